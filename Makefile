@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make` alone lists the targets.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
+LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
+IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
+
+# Tools are pinned in modules of their own, so that theirs never mix with the
+# product's dependencies.
+CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
+KUSTOMIZE      := go tool -modfile=hack/tools/go.mod kustomize
+GOLANGCI_LINT  := go tool -modfile=hack/tools/lint/go.mod golangci-lint
+
+# PKG limits the tests to some packages, as in `make test PKG=./internal/...`.
+PKG      ?= ./...
+TEST_P   ?= 2
+FUZZTIME ?= 20s
+
+##@ General
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*##/ {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Develop
+
+.PHONY: build
+build: ## Build the manager into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o bin/manager .
+
+.PHONY: generate
+generate: ## Generate Go code (deep copies).
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate CRDs, RBAC and webhook configurations into config/.
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=. paths=./controllers/... paths=./webhooks/... \
+		output:rbac:artifacts:config=config/rbac output:webhook:artifacts:config=config/webhook
+
+.PHONY: lint
+lint: ## Run the linters.
+	$(GOLANGCI_LINT) run --timeout 20m
+
+.PHONY: verify
+verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
+	go mod tidy -diff
+	$(KUSTOMIZE) build config/default >/dev/null
+	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi
+
+##@ Test
+
+.PHONY: controlplane
+controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), which tests and demo start.
+	go -C hack/controlplane run . >/dev/null
+
+.PHONY: test
+test: controlplane ## Run all tests, on real API servers.
+	go test -p $(TEST_P) -timeout 30m $(PKG)
+
+.PHONY: test-race
+test-race: controlplane ## Run all tests with the race detector.
+	go test -race -p $(TEST_P) -timeout 60m $(PKG)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME.
+	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$pkg/*_test.go | sed 's/func //'); do \
+			echo "== $$pkg $$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: bench
+bench: controlplane ## Run the benchmarks.
+	go test -run='^$$' -bench=. -benchmem $(PKG)
+
+.PHONY: demo
+demo: ## Start four clusters and watch add-ons land on them. DEMO_EXIT=1 ends it by itself.
+	go run ./hack/demo
+
+##@ Release
+
+.PHONY: docker-build
+docker-build: ## Build the container image IMG.
+	docker build --build-arg LDFLAGS="$(LDFLAGS)" -t $(IMG) .
+
+.PHONY: release
+release: ## Write addon-components.yaml and metadata.yaml for clusterctl into out/.
+	mkdir -p out
+	$(KUSTOMIZE) build config/default | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >out/addon-components.yaml
+	cp metadata.yaml out/
+
+.PHONY: clean
+clean: ## Delete what was built here.
+	rm -rf bin out
