@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterAddonSpec says which revisions of which stacks a cluster is to run.
+// Chandler writes it.
+type ClusterAddonSpec struct {
+	// clusterName is the name of the Cluster, in this object's namespace. Immutable.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is immutable"
+	ClusterName string `json:"clusterName"`
+
+	// stacks are the AddonStacks that select the Cluster, with the revision that
+	// it is to run. At most 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Stacks []StackRevision `json:"stacks,omitempty"`
+}
+
+// StackRevision is an AddonStack at one of its revisions.
+type StackRevision struct {
+	// name of the AddonStack.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// revision is the name of the ControllerRevision.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision"`
+}
+
+// ClusterAddonStatus is what Chandler saw in the workload cluster.
+// +kubebuilder:validation:MinProperties=1
+type ClusterAddonStatus struct {
+	// conditions: Ready sums up all others.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the metadata.generation this status is about.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// readyAddons is "ready/all", as in "2/3".
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	ReadyAddons string `json:"readyAddons,omitempty"`
+
+	// addons are the cluster's add-ons, also those that are being removed.
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +listMapKey=stack
+	// +kubebuilder:validation:MaxItems=4096
+	Addons []AddonStatus `json:"addons,omitempty"`
+}
+
+// AddonPhase says where an add-on stands.
+// +kubebuilder:validation:Enum=Pending;Installing;Upgrading;Ready;Failed;Removing
+type AddonPhase string
+
+const (
+	// AddonPending waits for something: a dependency, a values source, the cluster.
+	AddonPending AddonPhase = "Pending"
+	// AddonInstalling is being installed for the first time.
+	AddonInstalling AddonPhase = "Installing"
+	// AddonUpgrading is being brought from one revision to another.
+	AddonUpgrading AddonPhase = "Upgrading"
+	// AddonReady is installed as wanted, and was ready.
+	AddonReady AddonPhase = "Ready"
+	// AddonFailed can't go on without a change, or is tried again with backoff.
+	AddonFailed AddonPhase = "Failed"
+	// AddonRemoving is being uninstalled.
+	AddonRemoving AddonPhase = "Removing"
+)
+
+// AddonStatus is the state of one add-on of a cluster.
+type AddonStatus struct {
+	// name of the add-on and of its Helm release.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Name string `json:"name"`
+
+	// namespace of the release.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// stack is the name of the AddonStack the add-on is from.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Stack string `json:"stack"`
+
+	// phase says where the add-on stands.
+	// +required
+	Phase AddonPhase `json:"phase"`
+
+	// reason is one word for why the add-on is in its phase.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message says what is going on, or what is wrong and the way out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// version of the chart that is installed, or being installed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+
+	// revision of the Helm release.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Revision int32 `json:"revision,omitempty"`
+
+	// digest of everything that went into the installation: chart, values, facts
+	// of the cluster, options. Equal digests mean equal objects.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest,omitempty"`
+
+	// objects counts the add-on's objects.
+	// +optional
+	Objects *ObjectCounts `json:"objects,omitempty"`
+}
+
+// ObjectCounts counts the objects of an add-on.
+type ObjectCounts struct {
+	// total is the number of objects the add-on has.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+
+	// ready is the number of those that are applied and ready.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Ready int32 `json:"ready"`
+}
+
+// ClusterAddon is what one cluster is to run, and what it runs. Chandler makes
+// one for each Cluster, with the Cluster's name; people only read it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=clusteraddons,scope=Namespaced,shortName=ca,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Addons",type=string,JSONPath=`.status.readyAddons`,description="Add-ons that are ready, of all"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The Ready condition's reason"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+type ClusterAddon struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which revisions of which stacks the cluster is to run.
+	// +required
+	Spec ClusterAddonSpec `json:"spec"`
+
+	// status is what Chandler saw in the workload cluster.
+	// +optional
+	Status ClusterAddonStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions, as Cluster API's condition library asks for.
+func (c *ClusterAddon) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions sets the conditions.
+func (c *ClusterAddon) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}
+
+// ClusterAddonList is a list of ClusterAddons.
+//
+// +kubebuilder:object:root=true
+type ClusterAddonList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterAddon `json:"items"`
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// Condition types. True is good, unless said otherwise. Types and reasons are
+// stable API.
+const (
+	// ReadyCondition sums up all other conditions of the object.
+	ReadyCondition = "Ready"
+
+	// PausedCondition is True while nothing is done, because the object or its
+	// Cluster is paused. Negative polarity.
+	PausedCondition = "Paused"
+
+	// DeletingCondition is True while the object, or its Cluster, is being
+	// deleted. Negative polarity.
+	DeletingCondition = "Deleting"
+)
+
+// Conditions of an AddonStack.
+const (
+	// ValidCondition says whether the spec can be used. While it is False,
+	// clusters stay on the revision they run.
+	ValidCondition = "Valid"
+
+	// ClustersReadyCondition says whether all matching clusters run this
+	// stack's newest revision, and are ready.
+	ClustersReadyCondition = "ClustersReady"
+)
+
+// Conditions of a ClusterAddon.
+const (
+	// ControlPlaneInitializedCondition says whether the Cluster's control plane
+	// takes requests; before that nothing is done.
+	ControlPlaneInitializedCondition = "ControlPlaneInitialized"
+
+	// ClusterReachableCondition says whether the workload cluster answers.
+	ClusterReachableCondition = "ClusterReachable"
+
+	// AddonsReadyCondition says whether all add-ons are installed, at the
+	// wanted version, and ready.
+	AddonsReadyCondition = "AddonsReady"
+)
+
+// Reasons that several conditions share.
+const (
+	ReadyReason         = "Ready"
+	NotReadyReason      = "NotReady"
+	PausedReason        = "Paused"
+	NotPausedReason     = "NotPaused"
+	DeletingReason      = "Deleting"
+	NotDeletingReason   = "NotDeleting"
+	InternalErrorReason = "InternalError"
+)
+
+// Reasons of the Valid condition.
+const (
+	ValidReason             = "Valid"
+	InvalidSelectorReason   = "InvalidSelector"
+	DependencyCycleReason   = "DependencyCycle"
+	UnknownDependencyReason = "UnknownDependency"
+	DuplicateReleaseReason  = "DuplicateRelease"
+	InvalidTemplateReason   = "InvalidTemplate"
+	InvalidValuesReason     = "InvalidValues"
+	InvalidReadinessReason  = "InvalidReadiness"
+)
+
+// Reasons of the ClustersReady condition.
+const (
+	ClustersReadyReason       = "ClustersReady"
+	ClustersProgressingReason = "ClustersProgressing"
+	ClustersFailedReason      = "ClustersFailed"
+	NoClusterMatchesReason    = "NoClusterMatches"
+)
+
+// Reasons of the ControlPlaneInitialized condition.
+const (
+	ControlPlaneInitializedReason    = "ControlPlaneInitialized"
+	ControlPlaneNotInitializedReason = "ControlPlaneNotInitialized"
+	ClusterNotFoundReason            = "ClusterNotFound"
+)
+
+// Reasons of the AddonsReady condition. The reason of a failed or progressing
+// add-on is in status.addons.
+const (
+	AddonsReadyReason       = "AddonsReady"
+	AddonsProgressingReason = "AddonsProgressing"
+	AddonsFailedReason      = "AddonsFailed"
+	AddonsUnknownReason     = "AddonsUnknown"
+	NoStackMatchesReason    = "NoStackMatches"
+)

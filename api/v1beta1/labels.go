@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// Labels on objects of the management cluster.
+const (
+	// StackNameLabel names the AddonStack that a ControllerRevision is a snapshot of.
+	StackNameLabel = "addons.cluster.x-k8s.io/stack"
+)
+
+// Labels on every object that Chandler installs in a workload cluster, and on
+// the release records there. Both together identify the add-on that owns the
+// object.
+const (
+	// AddonLabel holds the add-on's release name.
+	AddonLabel = "addons.cluster.x-k8s.io/addon"
+	// AddonNamespaceLabel holds the namespace of the add-on's release.
+	AddonNamespaceLabel = "addons.cluster.x-k8s.io/addon-namespace"
+)
