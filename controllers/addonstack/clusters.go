@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// standing says where a cluster stands with the stack's newest revision.
+type standing int
+
+const (
+	progressing standing = iota
+	ready
+	failed
+	waiting
+)
+
+// count sums up the stack's clusters in status.clusters and ClustersReady.
+func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack) error {
+	clusterAddons, err := r.clusterAddonsOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusterAddons))}
+	var failures []string
+	for i := range clusterAddons {
+		switch stand, message := standingOf(&clusterAddons[i], s); stand {
+		case ready:
+			s.Status.Clusters.Ready++
+		case waiting:
+			s.Status.Clusters.Waiting++
+		case failed:
+			s.Status.Clusters.Failed++
+			failures = append(failures, message)
+		case progressing:
+		}
+	}
+	conditions.Set(s, clustersReady(s.Status.Clusters, failures))
+	return nil
+}
+
+// standingOf decides from a ClusterAddon's status where its cluster stands.
+func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack) (standing, string) {
+	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
+		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
+			return waiting, ""
+		}
+	}
+	if conditions.IsTrue(ca, addonsv1.PausedCondition) || conditions.IsTrue(ca, addonsv1.DeletingCondition) {
+		return waiting, ""
+	}
+	if ca.Status.ObservedGeneration != ca.Generation {
+		return progressing, ""
+	}
+	own, allReady := 0, true
+	for i := range ca.Status.Addons {
+		addon := &ca.Status.Addons[i]
+		if addon.Stack != s.Name {
+			continue
+		}
+		own++
+		if addon.Phase == addonsv1.AddonFailed {
+			return failed, fmt.Sprintf("%s: add-on %s: %s: %s", ca.Name, addon.Name, addon.Reason, addon.Message)
+		}
+		allReady = allReady && addon.Phase == addonsv1.AddonReady
+	}
+	if allReady && own == len(s.Spec.Addons) && revisionIn(ca, s.Name) == s.Status.LatestRevision {
+		return ready, ""
+	}
+	return progressing, ""
+}
+
+// clustersReady makes the ClustersReady condition. Its length doesn't grow with
+// the fleet: the first failures stand for all.
+func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.ClustersReadyCondition}
+	switch {
+	case counts.Total == 0:
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoClusterMatchesReason
+		c.Message = "No Cluster of this namespace matches spec.clusterSelector and spec.classNames"
+	case counts.Failed > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersFailedReason
+		c.Message = fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures))
+	case counts.Ready < counts.Total:
+		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersProgressingReason
+		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+		if counts.Waiting > 0 {
+			c.Message += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
+		}
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ClustersReadyReason
+		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+	}
+	return c
+}
+
+func firstOf(failures []string) string {
+	const limit = 3
+	slices.Sort(failures)
+	if len(failures) <= limit {
+		return strings.Join(failures, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(failures[:limit], "; "), len(failures)-limit)
+}
+
+// clusterAddonsOf returns the ClusterAddons that are to run the stack.
+func (r *Reconciler) clusterAddonsOf(ctx context.Context, s *addonsv1.AddonStack) ([]addonsv1.ClusterAddon, error) {
+	all := &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+	}
+	return slices.DeleteFunc(all.Items, func(ca addonsv1.ClusterAddon) bool { return revisionIn(&ca, s.Name) == "" }), nil
+}
+
+// revisionIn returns the revision of the stack that the cluster is to run, ""
+// if the stack doesn't select it.
+func revisionIn(ca *addonsv1.ClusterAddon, stackName string) string {
+	for i := range ca.Spec.Stacks {
+		if ca.Spec.Stacks[i].Name == stackName {
+			return ca.Spec.Stacks[i].Revision
+		}
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func TestStandingOf(t *testing.T) {
+	s := &addonsv1.AddonStack{
+		ObjectMeta: metav1.ObjectMeta{Name: "platform"},
+		Spec:       addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "web"}}},
+		Status:     addonsv1.AddonStackStatus{LatestRevision: "platform-2"},
+	}
+	set := func(kind string, status metav1.ConditionStatus) func(*addonsv1.ClusterAddon) {
+		return func(ca *addonsv1.ClusterAddon) {
+			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: "Test"})
+		}
+	}
+	cases := map[string]struct {
+		change func(*addonsv1.ClusterAddon)
+		want   standing
+	}{
+		"all is ready":                         {func(*addonsv1.ClusterAddon) {}, ready},
+		"the control plane isn't up":           {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), waiting},
+		"the cluster can't be reached":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), waiting},
+		"nobody knows yet if it can":           {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), waiting},
+		"the cluster is paused":                {set(addonsv1.PausedCondition, metav1.ConditionTrue), waiting},
+		"the cluster goes":                     {set(addonsv1.DeletingCondition, metav1.ConditionTrue), waiting},
+		"the status is of an older generation": {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, progressing},
+		"the revision is an older one":         {func(ca *addonsv1.ClusterAddon) { ca.Spec.Stacks[0].Revision = "platform-1" }, progressing},
+		"an add-on failed":                     {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
+		"an add-on upgrades":                   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
+		"an add-on isn't there yet":            {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, progressing},
+		"another stack's add-on failed": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "x", Stack: "other", Phase: addonsv1.AddonFailed})
+		}, ready},
+		"an add-on that was taken off is still being removed": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "old", Stack: "platform", Phase: addonsv1.AddonRemoving})
+		}, progressing},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ca := &addonsv1.ClusterAddon{
+				ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 2},
+				Spec:       addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}},
+				Status: addonsv1.ClusterAddonStatus{
+					ObservedGeneration: 2,
+					Addons:             []addonsv1.AddonStatus{{Name: "web", Stack: "platform", Phase: addonsv1.AddonReady}},
+				},
+			}
+			tc.change(ca)
+			if got, _ := standingOf(ca, s); got != tc.want {
+				t.Errorf("standingOf() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A condition's message has at most 32768 bytes, however many clusters fail.
+func TestClustersReadyStaysShort(t *testing.T) {
+	var failures []string
+	for i := range 5000 {
+		failures = append(failures, fmt.Sprintf("cluster-%04d: add-on web: HookFailed: %s", i, strings.Repeat("x", 1024)))
+	}
+	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures)
+	if len(c.Message) > 8192 || !strings.Contains(c.Message, "and 4997 more") || !strings.Contains(c.Message, "cluster-0000") {
+		t.Errorf("message of %d bytes: %.200s", len(c.Message), c.Message)
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// ownedConditions are written by this controller alone.
+var ownedConditions = []string{
+	addonsv1.ReadyCondition,
+	addonsv1.PausedCondition,
+	addonsv1.ValidCondition,
+	addonsv1.ClustersReadyCondition,
+}
+
+// setPaused writes the Paused condition, and says whether the stack is paused.
+func setPaused(s *addonsv1.AddonStack) bool {
+	paused := annotations.HasPaused(s)
+	c := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionFalse, Reason: addonsv1.NotPausedReason}
+	if paused {
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.PausedReason
+		c.Message = "Annotation cluster.x-k8s.io/paused is set: changes of spec are not taken up"
+	}
+	conditions.Set(s, c)
+	return paused
+}
+
+// reportValidity writes the Valid condition, and an event when it turns False.
+func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Problem) {
+	c := metav1.Condition{Type: addonsv1.ValidCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ValidReason}
+	if len(problems) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, problems[0].Reason
+		c.Message = stack.Errors(problems).ToAggregate().Error() + ". Clusters stay as they are"
+	}
+	before := conditions.Get(s, addonsv1.ValidCondition)
+	if len(problems) > 0 && (before == nil || before.Message != c.Message) {
+		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Validate", "%s", c.Message)
+	}
+	conditions.Set(s, c)
+}
+
+// summarize writes the Ready condition from the others.
+func summarize(s *addonsv1.AddonStack) {
+	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
+	for _, kind := range []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition} {
+		part := conditions.Get(s, kind)
+		if part == nil {
+			continue
+		}
+		if c.Message = part.Message; part.Status != metav1.ConditionTrue {
+			c.Status, c.Reason = part.Status, part.Reason
+			break
+		}
+	}
+	if conditions.IsTrue(s, addonsv1.PausedCondition) {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition)
+	}
+	conditions.Set(s, c)
+}

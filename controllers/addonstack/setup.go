@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
+)
+
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=get;patch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// SetupWithManager adds the controller to the manager.
+func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
+	return hub.NewController(mgr, "addonstack", "AddonStack", workers).
+		For(&addonsv1.AddonStack{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).
+		Watches(&addonsv1.ClusterAddon{}, hub.Map(stacksOfClusterAddon), hub.Only(), hub.OnlyHere()).
+		Complete(r)
+}
+
+func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
+	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "AddonStack" {
+		return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: owner.Name}}
+	}
+	return nil
+}
+
+func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectKey {
+	ca, ok := obj.(*addonsv1.ClusterAddon)
+	if !ok {
+		return nil
+	}
+	var keys []client.ObjectKey
+	for i := range ca.Spec.Stacks {
+		keys = append(keys, client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.Stacks[i].Name})
+	}
+	return keys
+}

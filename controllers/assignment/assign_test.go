@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func stackNamed(name string, selector *metav1.LabelSelector) addonsv1.AddonStack {
+	return addonsv1.AddonStack{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec:       addonsv1.AddonStackSpec{ClusterSelector: selector},
+	}
+}
+
+func TestAssign(t *testing.T) {
+	everyone := &metav1.LabelSelector{}
+	nobody := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "nowhere"}}
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
+	deleted := stackNamed("deleted", everyone)
+	deletedNow := metav1.Now()
+	deleted.DeletionTimestamp = &deletedNow
+
+	cases := map[string]struct {
+		reason     string
+		candidates []candidate
+		assigned   []addonsv1.StackRevision
+		want       []addonsv1.StackRevision
+	}{
+		"selected stacks, sorted by name": {
+			candidates: []candidate{{stackNamed("b", everyone), "b-1"}, {stackNamed("a", everyone), "a-1"}, {stackNamed("c", nobody), "c-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}},
+		},
+		"a stack without a revision waits": {
+			candidates: []candidate{{stackNamed("a", everyone), ""}},
+		},
+		"an assignment outlives a missing revision": {
+			reason:     "a lost snapshot must not remove add-ons",
+			candidates: []candidate{{stackNamed("a", everyone), ""}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+		},
+		"an assignment outlives a selector that can't be read": {
+			reason:     "an invalid edit must not remove add-ons",
+			candidates: []candidate{{stackNamed("a", broken), "a-2"}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+		},
+		"a selector that can't be read selects no new cluster": {
+			candidates: []candidate{{stackNamed("a", broken), "a-2"}},
+		},
+		"a cluster that is no longer selected": {
+			candidates: []candidate{{stackNamed("a", nobody), "a-1"}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+		},
+		"a stack that is deleted, or being deleted": {
+			candidates: []candidate{{deleted, "deleted-1"}},
+			assigned:   []addonsv1.StackRevision{{Name: "deleted", Revision: "deleted-1"}, {Name: "gone", Revision: "gone-1"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "one"}}
+			if diff := cmp.Diff(tc.want, assign(cluster, tc.candidates, tc.assigned)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestShapeIsStable(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "one", UID: "1", Labels: map[string]string{clusterv1.WatchLabel: "a"},
+	}}
+	ca := &addonsv1.ClusterAddon{}
+	shape(ca, cluster, nil)
+	if ca.Labels[clusterv1.WatchLabel] != "a" || ca.Spec.ClusterName != "one" || ca.OwnerReferences[0].UID != "1" {
+		t.Errorf("shape() = %v", ca)
+	}
+	again := ca.DeepCopy()
+	shape(again, cluster, nil)
+	if diff := cmp.Diff(ca, again); diff != "" {
+		t.Errorf("a second time makes a difference:\n%s", diff)
+	}
+	delete(cluster.Labels, clusterv1.WatchLabel)
+	shape(again, cluster, nil)
+	if _, ok := again.Labels[clusterv1.WatchLabel]; ok {
+		t.Error("the watch label stays though the Cluster has lost it")
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
+)
+
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+
+// SetupWithManager adds the controller to the manager.
+func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
+	return hub.NewController(mgr, "assignment", "Cluster", workers).
+		For(&clusterv1.Cluster{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
+		Watches(&addonsv1.ClusterAddon{}, hub.Map(clusterOf), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, hub.Map(r.clustersOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, hub.Map(r.clustersOfRevision), hub.Only(), hub.OnlyHere()).
+		Complete(r)
+}
+
+func clusterOf(_ context.Context, obj client.Object) []client.ObjectKey {
+	ca, ok := obj.(*addonsv1.ClusterAddon)
+	if !ok {
+		return nil
+	}
+	return []client.ObjectKey{{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}}
+}
+
+// clustersOfNamespace enqueues every Cluster that a stack may concern. Deciding
+// is cheap, and needs no request.
+func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
+	clusters := &clusterv1.ClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(obj.GetNamespace())); err != nil {
+		return nil // the cache is synced before events are handed on
+	}
+	keys := make([]client.ObjectKey, 0, len(clusters.Items))
+	for i := range clusters.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&clusters.Items[i]))
+	}
+	return keys
+}
+
+func (r *Reconciler) clustersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
+	if owner := metav1.GetControllerOf(obj); owner == nil || owner.Kind != "AddonStack" {
+		return nil
+	}
+	return r.clustersOfNamespace(ctx, obj)
+}

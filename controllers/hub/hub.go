@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hub builds controllers on the multicluster manager whose requests
+// are all about objects of the management cluster. Workload clusters are
+// reached through the provider, never through a controller's watches: a watch
+// that can't start on one cluster would stop the controller for all of them.
+package hub
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcbuilder "sigs.k8s.io/multicluster-runtime/pkg/builder"
+	mchandler "sigs.k8s.io/multicluster-runtime/pkg/handler"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// Failed reconciles are tried again after retryMin, doubled each time up to
+// retryMax, so that one broken object can't keep a worker busy.
+const (
+	retryMin = 200 * time.Millisecond
+	retryMax = 2 * time.Minute
+)
+
+// NewController starts building a controller with the given name, kind to log
+// and number of workers. The manager's defaults don't reach multicluster
+// controllers (multicluster-runtime issue 163), so everything is set here.
+func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbuilder.Builder {
+	log := mgr.GetLocalManager().GetLogger().WithValues("controller", name)
+	return mcbuilder.ControllerManagedBy(mgr).
+		Named(name).
+		WithClusterNotFoundWrapper(false).
+		WithLogConstructor(func(req *mcreconcile.Request) logr.Logger {
+			if req == nil {
+				return log
+			}
+			return log.WithValues(kind, klog.KRef(req.Namespace, req.Name))
+		}).
+		WithOptions(controller.TypedOptions[mcreconcile.Request]{
+			MaxConcurrentReconciles: workers,
+			RecoverPanic:            ptr.To(true),
+			UsePriorityQueue:        ptr.To(true),
+			CacheSyncTimeout:        5 * time.Minute,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](
+				retryMin, retryMax),
+		})
+}
+
+// Only limits a For, Owns or Watches to the management cluster.
+func Only() mcbuilder.EngageOptions {
+	return mcbuilder.WithEngageWithLocalCluster(true)
+}
+
+// OnlyHere is the second half of Only: no watch on the provider's clusters.
+func OnlyHere() mcbuilder.EngageOptions {
+	return mcbuilder.WithEngageWithProviderClusters(false)
+}
+
+// SpecChanged passes what a change of status doesn't touch: generation, labels,
+// annotations, and the start of a deletion (which raises the generation).
+func SpecChanged() mcbuilder.Predicates {
+	return mcbuilder.WithPredicates(predicate.Or(
+		predicate.GenerationChangedPredicate{},
+		predicate.LabelChangedPredicate{},
+		predicate.AnnotationChangedPredicate{},
+	))
+}
+
+// Map enqueues the objects that fn names for an event's object.
+func Map(fn func(ctx context.Context, obj client.Object) []client.ObjectKey) mchandler.EventHandlerFunc {
+	return func(multicluster.ClusterName, cluster.Cluster) mchandler.EventHandler {
+		return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []mcreconcile.Request {
+			keys := fn(ctx, obj)
+			requests := make([]mcreconcile.Request, 0, len(keys))
+			for _, key := range keys {
+				requests = append(requests, For(key))
+			}
+			return requests
+		})
+	}
+}
+
+// For returns the request for an object of the management cluster.
+func For(key client.ObjectKey) mcreconcile.Request {
+	return mcreconcile.Request{Request: reconcile.Request{NamespacedName: key}}
+}

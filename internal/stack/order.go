@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// InOrder returns the add-ons so that each one comes after those it depends
+// on, and otherwise as they are listed. Add-ons of a cycle come last, in the
+// order they are listed.
+func InOrder(addons []addonsv1.Addon) []addonsv1.Addon {
+	ordered := make([]addonsv1.Addon, 0, len(addons))
+	placed := map[string]bool{}
+	rest := slices.Clone(addons)
+	for len(rest) > 0 {
+		i := slices.IndexFunc(rest, func(a addonsv1.Addon) bool {
+			return !slices.ContainsFunc(a.DependsOn, func(d string) bool { return !placed[d] && contains(rest, d) })
+		})
+		if i < 0 {
+			return append(ordered, rest...)
+		}
+		placed[rest[i].Name] = true
+		ordered = append(ordered, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return ordered
+}
+
+// findCycle returns the names along one cycle of dependencies, the first one
+// again at the end; nil if there is none.
+func findCycle(addons []addonsv1.Addon) []string {
+	dependencies := map[string][]string{}
+	for i := range addons {
+		dependencies[addons[i].Name] = addons[i].DependsOn
+	}
+	done := map[string]bool{}
+	var trail []string
+	var visit func(name string) []string
+	visit = func(name string) []string {
+		if i := slices.Index(trail, name); i >= 0 {
+			return append(slices.Clone(trail[i:]), name)
+		}
+		if done[name] {
+			return nil
+		}
+		trail = append(trail, name)
+		for _, next := range dependencies[name] {
+			if cycle := visit(next); cycle != nil {
+				return cycle
+			}
+		}
+		trail = trail[:len(trail)-1]
+		done[name] = true
+		return nil
+	}
+	for i := range addons {
+		if cycle := visit(addons[i].Name); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
+}
+
+func contains(addons []addonsv1.Addon, name string) bool {
+	return slices.ContainsFunc(addons, func(a addonsv1.Addon) bool { return a.Name == name })
+}

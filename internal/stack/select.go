@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Selects says whether the stack selects the Cluster. It fails if the selector
+// can't be used: then nothing is known, which is not the same as "no".
+func Selects(stack *addonsv1.AddonStack, cluster *clusterv1.Cluster) (bool, error) {
+	if stack.Namespace != cluster.Namespace {
+		return false, nil
+	}
+	spec := &stack.Spec
+	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
+		return false, nil
+	}
+	if spec.ClusterSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(spec.ClusterSelector)
+		if err != nil {
+			return false, fmt.Errorf("spec.clusterSelector of AddonStack %s: %w", stack.Name, err)
+		}
+		if !selector.Matches(labels.Set(cluster.Labels)) {
+			return false, nil
+		}
+	}
+	if len(spec.ClassNames) > 0 {
+		class := cluster.Spec.Topology.ClassRef.Name
+		return class != "" && slices.Contains(spec.ClassNames, class), nil
+	}
+	return true, nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func TestSelects(t *testing.T) {
+	labelled := func(labels map[string]string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: labels}
+	}
+	cases := map[string]struct {
+		namespace string
+		spec      addonsv1.AddonStackSpec
+		want      bool
+		wantErr   bool
+	}{
+		"an empty selector selects every Cluster": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}}, want: true,
+		},
+		"no selector at all selects none": {},
+		"a matching label selects": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "prod"})}, want: true,
+		},
+		"another label does not": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "test"})},
+		},
+		"a Cluster of another namespace is never selected": {
+			namespace: "other",
+			spec:      addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}},
+		},
+		"one of several class names will do": {
+			spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1", "v2"}}, want: true,
+		},
+		"another class name does not": {
+			spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1"}},
+		},
+		"labels and class have to match both": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: labelled(map[string]string{"env": "test"}), ClassNames: []string{"v2"}},
+		},
+		"a selector that can't be read is an error, not a no": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near", Values: []string{"prod"}}},
+			}},
+			wantErr: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "stack"}, Spec: tc.spec}
+			c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{"env": "prod"}}}
+			c.Spec.Topology.ClassRef.Name = "v2"
+			if tc.namespace != "" {
+				c.Namespace = tc.namespace
+			}
+			got, err := Selects(s, c)
+			if (err != nil) != tc.wantErr || got != tc.want {
+				t.Errorf("Selects() = %v, %v; want %v, error: %v", got, err, tc.want, tc.wantErr)
+			}
+		})
+	}
+}
+
+func TestClassNamesNeverSelectClustersWithoutClass(t *testing.T) {
+	s := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{ClassNames: []string{""}}}
+	if got, _ := Selects(s, &clusterv1.Cluster{}); got {
+		t.Error("a Cluster without a class was selected by its empty class name")
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhooks holds admission: only what CEL rules on the types can't
+// check. Everything here is checked again by the controllers, so an object that
+// was stored while no webhook ran does no harm.
+package webhooks
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// +kubebuilder:webhook:verbs=create;update,path=/validate-addons-cluster-x-k8s-io-v1beta1-addonstack,mutating=false,failurePolicy=fail,matchPolicy=Equivalent,groups=addons.cluster.x-k8s.io,resources=addonstacks,versions=v1beta1,name=validation.addonstack.addons.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+
+// AddonStack validates AddonStacks.
+type AddonStack struct{}
+
+var _ admission.Validator[*addonsv1.AddonStack] = &AddonStack{}
+
+// SetupWithManager registers the webhook.
+func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &addonsv1.AddonStack{}).WithValidator(w).Complete()
+}
+
+// ValidateCreate refuses a spec that can't be used.
+func (w *AddonStack) ValidateCreate(_ context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
+	return nil, invalid(s, stack.Validate(&s.Spec))
+}
+
+// ValidateUpdate refuses problems that the update brings in. One that was
+// stored before stays possible to edit, and is shown in the Valid condition.
+func (w *AddonStack) ValidateUpdate(_ context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
+	if !after.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	for _, p := range stack.Validate(&before.Spec) {
+		known[p.Error.Error()] = true
+	}
+	var added []stack.Problem
+	for _, p := range stack.Validate(&after.Spec) {
+		if !known[p.Error.Error()] {
+			added = append(added, p)
+		}
+	}
+	return nil, invalid(after, added)
+}
+
+// ValidateDelete allows every deletion.
+func (w *AddonStack) ValidateDelete(context.Context, *addonsv1.AddonStack) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func invalid(s *addonsv1.AddonStack, problems []stack.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	kind := addonsv1.GroupVersion.WithKind("AddonStack").GroupKind()
+	return apierrors.NewInvalid(kind, s.Name, stack.Errors(problems))
+}
