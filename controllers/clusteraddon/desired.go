@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// settled says whether the newest record is deployed, and of just these inputs.
+func (p *pass) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
+	if record.Status != deliver.StatusDeployed {
+		return false, nil
+	}
+	digest, err := p.digestNow(ctx, in, record.FactsUsed)
+	if err != nil {
+		return false, err
+	}
+	return record.Settled(digest), nil
+}
+
+// digestNow is the digest of the inputs, with the questions that the record's
+// rendering asked about the cluster. While these would get the same answers, it
+// is the record's digest if no other input changed. If not, it is of all that is
+// known of the cluster now.
+func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
+	var asked render.FactsUsed
+	if factsUsed == "" {
+		return in.digest(asked)
+	}
+	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
+		return "", fmt.Errorf("facts in the record of release %s: %w", in.release.Name, err)
+	}
+	if reflect.ValueOf(asked).IsZero() {
+		return in.digest(asked)
+	}
+	facts, err := p.workload.facts(ctx)
+	if err != nil {
+		return "", err
+	}
+	if asked.Holds(facts) {
+		return in.digest(asked)
+	}
+	all, err := hash(facts)
+	if err != nil {
+		return "", err
+	}
+	return in.digest(render.FactsUsed{APIVersions: all})
+}
+
+// desired is the add-on as the deliverer takes it.
+func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
+	return deliver.Desired{
+		Release:          in.release,
+		Owner:            ownerOf(p.ca),
+		Stack:            a.stack,
+		Spec:             specDigest(a),
+		DependsOn:        a.DependsOn,
+		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
+		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
+		DeletionPolicy:   a.deletionPolicy,
+		ProgressDeadline: time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second,
+		Readiness:        a.Readiness,
+		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
+		Digest: func(ctx context.Context, factsUsed string) (string, error) {
+			return p.digestNow(ctx, in, factsUsed)
+		},
+		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
+			return p.render(ctx, in, r)
+		},
+	}
+}
+
+// render makes the add-on's objects. It is called only when something changed.
+func (p *pass) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+	artifact, err := p.Sources.Fetch(ctx, in.chart, in.artifact)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := p.workload.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result, err := p.Renderer.Chart(ctx, render.ChartRequest{
+		Files:     artifact.Files,
+		Release:   render.Release{Name: in.release.Name, Namespace: in.release.Namespace, Revision: r.Revision, Upgrade: r.Upgrade},
+		Values:    in.values,
+		Facts:     facts,
+		Generated: r.Generated,
+		Sensitive: in.secrets,
+	})
+	if err != nil {
+		return nil, err
+	}
+	digest, err := in.digest(result.FactsUsed)
+	if err != nil {
+		return nil, err
+	}
+	factsUsed, err := json.Marshal(result.FactsUsed)
+	if err != nil {
+		return nil, fmt.Errorf("facts of release %s: %w", in.release.Name, err)
+	}
+	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
+}
+
+func (p *pass) keyOf(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.ca.Namespace, Name: name}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// pass is one pass over the add-ons of a cluster.
+type pass struct {
+	*Reconciler
+	ca       *addonsv1.ClusterAddon
+	cluster  *clusterv1.Cluster
+	workload *workload
+
+	installed  map[deliver.Release]deliver.Summary
+	statuses   []addonsv1.AddonStatus
+	used       sets.Set[object]
+	errs       []error
+	retryAfter time.Duration
+}
+
+// ensureAll takes each wanted add-on as far as it can go.
+func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
+	holder := claims(wanted, p.installed)
+	ready := map[string]bool{} // "stack/name"
+	for i := range wanted {
+		a := &wanted[i]
+		status := addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
+		if by := holder[a.release()]; by != a.stack {
+			status.Phase, status.Reason = addonsv1.AddonFailed, ReasonReleaseTaken
+			status.Message = fmt.Sprintf("AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
+				by, a.Name, a.release().Namespace)
+		} else {
+			p.ensure(ctx, a, ready, &status)
+		}
+		ready[a.stack+"/"+a.Name] = status.Phase == addonsv1.AddonReady
+		p.statuses = append(p.statuses, status)
+	}
+}
+
+// ensure takes one add-on as far as it can go, and writes its status.
+func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, status *addonsv1.AddonStatus) {
+	record, known := p.installed[a.release()]
+	if known {
+		describe(status, record)
+	}
+	in, err := p.inputs(ctx, a)
+	if err != nil {
+		p.inputFailed(err, a, record, status)
+		return
+	}
+	settled, err := p.settled(ctx, in, record)
+	if err != nil {
+		p.clusterFailed(err, status)
+		return
+	}
+	if settled {
+		status.Phase = addonsv1.AddonReady
+		p.syncPolicy(ctx, a, record, status)
+		return
+	}
+	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
+		status.Phase, status.Reason = addonsv1.AddonPending, ReasonWaitingForDependency
+		status.Message = fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i])
+		return
+	}
+	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
+	if err != nil {
+		p.clusterFailed(err, status)
+		return
+	}
+	p.note(outcome, status)
+}
+
+// removeOthers removes what is installed and no longer wanted: first what
+// others may depend on least.
+func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
+	keep := sets.New[deliver.Release]()
+	for i := range wanted {
+		keep.Insert(wanted[i].release())
+	}
+	for _, record := range removalOrder(p.installed, keep) {
+		status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: addonsv1.AddonRemoving}
+		describe(&status, record)
+		if by := dependent(record, p.installed, keep); by != "" {
+			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
+			p.statuses = append(p.statuses, status)
+			continue
+		}
+		outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
+		switch {
+		case err != nil:
+			p.clusterFailed(err, &status)
+		case outcome.Gone:
+			delete(p.installed, record.Release)
+			p.Recorder.Eventf(p.ca, nil, "Normal", "AddonRemoved", "Remove", "Removed add-on %s from namespace %s", record.Name, record.Namespace)
+			continue
+		default:
+			p.note(outcome, &status)
+		}
+		p.statuses = append(p.statuses, status)
+	}
+}
+
+// syncPolicy brings a changed deletion policy into the record, from which it is
+// read when the stack is gone.
+func (p *pass) syncPolicy(ctx context.Context, a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
+	if record.DeletionPolicy == a.deletionPolicy && slices.Equal(record.DependsOn, a.DependsOn) {
+		return
+	}
+	if err := p.Deliverer.SetRemoval(ctx, p.workload.target(), a.release(), a.deletionPolicy, a.DependsOn); err != nil {
+		p.clusterFailed(err, status)
+	}
+}
+
+// note takes over what the deliverer says of an add-on.
+func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
+	status.Phase, status.Reason, status.Message = outcome.Phase, outcome.Reason, shorten(outcome.Message)
+	if outcome.Version != "" {
+		status.Version = outcome.Version
+	}
+	if outcome.Revision != 0 {
+		status.Revision, status.Digest = outcome.Revision, outcome.Digest
+		status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}
+	}
+	p.retryIn(outcome.RetryAfter)
+}
+
+// clusterFailed notes a failure that another try may mend: the cluster didn't
+// answer, or a write was lost to another one.
+func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
+	if status.Phase == "" {
+		status.Phase = addonsv1.AddonPending
+	}
+	status.Reason, status.Message = ReasonRetrying, shorten(err.Error())
+	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
+}
+
+func (p *pass) retryIn(after time.Duration) {
+	if after > 0 && (p.retryAfter == 0 || after < p.retryAfter) {
+		p.retryAfter = after
+	}
+}
+
+func (p *pass) err() error { return errors.Join(p.errs...) }
+
+// describe fills the status with what a record says.
+func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
+	status.Version, status.Revision, status.Digest = record.Version, int32(record.Revision), record.Digest
+	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
+	if record.Status == deliver.StatusDeployed {
+		status.Objects.Ready = record.Objects
+	}
+}

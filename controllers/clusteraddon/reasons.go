@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+// Reasons in status.addons, beside those of the packages source, render and
+// deliver. They are stable API.
+const (
+	// ReasonReleaseTaken: another AddonStack has an add-on of this name and namespace.
+	ReasonReleaseTaken = "ReleaseTaken"
+	// ReasonWaitingForDependency: an add-on of dependsOn isn't ready.
+	ReasonWaitingForDependency = "WaitingForDependency"
+	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
+	ReasonWaitingForDependent = "WaitingForDependent"
+	// ReasonRetrying: a request failed in a way that another try may mend.
+	ReasonRetrying = "Retrying"
+	// ReasonValuesNotFound: an object or key of valuesFrom is missing.
+	ReasonValuesNotFound = "ValuesNotFound"
+	// ReasonValuesInvalid: values are no YAML map.
+	ReasonValuesInvalid = "ValuesInvalid"
+	// ReasonTemplateNotRepeatable: the values template makes something else each time.
+	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
+	// ReasonProviderObjectUnavailable: an object that the values template refers to can't be read.
+	ReasonProviderObjectUnavailable = "ProviderObjectUnavailable"
+)

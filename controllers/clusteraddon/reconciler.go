@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusteraddon brings the add-ons of one workload cluster to what its
+// ClusterAddon says: it installs, upgrades and removes them, and tells in the
+// status how far it got.
+//
+// A reconcile never waits. It does what can be done now, and returns; an event
+// (an object became ready, a connection was made, an input changed) starts the
+// next one. What is installed is read from the release records in the workload
+// cluster, never from the status.
+package clusteraddon
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/patch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+)
+
+// reconcileTimeout bounds one pass over a cluster. A pass that is cut off goes
+// on where it stopped: the records say where.
+const reconcileTimeout = 3 * time.Minute
+
+// Reconciler reconciles ClusterAddons.
+type Reconciler struct {
+	// Client reads from the management cluster's cache, and writes.
+	Client client.Client
+	// APIReader reads from the management cluster directly.
+	APIReader client.Reader
+	Recorder  events.EventRecorder
+	Fleet     *fleet.Provider
+	Sources   *source.Sources
+	Renderer  *render.Renderer
+	Deliverer *deliver.Deliverer
+	// Queue starts reconciles from events outside of the management cluster.
+	Queue *Queue
+
+	records   *recordWatch
+	objects   *objectReader
+	provider  *providerObjects
+	templates *templateCache
+	users     *references
+}
+
+// Reconcile takes one cluster as far as it can go now.
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ ctrl.Result, reterr error) {
+	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
+	defer cancel()
+
+	ca := &addonsv1.ClusterAddon{}
+	if err := r.Client.Get(ctx, req.NamespacedName, ca); err != nil {
+		if err = client.IgnoreNotFound(err); err == nil {
+			r.users.forget(req.NamespacedName)
+			r.Deliverer.Forget(req.NamespacedName.String())
+		}
+		return ctrl.Result{}, err
+	}
+	cluster, err := r.clusterOf(ctx, ca)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	helper, err := patch.NewHelper(ca, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	before := ca.DeepCopy()
+	defer func() {
+		summarize(ca)
+		if err := helper.Patch(ctx, ca, patch.WithOwnedConditions{Conditions: ownedConditions}); err != nil && reterr == nil {
+			reterr = client.IgnoreNotFound(err)
+			return
+		}
+		r.recordEvents(before, ca)
+	}()
+
+	ca.Status.ObservedGeneration = ca.Generation
+	if blocked := gate(ca, cluster); blocked {
+		return ctrl.Result{}, nil
+	}
+	workload, ok := r.reach(ca)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	return r.deliver(ctx, ca, cluster, workload)
+}
+
+// deliver compares what the cluster is to run with what it runs, and acts on
+// the difference.
+func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
+	wanted, err := r.wanted(ctx, ca)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
+	if known, err := pass.readRecords(ctx); !known || err != nil {
+		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
+	}
+	pass.ensureAll(ctx, wanted)
+	pass.removeOthers(ctx, wanted)
+	r.users.replace(client.ObjectKeyFromObject(ca), pass.used)
+
+	report(ca, pass.statuses)
+	return ctrl.Result{RequeueAfter: pass.retryAfter}, pass.err()
+}

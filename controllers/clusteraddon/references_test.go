@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestReferences(t *testing.T) {
+	r := newReferences()
+	one, two := client.ObjectKey{Name: "one"}, client.ObjectKey{Name: "two"}
+	values := object{kind: "Secret", key: client.ObjectKey{Name: "values"}}
+	chart := object{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
+
+	r.add(one, values)
+	r.replace(one, sets.New(values, chart))
+	r.replace(two, sets.New(values))
+	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {
+		t.Errorf("users of values: %v", got)
+	}
+	r.replace(one, sets.New(values))
+	if got := r.of(chart); len(got) != 0 {
+		t.Errorf("users of chart, which nobody uses any more: %v", got)
+	}
+	r.forget(one)
+	r.forget(two)
+	if len(r.users) != 0 || len(r.usedBy) != 0 {
+		t.Errorf("left in memory: %v, %v", r.users, r.usedBy)
+	}
+}

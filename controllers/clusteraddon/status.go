@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// ownedConditions are written by this controller alone.
+var ownedConditions = []string{
+	addonsv1.ReadyCondition,
+	addonsv1.DeletingCondition,
+	addonsv1.PausedCondition,
+	addonsv1.ControlPlaneInitializedCondition,
+	addonsv1.ClusterReachableCondition,
+	addonsv1.AddonsReadyCondition,
+}
+
+// named is how many add-ons a condition's message names.
+const named = 3
+
+// report writes what is known of the add-ons.
+func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus) {
+	slices.SortFunc(statuses, func(a, b addonsv1.AddonStatus) int {
+		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	ca.Status.Addons = statuses
+	ready := count(statuses, addonsv1.AddonReady)
+	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, len(statuses))
+	conditions.Set(ca, addonsReady(statuses, ready))
+}
+
+func addonsReady(statuses []addonsv1.AddonStatus, ready int) metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
+	switch {
+	case len(statuses) == 0:
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
+		c.Message = "No AddonStack selects this Cluster: there is nothing to do"
+	case ready == len(statuses):
+		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.AddonsReadyReason
+	case count(statuses, addonsv1.AddonFailed) > 0:
+		c.Reason = addonsv1.AddonsFailedReason
+		c.Message = describeAll(statuses, addonsv1.AddonFailed)
+	default:
+		c.Reason = addonsv1.AddonsProgressingReason
+		c.Message = describeAll(statuses, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonRemoving, addonsv1.AddonPending)
+	}
+	return c
+}
+
+// summarize writes the Ready condition from all others. A condition that would
+// say nothing new about a blocked cluster keeps its last value.
+func summarize(ca *addonsv1.ClusterAddon) {
+	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
+	for _, part := range ca.Status.Conditions {
+		negative := part.Type == addonsv1.DeletingCondition || part.Type == addonsv1.PausedCondition
+		if negative && part.Status == metav1.ConditionTrue {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, part.Reason, part.Message
+			conditions.Set(ca, c)
+			return
+		}
+	}
+	for _, kind := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition, addonsv1.AddonsReadyCondition} {
+		part := conditions.Get(ca, kind)
+		if part == nil {
+			c.Status, c.Reason = metav1.ConditionUnknown, addonsv1.NotReadyReason
+			continue
+		}
+		c.Reason, c.Message = part.Reason, part.Message
+		if c.Status = part.Status; part.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	if c.Status == metav1.ConditionTrue && c.Reason != addonsv1.NoStackMatchesReason {
+		c.Reason = addonsv1.ReadyReason
+	}
+	conditions.Set(ca, c)
+}
+
+// describeAll names the first add-ons of the given phases.
+func describeAll(statuses []addonsv1.AddonStatus, phases ...addonsv1.AddonPhase) string {
+	var parts []string
+	for i := range statuses {
+		s := &statuses[i]
+		if !slices.Contains(phases, s.Phase) {
+			continue
+		}
+		part := fmt.Sprintf("%s: %s", s.Name, s.Phase)
+		if s.Reason != "" && s.Reason != string(s.Phase) {
+			part += ", " + s.Reason
+		}
+		if s.Message != "" {
+			part += ": " + s.Message
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) > named {
+		return fmt.Sprintf("%s; and %d more", strings.Join(parts[:named], "; "), len(parts)-named)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {
+	n := 0
+	for i := range statuses {
+		if statuses[i].Phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// shorten keeps a message within the API's limit.
+func shorten(message string) string {
+	const limit = 1024
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit-len(" ...")], "") + " ..."
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// addon is one add-on that the cluster is to have.
+type addon struct {
+	addonsv1.Addon
+
+	stack          string
+	deletionPolicy addonsv1.DeletionPolicy
+}
+
+// release names the add-on's Helm release.
+func (a *addon) release() deliver.Release {
+	return deliver.Release{Namespace: cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace), Name: a.Name}
+}
+
+// wanted reads the add-ons of all stacks that the cluster is to run, each one
+// after those it depends on. It fails rather than leave a stack out: what is
+// not wanted is removed.
+func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) ([]addon, error) {
+	var wanted []addon
+	for _, assigned := range ca.Spec.Stacks {
+		revision := &appsv1.ControllerRevision{}
+		key := client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Revision}
+		if err := r.Client.Get(ctx, key, revision); err != nil {
+			return nil, fmt.Errorf("reading revision of AddonStack %s: %w", assigned.Name, err)
+		}
+		spec, err := stack.SpecOf(revision)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range stack.InOrder(spec.Addons) {
+			wanted = append(wanted, addon{
+				Addon:          a,
+				stack:          assigned.Name,
+				deletionPolicy: cmp.Or(spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
+			})
+		}
+	}
+	return wanted, nil
+}
+
+// claims decides which stack has each release: the one that installed it, or
+// else the first in the list. The others are told.
+func claims(wanted []addon, installed map[deliver.Release]deliver.Summary) map[deliver.Release]string {
+	holder := map[deliver.Release]string{}
+	for i := range wanted {
+		release := wanted[i].release()
+		_, taken := holder[release]
+		if record, ok := installed[release]; !taken || ok && record.Stack == wanted[i].stack {
+			holder[release] = wanted[i].stack
+		}
+	}
+	return holder
+}

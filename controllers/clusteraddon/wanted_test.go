@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+func wantedAddon(stack, name string) addon {
+	return addon{Addon: addonsv1.Addon{Name: name}, stack: stack}
+}
+
+func TestClaims(t *testing.T) {
+	release := deliver.Release{Namespace: "default", Name: "web"}
+	both := []addon{wantedAddon("a", "web"), wantedAddon("b", "web")}
+
+	if got := claims(both, nil)[release]; got != "a" {
+		t.Errorf("of two stacks that want a release nobody has, %q got it; want the first", got)
+	}
+	installed := map[deliver.Release]deliver.Summary{release: {Stack: "b"}}
+	if got := claims(both, installed)[release]; got != "b" {
+		t.Errorf("%q got the release that b installed", got)
+	}
+	installed[release] = deliver.Summary{Stack: "gone"}
+	if got := claims(both, installed)[release]; got != "a" {
+		t.Errorf("%q got the release of a stack that no longer wants it; want the first", got)
+	}
+}
+
+func TestRemovalGoesAgainstDependencies(t *testing.T) {
+	summary := func(name string, dependsOn ...string) deliver.Summary {
+		s := deliver.Summary{Stack: "platform", DependsOn: dependsOn}
+		s.Namespace, s.Name = "default", name
+		return s
+	}
+	installed := map[deliver.Release]deliver.Summary{}
+	for _, s := range []deliver.Summary{summary("base"), summary("middle", "base"), summary("top", "middle"), summary("kept", "base")} {
+		installed[deliver.Release{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	keep := sets.New(deliver.Release{Namespace: "default", Name: "kept"})
+
+	waitsFor := map[string]string{}
+	for _, s := range removalOrder(installed, keep) {
+		waitsFor[s.Name] = dependent(s, installed, keep)
+	}
+	want := map[string]string{"base": "middle", "middle": "top", "top": ""}
+	if diff := cmp.Diff(want, waitsFor); diff != "" {
+		t.Errorf("who waits for whom: -want +got:\n%s", diff)
+	}
+}
+
+func TestDigestTellsInputsApart(t *testing.T) {
+	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, release: deliver.Release{Namespace: "n", Name: "r"}}
+	change := map[string]func(*inputs){
+		"chart":     func(in *inputs) { in.artifact = "sha256:2" },
+		"values":    func(in *inputs) { in.values = map[string]any{"a": 2} },
+		"namespace": func(in *inputs) { in.release.Namespace = "m" },
+		"name":      func(in *inputs) { in.release.Name = "s" },
+		"readiness": func(in *inputs) { in.readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
+	}
+	digestOf := func(in inputs) string {
+		d, err := in.digest(factsNone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	again := base
+	again.values = map[string]any{"a": 1}
+	if digestOf(base) != digestOf(again) {
+		t.Error("equal inputs have different digests")
+	}
+	for name, apply := range change {
+		other := base
+		apply(&other)
+		if digestOf(other) == digestOf(base) {
+			t.Errorf("another %s has the same digest", name)
+		}
+	}
+	withFacts, err := base.digest(factsOf("v1.36.3"))
+	if err != nil || withFacts == digestOf(base) {
+		t.Errorf("facts make no difference (%v)", err)
+	}
+}
+
+var factsNone render.FactsUsed
+
+func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVersion: version} }

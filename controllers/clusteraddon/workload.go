@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// workload is a workload cluster that answers.
+type workload struct {
+	name multicluster.ClusterName
+	conn *fleet.Connection
+}
+
+// reach returns the ClusterAddon's workload cluster, if there is a connection
+// and its records are known. It writes the ClusterReachable condition.
+func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
+	name := multicluster.ClusterName(ca.Namespace + "/" + ca.Spec.ClusterName)
+	state := r.Fleet.State(name)
+	c := metav1.Condition{
+		Type:    addonsv1.ClusterReachableCondition,
+		Status:  metav1.ConditionFalse,
+		Reason:  state.Reason,
+		Message: state.Message,
+	}
+	conn, connected := r.Fleet.Connection(name)
+	switch {
+	case connected:
+		c.Status = metav1.ConditionTrue
+		c.Reason, c.Message = fleet.ReasonConnected, ""
+	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
+		c.Status = metav1.ConditionUnknown
+	}
+	if c.Reason == "" {
+		c.Reason = fleet.ReasonConnecting
+	}
+	conditions.Set(ca, c)
+	if !connected {
+		return nil, false
+	}
+	return &workload{name: name, conn: conn}, true
+}
+
+// readRecords finds the newest record of each release that this ClusterAddon
+// made; false if they aren't known yet. Releases of other ClusterAddons, which
+// are there if two Clusters share an API server, are none of its business.
+func (p *pass) readRecords(ctx context.Context) (bool, error) {
+	all, known, err := p.records.of(ctx, p.workload.name)
+	if err != nil || !known {
+		return false, err
+	}
+	p.installed = map[deliver.Release]deliver.Summary{}
+	for release, record := range all {
+		if record.Owner == ownerOf(p.ca) {
+			p.installed[release] = record
+		}
+	}
+	return true, nil
+}
+
+// target is the cluster as the deliverer sees it.
+func (w *workload) target() deliver.Target {
+	return deliver.Target{
+		Name:    w.name.String(),
+		Client:  w.conn.Client(),
+		Dynamic: w.conn.Dynamic(),
+		Context: w.conn.Context(),
+	}
+}
+
+// facts are what charts may ask about the cluster. They are read once for each
+// connection.
+func (w *workload) facts(ctx context.Context) (render.Facts, error) {
+	facts, err := w.conn.Facts(ctx)
+	if err != nil {
+		return render.Facts{}, err
+	}
+	return render.Facts{KubeVersion: facts.KubernetesVersion, APIVersions: facts.APIVersions}, nil
+}
+
+// ownerOf names the ClusterAddon in the records it makes.
+func ownerOf(ca *addonsv1.ClusterAddon) string {
+	return client.ObjectKeyFromObject(ca).String()
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		says string // "" if the options are good
+	}{
+		"no flags":                      {},
+		"several namespaces":            {args: []string{"--namespace=team-a,team-b"}},
+		"an unknown flag":               {args: []string{"--nmespace=a"}, says: "unknown flag: --nmespace"},
+		"an argument":                   {args: []string{"serve"}, says: `unexpected argument "serve"`},
+		"a namespace that is none":      {args: []string{"--namespace=Team_A"}, says: "--namespace"},
+		"an empty namespace in a list":  {args: []string{"--namespace=a,,b"}, says: "--namespace"},
+		"a filter that is no label":     {args: []string{"--watch-filter=a b"}, says: "--watch-filter"},
+		"leases that can't be renewed":  {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, says: "--leader-elect-lease-duration"},
+		"no worker":                     {args: []string{"--clusteraddon-concurrency=0"}, says: "--clusteraddon-concurrency"},
+		"no request at all":             {args: []string{"--kube-api-qps=0"}, says: "--kube-api-qps"},
+		"a port that is none":           {args: []string{"--webhook-port=70000"}, says: "--webhook-port"},
+		"an artifact root that is none": {args: []string{"--artifact-root=/does/not/exist"}, says: "--artifact-root"},
+		"a TLS version that is none":    {args: []string{"--tls-min-version=VersionTLS09"}, says: "TLS options"},
+		"too little memory":             {args: []string{"--render-memory-mib=1"}, says: "--render-memory-mib"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := parse(tc.args)
+			switch {
+			case tc.says == "" && err != nil:
+				t.Errorf("parse() failed: %v", err)
+			case tc.says != "" && err == nil:
+				t.Errorf("parse() took it; want an error that says %q", tc.says)
+			case tc.says != "" && !strings.Contains(err.Error(), tc.says):
+				t.Errorf("parse() says %q; want %q", err, tc.says)
+			case err != nil && strings.Contains(err.Error(), "\n"):
+				t.Errorf("the error has several lines: %q", err)
+			}
+		})
+	}
+}
+
+// Cluster API's managers have these; tools and people rely on them.
+func TestContractFlags(t *testing.T) {
+	_, fs, err := parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"namespace", "watch-filter", "leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline",
+		"leader-elect-retry-period", "diagnostics-address", "insecure-diagnostics", "tls-min-version", "tls-cipher-suites",
+		"health-addr", "profiler-address", "contention-profiling", "sync-period", "kube-api-qps", "kube-api-burst",
+		"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name", "v", "version",
+	} {
+		if fs.Lookup(name) == nil {
+			t.Errorf("flag --%s is missing", name)
+		}
+	}
+	o, _, err := parse([]string{"--namespace=b,a", "--namespace=c"})
+	if err != nil || !slices.Equal(o.namespaces, []string{"b", "a", "c"}) {
+		t.Errorf("namespaces = %v (%v)", o.namespaces, err)
+	}
+}

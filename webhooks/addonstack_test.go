@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+)
+
+// The webhook as the API server calls it, with the configuration of
+// config/webhook, but for its address.
+func TestAddonStackAdmission(t *testing.T) {
+	c := startWithWebhook(t)
+	ctx := t.Context()
+
+	all := &metav1.LabelSelector{}
+	stackOf := func(name string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
+		for i := range addons {
+			addons[i].Chart.Path = "chart"
+		}
+		return &addonsv1.AddonStack{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       addonsv1.AddonStackSpec{ClusterSelector: all, Addons: addons},
+		}
+	}
+	cases := map[string]struct {
+		stack *addonsv1.AddonStack
+		says  string
+	}{
+		"a cycle": {
+			stack: stackOf("cycle", addonsv1.Addon{Name: "a", DependsOn: []string{"b"}}, addonsv1.Addon{Name: "b", DependsOn: []string{"a"}}),
+			says:  "spec.addons[0].dependsOn",
+		},
+		"an unknown dependency": {
+			stack: stackOf("unknown", addonsv1.Addon{Name: "a", DependsOn: []string{"ghost"}}),
+			says:  "spec.addons[0].dependsOn[0]",
+		},
+		"a selector with an unknown operator": {
+			stack: func() *addonsv1.AddonStack {
+				s := stackOf("selector", addonsv1.Addon{Name: "a"})
+				s.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
+				return s
+			}(),
+			says: "spec.clusterSelector",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := c.Create(ctx, tc.stack)
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Create() = %v; want an error that names %s", err, tc.says)
+			}
+		})
+	}
+
+	good := stackOf("good", addonsv1.Addon{Name: "a"}, addonsv1.Addon{Name: "b", DependsOn: []string{"a"}})
+	if err := c.Create(ctx, good); err != nil {
+		t.Fatalf("a good stack was refused: %v", err)
+	}
+	good.Spec.Addons[0].DependsOn = []string{"b"}
+	if err := c.Update(ctx, good); err == nil || !strings.Contains(err.Error(), "a -> b -> a") {
+		t.Errorf("Update() = %v; want an error that names the cycle", err)
+	}
+}
+
+// An object from before a rule came stays possible to edit.
+func TestUpdatesMayKeepOldProblems(t *testing.T) {
+	w := &AddonStack{}
+	before := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "a", DependsOn: []string{"ghost"}}}}}
+	after := before.DeepCopy()
+	after.Labels = map[string]string{"edited": "yes"}
+	if _, err := w.ValidateUpdate(t.Context(), before, after); err != nil {
+		t.Errorf("an edit of something else was refused: %v", err)
+	}
+	after.Spec.Addons = append(after.Spec.Addons, addonsv1.Addon{Name: "b", DependsOn: []string{"phantom"}})
+	if _, err := w.ValidateUpdate(t.Context(), before, after); err == nil || strings.Contains(err.Error(), "ghost") {
+		t.Errorf("ValidateUpdate() = %v; want the new problem alone", err)
+	}
+}
+
+func startWithWebhook(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "webhooks", CRDPaths: []string{"../config/crd/bases"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cp.Stop() })
+
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := freePort(t)
+	mgr, err := ctrl.NewManager(cp.Config(), ctrl.Options{
+		Scheme:        scheme,
+		Metrics:       metricsserver.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: dir}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&AddonStack{}).SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-stopped })
+
+	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	configure(t, c, fmt.Sprintf("https://127.0.0.1:%d", port), certificate)
+	return c
+}
+
+// configure installs the generated webhook configuration, and waits until the
+// API server calls the webhook.
+func configure(t *testing.T, c client.Client, url string, ca []byte) {
+	t.Helper()
+	manifest, err := os.ReadFile("../config/webhook/manifests.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := yaml.Unmarshal(manifest, configuration); err != nil {
+		t.Fatal(err)
+	}
+	for i := range configuration.Webhooks {
+		hook := &configuration.Webhooks[i]
+		hook.ClientConfig = admissionv1.WebhookClientConfig{CABundle: ca, URL: ptr.To(url + *hook.ClientConfig.Service.Path)}
+	}
+	if err := c.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	probe := &addonsv1.AddonStack{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"},
+		Spec: addonsv1.AddonStackSpec{
+			ClusterSelector: &metav1.LabelSelector{},
+			Addons:          []addonsv1.Addon{{Name: "a", DependsOn: []string{"ghost"}, Chart: addonsv1.ChartSource{Path: "chart"}}},
+		},
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := c.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "dependsOn") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the API server doesn't call the webhook: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
