@@ -35,8 +35,10 @@ build: ## Build the manager into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o bin/manager .
 
 .PHONY: generate
-generate: ## Generate Go code (deep copies).
+generate: ## Generate Go code (deep copies) and the list of flags.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	@{ echo '# Flags'; echo; echo 'What `manager --help` prints. Names are those of Cluster API managers where these'; \
+	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >docs/reference/flags.md
 
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC and webhook configurations into config/.

@@ -6,6 +6,7 @@ package controllers
 import (
 	"fmt"
 
+	"k8s.io/utils/clock"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
@@ -58,6 +59,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Renderer:  o.Renderer,
 		Deliverer: deliver.New(deliver.Options{Notify: queue.AddTarget}),
 		Queue:     queue,
+		Clock:     clock.RealClock{},
 	}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)

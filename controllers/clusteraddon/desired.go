@@ -19,9 +19,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// settled says whether the newest record is deployed, and of just these inputs.
+// settled says whether the newest record is deployed, of just these inputs, and
+// has no certificate that is to be renewed.
 func (p *pass) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	if record.Status != deliver.StatusDeployed {
+	renew := !record.RenewAt.IsZero() && !p.Clock.Now().Before(record.RenewAt)
+	if record.Status != deliver.StatusDeployed || renew {
 		return false, nil
 	}
 	digest, err := p.digestNow(ctx, in, record.FactsUsed)

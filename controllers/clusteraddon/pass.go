@@ -67,6 +67,9 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	if settled {
 		status.Phase = addonsv1.AddonReady
+		if !record.RenewAt.IsZero() {
+			p.retryIn(record.RenewAt.Sub(p.Clock.Now()))
+		}
 		p.syncPolicy(ctx, a, record, status)
 		return
 	}
@@ -79,6 +82,9 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	if err != nil {
 		p.clusterFailed(err, status)
 		return
+	}
+	if outcome.Phase == addonsv1.AddonReady {
+		p.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
 	}
 	p.note(outcome, status)
 }
@@ -104,6 +110,7 @@ func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
 			p.clusterFailed(err, &status)
 		case outcome.Gone:
 			delete(p.installed, record.Release)
+			p.workload.conn.InvalidateFacts()
 			p.Recorder.Eventf(p.ca, nil, "Normal", "AddonRemoved", "Remove", "Removed add-on %s from namespace %s", record.Name, record.Namespace)
 			continue
 		default:

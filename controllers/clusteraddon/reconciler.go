@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/patch"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +46,7 @@ type Reconciler struct {
 	Deliverer *deliver.Deliverer
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
+	Clock clock.PassiveClock
 
 	records   *recordWatch
 	objects   *objectReader

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"errors"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+)
+
+// renderChart is the whole way of a chart, within a worker. The steps and their order are
+// those of Helm's install action.
+func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, error) {
+	enter(stageLoad)
+	ch, err := loadChart(req.Files)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkInstallable(ch); err != nil {
+		return nil, err
+	}
+	facts, err := newInquiry(req.Facts)
+	if err != nil {
+		return nil, err
+	}
+	if r := ch.Metadata.KubeVersion; r != "" && !facts.inRange(r) {
+		return nil, failf(ReasonChartInvalid, "Chart.yaml: kubeVersion %q does not admit Kubernetes %s", r, req.Facts.KubeVersion)
+	}
+
+	enter(stageValues)
+	values, err := coalesce(ch, req.Values)
+	if err != nil {
+		return nil, err
+	}
+	enter(stageSchema)
+	if err := checkSchemas(ch, values); err != nil {
+		return nil, err
+	}
+
+	enter(stageTemplates)
+	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	files, err := execute(ch, values, req.Release, facts, memory)
+	if err != nil {
+		return nil, err
+	}
+
+	enter(stageManifests)
+	result := &Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
+	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
+		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
+	}
+	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
+	if err := reader.readTemplates(files, result); err != nil {
+		return nil, err
+	}
+	if result.CRDs, err = reader.readCRDs(ch.CRDObjects()); err != nil {
+		return nil, err
+	}
+	result.Generated, result.FactsUsed = memory.used, facts.answers()
+	return result, nil
+}
+
+// coalesce applies conditions, tags and import-values of the dependencies, and puts the
+// user's values over the chart's.
+func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
+	if user == nil {
+		user = map[string]any{}
+	}
+	if err := chartutil.ProcessDependencies(ch, user); err != nil {
+		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
+	}
+	values, err := util.CoalesceValues(ch, user)
+	if err != nil {
+		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
+	}
+	return values, nil
+}
+
+// execute runs the templates; the result maps their paths to what they wrote. `lookup` finds
+// nothing and names are not resolved, because the engine is given no client and no DNS.
+func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator) (map[string]string, error) {
+	e := engine.Engine{CustomTemplateFuncs: memory.funcs()}
+	files, err := e.Render(ch, common.Values{
+		"Chart":        ch.Metadata,
+		"Capabilities": &capabilities{facts},
+		"Release": map[string]any{
+			"Name":      rel.Name,
+			"Namespace": rel.Namespace,
+			"IsUpgrade": rel.Upgrade,
+			"IsInstall": !rel.Upgrade,
+			"Revision":  rel.Revision,
+			"Service":   "Helm",
+		},
+		"Values": values,
+	})
+	switch {
+	case memory.full:
+		return nil, &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
+	case err != nil:
+		return nil, &Error{Reason: ReasonTemplateFailed, Err: errors.New(err.Error())}
+	}
+	return files, nil
+}

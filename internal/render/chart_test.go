@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+)
+
+// render renders without a worker, for what does not need one.
+func render(t testing.TB, req ChartRequest) (*Result, error) {
+	t.Helper()
+	return renderChart(&req, Options{}.withDefaults().limits(), func(stage) {})
+}
+
+// dataOf renders a ConfigMap whose data are the given lines, and returns those.
+func dataOf(t *testing.T, req ChartRequest) map[string]any {
+	t.Helper()
+	result, err := render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Objects) != 1 {
+		t.Fatalf("got %d objects, want 1", len(result.Objects))
+	}
+	data, _ := result.Objects[0].Object["data"].(map[string]any)
+	return data
+}
+
+func TestChartSeesRelease(t *testing.T) {
+	req := requestFor(template1(configMap + `data:
+  name: {{ .Release.Name }}/{{ .Release.Namespace }}/{{ .Release.Revision }}/{{ .Release.Service }}
+  kind: install={{ .Release.IsInstall }} upgrade={{ .Release.IsUpgrade }}
+  chart: {{ .Chart.Name }}-{{ .Chart.Version }}-{{ .Chart.AppVersion }}
+  template: {{ .Template.Name }}
+  lookup: {{ lookup "v1" "Secret" "kube-system" "" | toJson | quote }}
+  dns: {{ getHostByName "localhost" | quote }}
+`))
+	req.Release = Release{Name: "r", Namespace: "n", Revision: 7, Upgrade: true}
+	want := map[string]any{
+		"name": "r/n/7/Helm", "kind": "install=false upgrade=true", "chart": "demo-1.2.3-v9",
+		"template": "demo/templates/a.yaml", "lookup": "{}", "dns": "",
+	}
+	if diff := cmp.Diff(want, dataOf(t, req)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func packed(t *testing.T, folder string, files map[string]string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zipped)
+	for name, text := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: folder + "/" + name, Size: int64(len(text)), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive.Close()
+	zipped.Close()
+	return out.String()
+}
+
+func TestSubcharts(t *testing.T) {
+	sub := func(name string) map[string]string {
+		return map[string]string{
+			"Chart.yaml":       "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			"values.yaml":      "who: default\nexports: {data: {imported: yes-it-is}}\n",
+			"crds/c.yaml":      "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n",
+			"templates/a.yaml": strings.Replace(configMap, "name: a", "name: "+name, 1) + "data: {who: {{ .Values.who }}}\n",
+		}
+	}
+	files := map[string]string{
+		"Chart.yaml": `{apiVersion: v2, name: demo, version: 1.0.0, dependencies: [
+  {name: folder, version: 1.0.0, import-values: [data]},
+  {name: packed, version: 1.0.0, condition: packed.enabled},
+  {name: folder, version: 1.0.0, alias: again, tags: [more]}]}`,
+		"values.yaml":         "packed: {enabled: true}\ntags: {more: false}\nfolder: {who: parent}\n",
+		"templates/a.yaml":    configMap + "data: {imported: {{ .Values.imported }}}\n",
+		"charts/packed-1.tgz": packed(t, "packed", sub("packed")),
+	}
+	for name, text := range sub("folder") {
+		files["charts/folder/"+name] = text
+	}
+	names := func(values map[string]any) (objects []string, crds []string) {
+		req := requestFor(chartOf(files))
+		req.Values = values
+		result, err := render(t, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range result.Objects {
+			data, _ := json.Marshal(o.Object["data"])
+			objects = append(objects, o.GetName()+string(data))
+		}
+		for _, o := range result.CRDs {
+			crds = append(crds, o.GetName())
+		}
+		return objects, crds
+	}
+	objects, crds := names(nil)
+	if diff := cmp.Diff([]string{`folder{"who":"parent"}`, `packed{"who":"default"}`, `a{"imported":"yes-it-is"}`}, objects); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"folder", "packed"}, crds); diff != "" {
+		t.Error(diff)
+	}
+	objects, crds = names(map[string]any{"packed": map[string]any{"enabled": false}, "folder": map[string]any{"who": "user"}})
+	if diff := cmp.Diff([]string{`folder{"who":"user"}`, `a{"imported":"yes-it-is"}`}, objects); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"folder"}, crds); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChartRefused(t *testing.T) {
+	with := func(chartYAML string) []File {
+		return chartOf(map[string]string{"Chart.yaml": chartYAML, "templates/a.yaml": configMap})
+	}
+	hook := func(event string) []File {
+		return template1(strings.Replace(configMap, "name: a", `name: a, annotations: {helm.sh/hook: "`+event+`"}`, 1))
+	}
+	cases := map[string]struct {
+		files    []File
+		reason   string
+		mentions []string
+	}{
+		"no Chart.yaml":         {[]File{{Name: "values.yaml"}}, ReasonChartInvalid, []string{"Chart.yaml"}},
+		"a broken Chart.yaml":   {with("{"), ReasonChartInvalid, []string{"Chart.yaml"}},
+		"a library":             {with("{apiVersion: v2, name: a, version: 1.0.0, type: library}"), ReasonChartInvalid, []string{"library"}},
+		"an unknown apiVersion": {with("{apiVersion: v9, name: a, version: 1.0.0}"), ReasonChartInvalid, []string{"v9"}},
+		"missing dependencies": {with("{apiVersion: v2, name: a, version: 1.0.0, dependencies: [{name: one, version: 1.x.x}, {name: two, version: 1.x.x}]}"),
+			ReasonChartInvalid, []string{"one, two", "charts/"}},
+		"another Kubernetes":           {with(`{apiVersion: v2, name: a, version: 1.0.0, kubeVersion: "<1.30.0-0"}`), ReasonChartInvalid, []string{"<1.30.0-0", "v1.36.3"}},
+		"a syntax error":               {template1("{{ if }}"), ReasonTemplateFailed, []string{"demo/templates/a.yaml:1"}},
+		"fail":                         {template1(`{{ fail "set this" }}`), ReasonTemplateFailed, []string{"set this", "demo/templates/a.yaml:1"}},
+		"required":                     {template1(`{{ required "set that" .Values.x }}`), ReasonTemplateFailed, []string{"set that"}},
+		"no YAML":                      {template1("a: b: c"), ReasonManifestInvalid, []string{"demo/templates/a.yaml"}},
+		"a scalar":                     {template1("hello"), ReasonManifestInvalid, []string{"demo/templates/a.yaml", "no Kubernetes object"}},
+		"a key twice":                  {template1(configMap + "data: {a: x, b: y, a: z}"), ReasonManifestInvalid, []string{"demo/templates/a.yaml", `"a"`}},
+		"no kind":                      {template1("apiVersion: v1\nmetadata: {name: a}"), ReasonManifestInvalid, []string{"kind"}},
+		"no apiVersion":                {template1("kind: A\nmetadata: {name: a}"), ReasonManifestInvalid, []string{"apiVersion"}},
+		"no metadata":                  {template1("apiVersion: v1\nkind: A"), ReasonManifestInvalid, []string{"metadata"}},
+		"no name":                      {template1("apiVersion: v1\nkind: A\nmetadata: {}"), ReasonManifestInvalid, []string{"metadata.name"}},
+		"a generated name":             {template1("apiVersion: v1\nkind: A\nmetadata: {generateName: a-}"), ReasonManifestInvalid, []string{"generateName", "demo/templates/a.yaml"}},
+		"a number as name":             {template1("apiVersion: v1\nkind: A\nmetadata: {name: 5}"), ReasonManifestInvalid, []string{"name"}},
+		"a label that is a bool":       {template1("apiVersion: v1\nkind: A\nmetadata: {name: a, labels: {x: true}}"), ReasonManifestInvalid, []string{"labels"}},
+		"an annotation that is a bool": {template1("apiVersion: v1\nkind: A\nmetadata: {name: a, annotations: {x: true}}"), ReasonManifestInvalid, []string{"annotations"}},
+		"one object twice": {chartOf(map[string]string{"templates/a.yaml": configMap, "templates/b.yaml": strings.Replace(configMap, "name: a", "name: a, namespace: kube-system", 1)}),
+			ReasonManifestInvalid, []string{"demo/templates/a.yaml", "demo/templates/b.yaml", "ConfigMap a"}},
+		"an unknown hook":   {hook("pre-dinner"), ReasonChartInvalid, []string{"pre-dinner", "demo/templates/a.yaml"}},
+		"an old hook":       {hook("crd-install"), ReasonChartInvalid, []string{"crd-install"}},
+		"a hook and a typo": {hook("pre-install,post-instal"), ReasonChartInvalid, []string{"post-instal"}},
+		"a List as hook": {template1("apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems: []"),
+			ReasonManifestInvalid, []string{"List"}},
+		"a broken CRD": {chartOf(map[string]string{"crds/a.yaml": "a: b: c"}), ReasonManifestInvalid, []string{"demo/crds/a.yaml"}},
+		"values that break a subchart": {chartOf(map[string]string{"values.yaml": "sub: text", "charts/sub/Chart.yaml": "{apiVersion: v2, name: sub, version: 1.0.0}"}),
+			ReasonChartInvalid, []string{"sub"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(t, requestFor(c.files))
+			wantReason(t, err, c.reason, c.mentions...)
+		})
+	}
+}
+
+func TestObjectsAndOrder(t *testing.T) {
+	result, err := render(t, requestFor(chartOf(map[string]string{
+		"templates/z.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {replicas: 3, ratio: 1.5}
+---
+# only a comment
+---
+
+---
+apiVersion: example.com/v1
+kind: Zebra
+metadata: {name: z}
+---
+apiVersion: example.com/v1
+kind: Ant
+metadata: {name: z}
+`,
+		"templates/list.yaml": `
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Service, metadata: {name: s}}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleList, items: [{metadata: {name: r}}]}
+`,
+		"templates/ns.yaml":      "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n",
+		"templates/NOTES.txt":    "notes: [",
+		"templates/_helpers.tpl": `{{ define "x" }}{{ end }}`,
+		"templates/empty.yaml":   "\n{{- if false }}a: b{{ end }}\n",
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range result.Objects {
+		got = append(got, o.GetKind()+"/"+o.GetName())
+	}
+	want := []string{"Namespace/ns", "Role/r", "Service/s", "Deployment/d", "Ant/z", "Zebra/z"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	spec := result.Objects[3].Object["spec"]
+	if diff := cmp.Diff(map[string]any{"replicas": int64(3), "ratio": 1.5}, spec); diff != "" {
+		t.Errorf("numbers: %s", diff)
+	}
+	if strings.Contains(result.Manifest, "notes") || !strings.HasPrefix(result.Manifest, "---\n# Source: demo/templates/ns.yaml\napiVersion: v1\n") {
+		t.Errorf("manifest:\n%s", result.Manifest)
+	}
+}
+
+func TestHooks(t *testing.T) {
+	hook := func(name, annotations string) string {
+		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n---\n"
+	}
+	result, err := render(t, requestFor(template1(
+		hook("late", `helm.sh/hook: "post-install, Post-Upgrade", helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: "hook-succeeded,hook-failed"`)+
+			hook("b", `helm.sh/hook: pre-install`)+
+			hook("a", `helm.sh/hook: "pre-install,test", helm.sh/hook-weight: "no number"`)+
+			hook("early", `helm.sh/hook: pre-delete, helm.sh/hook-weight: "-5"`)+
+			hook("test", `helm.sh/hook: test`)+hook("old-test", `helm.sh/hook: test-success`)+
+			hook("kept", `helm.sh/resource-policy: keep`))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type summary struct {
+		Name             string
+		Events, Policies []string
+		Weight           int
+	}
+	var got []summary
+	for _, h := range result.Hooks {
+		got = append(got, summary{h.Name, h.Events, h.DeletePolicies, h.Weight})
+		if h.Object.GetName() != h.Name || h.Kind != "Job" || h.Path != "demo/templates/a.yaml" || !strings.Contains(h.Manifest, "name: "+h.Name) {
+			t.Errorf("hook %+v", h)
+		}
+	}
+	before := []string{"before-hook-creation"}
+	want := []summary{
+		{"early", []string{"pre-delete"}, before, -5},
+		{"a", []string{"pre-install"}, before, 0},
+		{"b", []string{"pre-install"}, before, 0},
+		{"late", []string{"post-install", "post-upgrade"}, []string{"hook-succeeded", "hook-failed"}, 5},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(result.Objects) != 1 || result.Objects[0].GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+		t.Errorf("objects: %v", result.Objects)
+	}
+}
+
+func TestMetadataAsInHelmsRecord(t *testing.T) {
+	files := chartOf(map[string]string{"Chart.yaml": "{apiVersion: v1, name: old, version: 1.0.0, description: Some text, keywords: [a]}"})
+	result, err := render(t, requestFor(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &chart.Metadata{APIVersion: "v1", Name: "old", Version: "1.0.0", Description: "Some text", Keywords: []string{"a"}}
+	got := &chart.Metadata{}
+	if err := json.Unmarshal(result.Metadata, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSensitiveStringsStayOutOfErrors(t *testing.T) {
+	req := requestFor(template1(`{{ fail (printf "bad: %s" .Values.token) }}`))
+	req.Values, req.Sensitive = map[string]any{"token": "s3cr3t-token"}, []string{"s3cr3t-token", "a"}
+	_, err := newRenderer(t).Chart(t.Context(), req)
+	wantReason(t, err, ReasonTemplateFailed, "bad: [hidden]")
+	if strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("error shows the secret: %v", err)
+	}
+}
+
+func TestValuesOverDefaults(t *testing.T) {
+	req := requestFor(chartOf(map[string]string{
+		"values.yaml":      "keep: 1\ndrop: {a: 1}\nlist: [1, 2]\nnested: {a: 1, b: 2}\nbig: 1000000\n",
+		"templates/a.yaml": configMap + "data: {values: {{ .Values | toJson | quote }}, big: \"{{ .Values.big }}\", hasDrop: \"{{ hasKey .Values \"drop\" }}\"}",
+	}))
+	req.Values = map[string]any{"drop": nil, "list": []any{"x"}, "nested": map[string]any{"b": int64(3)}}
+	want := map[string]any{
+		"values":  `{"big":1000000,"keep":1,"list":["x"],"nested":{"a":1,"b":3}}`,
+		"big":     "1e+06", // as Helm has it
+		"hasDrop": "false",
+	}
+	if diff := cmp.Diff(want, dataOf(t, req)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumbersKeepTheirTypeOnTheWire(t *testing.T) {
+	r := newRenderer(t)
+	req := requestFor(template1(configMap + `data: {a: "{{ kindOf .Values.i }} {{ kindOf .Values.f }} {{ .Values.i }} {{ .Values.f }} {{ .Values.n }}"}`))
+	req.Values = map[string]any{"i": int64(1000000), "f": float64(1000000), "n": json.Number("12345678")}
+	result, err := r.Chart(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Objects[0].Object["data"].(map[string]any)["a"]; got != "int64 float64 1000000 1e+06 12345678" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMapsComeInOrder(t *testing.T) {
+	req := requestFor(template1(configMap + `data: {keys: {{ keys .Values | toJson | quote }}, values: {{ values .Values | toJson | quote }}}`))
+	req.Values = map[string]any{}
+	for _, letter := range strings.Split("qwertyuiopasdfghjklzxcvbnm", "") {
+		req.Values[letter] = letter
+	}
+	data := dataOf(t, req)
+	var keys []string
+	if err := json.Unmarshal([]byte(data["keys"].(string)), &keys); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(keys) || data["keys"] != data["values"] {
+		t.Errorf("got %v", data)
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Reasons of an [Error]. They are part of the API: users see them in conditions.
+const (
+	// ReasonChartInvalid: the chart cannot be loaded, or cannot be installed on this cluster.
+	ReasonChartInvalid = "ChartInvalid"
+	// ReasonSchemaViolation: the values break the chart's values.schema.json.
+	ReasonSchemaViolation = "SchemaViolation"
+	// ReasonTemplateFailed: a template does not parse, or failed while it ran.
+	ReasonTemplateFailed = "TemplateFailed"
+	// ReasonRenderTimeout: the rendering took longer than Options.Timeout.
+	ReasonRenderTimeout = "RenderTimeout"
+	// ReasonOutputTooLarge: more output than Options.OutputBytes, MaxObjects or MaxGenerated allow.
+	ReasonOutputTooLarge = "OutputTooLarge"
+	// ReasonOutOfMemory: the rendering needed more than Options.MemoryBytes.
+	ReasonOutOfMemory = "OutOfMemory"
+	// ReasonManifestInvalid: what the templates wrote are not Kubernetes objects.
+	ReasonManifestInvalid = "ManifestInvalid"
+)
+
+// ErrClosed is returned by a Renderer after Close.
+var ErrClosed = errors.New("renderer is closed")
+
+// errProtocol means that parent and worker disagree; a fault of this package.
+var errProtocol = errors.New("render worker: unexpected answer")
+
+// maxErrorBytes keeps messages fit for a condition.
+const maxErrorBytes = 2048
+
+// Error is a failure that a user can act on.
+type Error struct {
+	// Reason is one of the Reason constants.
+	Reason string
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Reason + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func failf(reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// asFailure puts a reason on an error that has none yet.
+func asFailure(reason string, err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Reason: reason, Err: err}
+}
+
+// safeText is an error's text without sensitive strings, and short enough for a condition.
+func safeText(text string, sensitive []string) string {
+	for _, s := range sensitive {
+		if len(s) >= 4 {
+			text = strings.ReplaceAll(text, s, "[hidden]")
+			// Helm quotes the text of a failing tpl call.
+			if quoted := fmt.Sprintf("%q", s); len(quoted) > 2 {
+				text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], "[hidden]")
+			}
+		}
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= maxErrorBytes {
+		return text
+	}
+	cut := maxErrorBytes
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + " ..."
+}

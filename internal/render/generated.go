@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// Generated are the values that a rendering made up: random strings, keys, certificates, the
+// time. Given to the next rendering, they come out again, so that what has not changed stays
+// byte for byte. A key is the function's name and a hash of its arguments and the number of
+// its call with them. The values are secrets: never log them.
+type Generated map[string]string
+
+// RenewAt is the time from which a rendering replaces the first of the certificates: after two
+// thirds of its life. It is zero if there are none. Whoever keeps Generated has to render again then.
+func (g Generated) RenewAt() time.Time {
+	var first time.Time
+	for _, text := range g {
+		if at := renewAt(text); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// renewAt is zero for what is not a certificate as sprig's functions return it.
+func renewAt(text string) time.Time {
+	var pair struct{ Cert string }
+	if json.Unmarshal([]byte(text), &pair) != nil {
+		return time.Time{}
+	}
+	block, _ := pem.Decode([]byte(pair.Cert))
+	if block == nil {
+		return time.Time{}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}
+	}
+	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 3 * 2)
+}
+
+// remembered are sprig's functions that return something else each time, apart from those
+// that tell the time (clock.go) and keys and values, which only need an order. The value
+// says whether an argument is a password, whose hash must be slow to guess.
+var remembered = map[string]bool{
+	"randAlphaNum": false, "randAlpha": false, "randNumeric": false, "randAscii": false,
+	"randBytes": false, "randInt": false, "uuidv4": false, "shuffle": false,
+	"genPrivateKey": false, "genCA": false, "genCAWithKey": false,
+	"genSelfSignedCert": false, "genSelfSignedCertWithKey": false,
+	"genSignedCert": false, "genSignedCertWithKey": false,
+	"bcrypt": true, "htpasswd": true, "encryptAES": true,
+}
+
+var errGeneratedTooLarge = errors.New("the templates generate more random values and certificates than can be kept")
+
+// generator is the memory of one rendering.
+type generator struct {
+	earlier Generated
+	used    Generated
+	calls   map[string]int
+	room    int // bytes left in used
+	full    bool
+	clock   func() time.Time
+}
+
+func newGenerator(earlier Generated, limit int) *generator {
+	return &generator{earlier: earlier, used: Generated{}, calls: map[string]int{}, room: limit, clock: time.Now}
+}
+
+// funcs are the functions to put over sprig's.
+func (g *generator) funcs() template.FuncMap {
+	all := sprig.TxtFuncMap()
+	funcs := g.timeFuncs(all)
+	for name, password := range remembered {
+		funcs[name] = g.remember(name, password, all[name])
+	}
+	funcs["keys"], funcs["values"] = sortedKeys, sortedValues
+	return funcs
+}
+
+// remember wraps a function so that it returns the earlier value for the same call. The types
+// stay those of fn: templates pass sprig's unexported certificate from one function to another.
+func (g *generator) remember(name string, password bool, fn any) any {
+	call, typ := reflect.ValueOf(fn), reflect.TypeOf(fn)
+	return reflect.MakeFunc(typ, func(args []reflect.Value) []reflect.Value {
+		key := g.key(name, password, args)
+		if text, ok := g.earlier[key]; ok && !g.due(text) {
+			if value, err := decodeGenerated(typ.Out(0), text); err == nil {
+				g.keep(key, text)
+				results := []reflect.Value{value}
+				if typ.NumOut() == 2 {
+					results = append(results, reflect.Zero(typ.Out(1)))
+				}
+				return results
+			}
+		}
+		results := call.Call(args)
+		if len(results) == 2 && !results[1].IsNil() {
+			return results
+		}
+		g.keep(key, encodeGenerated(results[0]))
+		return results
+	}).Interface()
+}
+
+func (g *generator) due(text string) bool {
+	at := renewAt(text)
+	return !at.IsZero() && !g.clock().Before(at)
+}
+
+// keep stores a value. It panics when there is no room, which text/template turns into an
+// error; the functions themselves mostly have no way to return one.
+func (g *generator) keep(key, text string) {
+	g.room -= len(key) + len(text)
+	if g.room < 0 {
+		g.full = true
+		panic(errGeneratedTooLarge)
+	}
+	g.used[key] = text
+}
+
+// key names a call by its function, its arguments, and how many such calls came before.
+func (g *generator) key(name string, password bool, args []reflect.Value) string {
+	plain := make([]any, len(args))
+	for i, arg := range args {
+		plain[i] = arg.Interface()
+	}
+	text, err := json.Marshal(plain)
+	if err != nil { // only for arguments that the function will refuse
+		text = fmt.Appendf(nil, "%v", plain)
+	}
+	call := name + string(text)
+	g.calls[call]++
+	input := call + "#" + strconv.Itoa(g.calls[call])
+	return name + "/" + hex.EncodeToString(hashCall(input, password))
+}
+
+func hashCall(input string, password bool) []byte {
+	if password { // about 2ms; the arguments are no easier to guess than from bcrypt's own hash
+		if slow, err := pbkdf2.Key(sha256.New, input, []byte("chandler/generated"), 10_000, 16); err == nil {
+			return slow
+		}
+	}
+	sum := sha256.Sum256([]byte(input))
+	return sum[:16]
+}
+
+func encodeGenerated(value reflect.Value) string {
+	if value.Kind() == reflect.String {
+		return value.String()
+	}
+	text, err := json.Marshal(value.Interface())
+	if err != nil {
+		panic(err) // ints and structs of strings only
+	}
+	return string(text)
+}
+
+func decodeGenerated(typ reflect.Type, text string) (reflect.Value, error) {
+	value := reflect.New(typ)
+	if typ.Kind() == reflect.String {
+		value.Elem().SetString(text)
+		return value.Elem(), nil
+	}
+	err := json.Unmarshal([]byte(text), value.Interface())
+	return value.Elem(), err
+}

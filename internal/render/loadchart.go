@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+)
+
+// byteOrderMark is cut from files, as Helm's own archive and folder loaders do.
+var byteOrderMark = []byte{0xEF, 0xBB, 0xBF}
+
+// loadChart reads a chart of apiVersion v1 or v2 with Helm's loader.
+func loadChart(files []File) (*chart.Chart, error) {
+	buffered := make([]*archive.BufferedFile, 0, len(files))
+	for _, f := range files {
+		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, byteOrderMark)})
+	}
+	ch, err := loader.LoadFiles(buffered)
+	if err != nil {
+		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
+	}
+	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 {
+		return nil, failf(ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1 and v2", v)
+	}
+	sortDependencies(ch)
+	return ch, nil
+}
+
+// sortDependencies undoes the random order in which Helm's loader walks the charts/ folder.
+func sortDependencies(ch *chart.Chart) {
+	dependencies := slices.Clone(ch.Dependencies())
+	slices.SortStableFunc(dependencies, func(a, b *chart.Chart) int {
+		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
+	})
+	ch.SetDependencies(dependencies...)
+	for _, d := range dependencies {
+		sortDependencies(d)
+	}
+}
+
+// checkInstallable refuses library charts and charts whose dependencies are not packed with them.
+func checkInstallable(ch *chart.Chart) error {
+	if ch.Metadata.Type == "library" {
+		return &Error{Reason: ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}
+	}
+	packed := map[string]bool{}
+	for _, d := range ch.Dependencies() {
+		packed[d.Name()] = true
+	}
+	var missing []string
+	for _, d := range ch.Metadata.Dependencies {
+		if d != nil && !packed[d.Name] {
+			missing = append(missing, d.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return failf(ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+)
+
+// notesSuffix marks the text that Helm shows to its user after an install.
+const notesSuffix = "NOTES.txt"
+
+// document is one YAML document of a template's output.
+type document struct {
+	path   string
+	text   string
+	object *unstructured.Unstructured // nil if it holds nothing but comments
+}
+
+func (d document) kind() string {
+	if d.object == nil {
+		return ""
+	}
+	return d.object.GetKind()
+}
+
+// manifestReader reads what the templates wrote, and keeps count.
+type manifestReader struct {
+	limits    limits
+	namespace string // of objects that name none
+
+	values  int
+	objects int
+}
+
+// readTemplates fills in the Manifest, Objects and Hooks of a result.
+func (m *manifestReader) readTemplates(files map[string]string, result *Result) error {
+	var size int64
+	for _, content := range files {
+		size += int64(len(content))
+	}
+	if size > m.limits.OutputBytes {
+		return failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d", size, m.limits.OutputBytes)
+	}
+	var manifests []document
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, notesSuffix) || strings.HasPrefix(path.Base(name), "_") {
+			continue
+		}
+		for _, text := range splitManifests(files[name]) {
+			doc, err := m.decode(name, text)
+			if err != nil {
+				return err
+			}
+			hook, isHook, err := hookOf(doc)
+			switch {
+			case err != nil:
+				return err
+			case !isHook:
+				manifests = append(manifests, doc)
+			case len(hook.Events) > 0:
+				result.Hooks = append(result.Hooks, hook)
+			}
+		}
+	}
+	sortHooks(result.Hooks)
+	slices.SortStableFunc(manifests, func(a, b document) int { return compareKinds(a.kind(), b.kind()) })
+	var err error
+	result.Manifest = manifestText(manifests)
+	result.Objects, err = m.collect(manifests)
+	return err
+}
+
+// readCRDs reads the files of the crds/ folders. A definition that several subcharts bring is
+// taken from the first, as Helm does.
+func (m *manifestReader) readCRDs(files []chart.CRD) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	seen := map[string]bool{}
+	for _, file := range files {
+		for _, text := range splitManifests(string(file.File.Data)) {
+			doc, err := m.decode(file.Filename, text)
+			if err != nil {
+				return nil, err
+			}
+			objects, err := m.flatten(doc)
+			if err != nil {
+				return nil, err
+			}
+			for _, object := range objects {
+				if id := m.identity(object); !seen[id] {
+					seen[id] = true
+					all = append(all, object)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// splitManifests splits a template's output into its documents, without the empty ones.
+func splitManifests(content string) []string {
+	split := releaseutil.SplitManifests(content)
+	docs := make([]string, 0, len(split))
+	for i := range len(split) {
+		docs = append(docs, split[fmt.Sprintf("manifest-%d", i)])
+	}
+	return docs
+}
+
+// manifestText is the manifest as Helm records it.
+func manifestText(docs []document) string {
+	var b strings.Builder
+	for _, d := range docs {
+		fmt.Fprintf(&b, "---\n# Source: %s\n%s\n", d.path, d.text)
+	}
+	return b.String()
+}
+
+// decode reads one document; a key that appears twice is an error.
+func (m *manifestReader) decode(name, text string) (document, error) {
+	doc := document{path: name, text: text}
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
+	}
+	var content any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
+	}
+	values, depth := measureValue(content)
+	if m.values += values; m.values > maxValues {
+		return doc, failf(ReasonOutputTooLarge, "the objects have more than %d values", maxValues)
+	}
+	if depth > maxDepth {
+		return doc, failf(ReasonManifestInvalid, "%s: nested deeper than %d", name, maxDepth)
+	}
+	switch content := content.(type) {
+	case nil:
+	case map[string]any:
+		if len(content) > 0 {
+			doc.object = &unstructured.Unstructured{Object: content}
+		}
+	default:
+		return doc, failf(ReasonManifestInvalid, "%s: is no Kubernetes object", name)
+	}
+	return doc, nil
+}
+
+// measureValue counts scalars, lists and maps, and the levels of these.
+func measureValue(value any) (count, depth int) {
+	add := func(part any) {
+		n, levels := measureValue(part)
+		count, depth = count+n, max(depth, levels)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			add(v)
+		}
+	case []any:
+		for _, v := range value {
+			add(v)
+		}
+	}
+	return count + 1, depth + 1
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+)
+
+// collect checks the objects of all documents and puts them in order.
+func (m *manifestReader) collect(docs []document) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	origin := map[string]string{}
+	for _, doc := range docs {
+		objects, err := m.flatten(doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			id := m.identity(object)
+			if first, ok := origin[id]; ok {
+				return nil, failf(ReasonManifestInvalid, "%s %s is in %s and in %s", object.GetKind(), object.GetName(), first, doc.path)
+			}
+			origin[id] = doc.path
+			all = append(all, object)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return compareKinds(a.GetKind(), b.GetKind()) })
+	return all, nil
+}
+
+// identity is equal for what would be the same object in the cluster.
+func (m *manifestReader) identity(object *unstructured.Unstructured) string {
+	namespace := object.GetNamespace()
+	if namespace == "" {
+		namespace = m.namespace
+	}
+	gk := object.GroupVersionKind().GroupKind()
+	return strings.Join([]string{gk.Group, gk.Kind, namespace, object.GetName()}, "/")
+}
+
+// flatten returns the object of a document, or the items if it is a List.
+func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, error) {
+	if doc.object == nil {
+		return nil, nil
+	}
+	items, isList := doc.object.Object["items"].([]any)
+	if !isList || !strings.HasSuffix(doc.kind(), "List") {
+		return m.checked(doc)
+	}
+	var all []*unstructured.Unstructured
+	for i, item := range items {
+		content, ok := item.(map[string]any)
+		if !ok {
+			return nil, failf(ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", doc.path, i, doc.kind())
+		}
+		child := &unstructured.Unstructured{Object: content}
+		if itemKind := strings.TrimSuffix(doc.kind(), "List"); itemKind != "" && child.GetKind() == "" {
+			// Items of typed lists, such as RoleList, may leave out what the list says.
+			child.SetKind(itemKind)
+			child.SetAPIVersion(doc.object.GetAPIVersion())
+		}
+		objects, err := m.flatten(document{path: doc.path, object: child})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+func (m *manifestReader) checked(doc document) ([]*unstructured.Unstructured, error) {
+	if err := checkObject(doc.object); err != nil {
+		return nil, failf(ReasonManifestInvalid, "%s: %w", doc.path, err)
+	}
+	if m.objects++; m.objects > m.limits.MaxObjects {
+		return nil, failf(ReasonOutputTooLarge, "the chart has more than %d objects", m.limits.MaxObjects)
+	}
+	return []*unstructured.Unstructured{doc.object}, nil
+}
+
+// checkObject says what is missing for an object to be applied by its name.
+func checkObject(object *unstructured.Unstructured) error {
+	content := object.Object
+	for _, field := range []string{"apiVersion", "kind"} {
+		if v, _ := content[field].(string); v == "" {
+			return fmt.Errorf("%s is missing or no string", field)
+		}
+	}
+	kind := object.GetKind()
+	if _, ok := content["metadata"].(map[string]any); !ok {
+		return fmt.Errorf("%s without metadata", kind)
+	}
+	name, _, err := unstructured.NestedString(content, "metadata", "name")
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: metadata.name is no string", kind)
+	case name == "" && object.GetGenerateName() != "":
+		return fmt.Errorf("%s with metadata.generateName: only objects with a metadata.name can be kept up to date", kind)
+	case name == "":
+		return fmt.Errorf("%s without metadata.name", kind)
+	}
+	if _, _, err := unstructured.NestedString(content, "metadata", "namespace"); err != nil {
+		return fmt.Errorf("%s %s: metadata.namespace is no string", kind, name)
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedNullCoercingStringMap(content, "metadata", field); err != nil {
+			return fmt.Errorf("%s %s: metadata.%s is no map of strings to strings", kind, name, field)
+		}
+	}
+	return nil
+}
+
+// compareKinds orders kinds as Helm installs them; unknown ones come last, by name.
+func compareKinds(a, b string) int {
+	rankA, rankB := slices.Index(releaseutil.InstallOrder, a), slices.Index(releaseutil.InstallOrder, b)
+	switch {
+	case rankA < 0 && rankB < 0:
+		return strings.Compare(a, b)
+	case rankA < 0:
+		return 1
+	case rankB < 0:
+		return -1
+	}
+	return rankA - rankB
+}

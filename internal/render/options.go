@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"runtime"
+	"time"
+)
+
+// Options limit a Renderer. Zero values mean the defaults.
+type Options struct {
+	// Workers is the number of renderings at the same time. Defaults to the number of CPUs, at most 4.
+	Workers int
+	// Timeout of one rendering, without the wait for a free worker. Defaults to 20s.
+	Timeout time.Duration
+	// MemoryBytes is the memory one worker may use. Defaults to 512 MiB.
+	MemoryBytes int64
+	// InputBytes is the size of one request: chart files, values and facts. Defaults to 64 MiB.
+	InputBytes int64
+	// OutputBytes is the size of what the templates of one request may write. Defaults to 16 MiB.
+	OutputBytes int64
+	// MaxObjects is the number of objects one chart may have. Defaults to 5000.
+	MaxObjects int
+	// GeneratedBytes is the size of all values that one rendering generates. Defaults to 256 KiB:
+	// they are kept in Secrets, which end at 1 MiB.
+	GeneratedBytes int
+	// RequestsPerWorker is the number of requests after which a worker is replaced. Defaults to 200.
+	RequestsPerWorker int
+	// IdleTimeout is the time after which a worker without work ends. Defaults to 2m.
+	IdleTimeout time.Duration
+}
+
+// maxValues bounds the values (scalars, lists and maps) in all objects of one chart. The largest
+// known charts have about 200,000; two million take the parent about 150 MiB to decode.
+const maxValues = 2_000_000
+
+// maxDepth bounds the nesting of one object; custom resource definitions reach about 40.
+const maxDepth = 500
+
+// startTimeout is for a worker to come up; it takes 0.1s on an idle machine.
+const startTimeout = 30 * time.Second
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.Workers, min(runtime.NumCPU(), 4))
+	setDefault(&o.Timeout, 20*time.Second)
+	setDefault(&o.MemoryBytes, 512<<20)
+	setDefault(&o.InputBytes, 64<<20)
+	setDefault(&o.OutputBytes, 16<<20)
+	setDefault(&o.MaxObjects, 5000)
+	setDefault(&o.GeneratedBytes, 256<<10)
+	setDefault(&o.RequestsPerWorker, 200)
+	setDefault(&o.IdleTimeout, 2*time.Minute)
+	return o
+}
+
+func setDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// limits are the options that the worker itself keeps.
+type limits struct {
+	OutputBytes    int64
+	MaxObjects     int
+	GeneratedBytes int
+}
+
+func (o Options) limits() limits {
+	return limits{OutputBytes: o.OutputBytes, MaxObjects: o.MaxObjects, GeneratedBytes: o.GeneratedBytes}
+}
+
+// frameBytes bounds one answer: the manifest's text, the same as objects, and what was generated.
+func (l limits) frameBytes() int64 { return 4*l.OutputBytes + int64(l.GeneratedBytes) + 1<<20 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const orphanEnv = "CHANDLER_TEST_ORPHAN"
+
+// runOrphanIfAsked is the program of TestNoWorkerOutlivesItsParent: a parent with a busy worker.
+func runOrphanIfAsked() {
+	if os.Getenv(orphanEnv) == "" {
+		return
+	}
+	r := New(Options{Workers: 1, Timeout: time.Minute})
+	go func() { _, _ = r.Chart(context.Background(), requestFor(template1(endless))) }()
+	for range 200 {
+		time.Sleep(20 * time.Millisecond)
+		r.mu.Lock()
+		for p := range r.alive {
+			if p.cmd.Process != nil {
+				fmt.Println(p.cmd.Process.Pid)
+			}
+		}
+		r.mu.Unlock()
+	}
+}
+
+func TestNoWorkerOutlivesItsParent(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(exe)
+	parent.Env = append(os.Environ(), orphanEnv+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // into the endless template
+	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	for range 100 {
+		if !processRuns(worker) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("worker %d still runs", worker)
+}
+
+// processRuns is false for a zombie that nobody has reaped yet.
+func processRuns(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(status), ") Z ")
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Renderer renders in a pool of worker processes. It is safe for concurrent use.
+type Renderer struct {
+	opts  Options
+	slots chan struct{} // one token for each rendering under way
+
+	startOnce sync.Once
+	starts    chan chan startResult
+	closing   chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*process // last in, first out: the warmest is used first
+	alive  map[*process]struct{}
+}
+
+type startResult struct {
+	process *process
+	err     error
+}
+
+// New returns a Renderer. Workers are started when they are needed first.
+func New(opts Options) *Renderer {
+	opts = opts.withDefaults()
+	return &Renderer{
+		opts:    opts,
+		slots:   make(chan struct{}, opts.Workers),
+		starts:  make(chan chan startResult),
+		closing: make(chan struct{}),
+		alive:   map[*process]struct{}{},
+	}
+}
+
+// Close kills all workers and waits for their end. Renderings under way fail with ErrClosed.
+func (r *Renderer) Close() {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return
+	}
+	r.closed = true
+	close(r.closing)
+	var alive []*process
+	for p := range r.alive {
+		alive = append(alive, p)
+	}
+	r.idle = nil
+	r.mu.Unlock()
+	for _, p := range alive {
+		r.retire(p)
+	}
+}
+
+// do has one request answered by a worker.
+func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
+	req.Limits = r.opts.limits()
+	payload, err := encoding.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("encode render request: %w", err)
+	}
+	if int64(len(payload)) > r.opts.InputBytes {
+		return nil, failf(ReasonChartInvalid, "chart, values and facts take %d bytes, at most %d", len(payload), r.opts.InputBytes)
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
+	case <-r.closing:
+		return nil, ErrClosed
+	}
+	p, err := r.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.attempt(ctx, p, payload)
+	if errors.Is(err, errWornOut) {
+		if p, err = r.start(ctx); err != nil {
+			return nil, err
+		}
+		resp, err = r.attempt(ctx, p, payload)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f := resp.Failure; f != nil {
+		return nil, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
+	}
+	return resp, nil
+}
+
+// errWornOut means that a worker with a past died: its end may be the fault of an earlier
+// request, so that this request deserves a fresh one.
+var errWornOut = errors.New("used render worker died")
+
+// attempt has the request answered by p, and gives p back or ends it.
+func (r *Renderer) attempt(ctx context.Context, p *process, payload []byte) (*response, error) {
+	used := p.served > 0
+	limited, cancel := context.WithTimeoutCause(ctx, r.opts.Timeout, errTimeout)
+	defer cancel()
+	resp, err := p.exchange(limited, payload, r.opts.limits().frameBytes())
+	if err == nil {
+		r.release(p, resp)
+		return resp, nil
+	}
+	r.retire(p)
+	switch {
+	case r.isClosed():
+		return nil, ErrClosed
+	case errors.Is(err, errFrameTooLarge):
+		return nil, failf(ReasonOutputTooLarge, "the rendered output is larger than allowed")
+	case errors.Is(context.Cause(limited), errTimeout):
+		return nil, failf(ReasonRenderTimeout, "took longer than %s, stopped while %s", r.opts.Timeout, p.stage)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
+	case errors.Is(err, errProtocol):
+		return nil, err
+	case used:
+		return nil, errWornOut
+	}
+	return nil, p.postMortem()
+}
+
+// acquire returns an idle worker, or starts one.
+func (r *Renderer) acquire(ctx context.Context) (*process, error) {
+	r.mu.Lock()
+	for len(r.idle) > 0 {
+		p := r.idle[len(r.idle)-1]
+		r.idle = r.idle[:len(r.idle)-1]
+		if !p.idleTimer.Stop() {
+			continue // its timer retires it just now
+		}
+		if p.running() {
+			r.mu.Unlock()
+			return p, nil
+		}
+		r.mu.Unlock()
+		r.retire(p)
+		r.mu.Lock()
+	}
+	r.mu.Unlock()
+	return r.start(ctx)
+}
+
+// start returns a new worker that is ready.
+func (r *Renderer) start(ctx context.Context) (*process, error) {
+	r.startOnce.Do(func() { go r.startWorkers() })
+	reply := make(chan startResult, 1)
+	select {
+	case r.starts <- reply:
+	case <-r.closing:
+		return nil, ErrClosed
+	}
+	started := <-reply
+	if started.err != nil {
+		return nil, fmt.Errorf("start render worker: %w", started.err)
+	}
+	p := started.process
+	r.mu.Lock()
+	r.alive[p] = struct{}{}
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		r.retire(p)
+		return nil, ErrClosed
+	}
+	ready, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := p.awaitReady(ready); err != nil {
+		r.retire(p)
+		return nil, fmt.Errorf("start render worker: %w", err)
+	}
+	return p, nil
+}
+
+// startWorkers starts every worker from one thread that lives as long as the Renderer: the
+// kernel ends a child with the thread, not the process, that is its parent (Pdeathsig).
+func (r *Renderer) startWorkers() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case reply := <-r.starts:
+			p, err := startProcess(r.opts.MemoryBytes)
+			reply <- startResult{p, err}
+		case <-r.closing:
+			return
+		}
+	}
+}
+
+// release gives a worker back to the pool, or ends it when it is worn out.
+func (r *Renderer) release(p *process, resp *response) {
+	p.served++
+	if resp.Retire || p.served >= r.opts.RequestsPerWorker || resp.MemoryBytes > r.opts.MemoryBytes/2 {
+		r.retire(p)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return // Close has it in hand
+	}
+	p.idleTimer = time.AfterFunc(r.opts.IdleTimeout, func() { r.retire(p) })
+	r.idle = append(r.idle, p)
+}
+
+// retire ends a worker and waits until it is gone.
+func (r *Renderer) retire(p *process) {
+	p.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.alive, p)
+	for i, other := range r.idle {
+		if other == p {
+			r.idle = append(r.idle[:i:i], r.idle[i+1:]...)
+			break
+		}
+	}
+}
+
+func (r *Renderer) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func (r *Renderer) pids() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var pids []int
+	for p := range r.alive {
+		pids = append(pids, p.cmd.Process.Pid)
+	}
+	return pids
+}
+
+func mustRender(t *testing.T, r *Renderer) {
+	t.Helper()
+	if _, err := r.Chart(t.Context(), requestFor(template1(configMap))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWorkersAreReused(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 1, 3 })
+	if len(r.pids()) != 0 {
+		t.Error("a worker was started before it was needed")
+	}
+	var seen []int
+	for range 3 {
+		mustRender(t, r)
+		seen = append(seen, r.pids()...)
+	}
+	if len(seen) != 2 || seen[0] != seen[1] {
+		t.Errorf("workers after each of 3 requests: %v, want the same twice, then none", seen)
+	}
+	mustRender(t, r)
+	if pids := r.pids(); len(pids) != 1 || pids[0] == seen[0] {
+		t.Errorf("worker %v, want one other than %d", pids, seen[0])
+	}
+}
+
+func TestIdleWorkersEnd(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.IdleTimeout = 50 * time.Millisecond })
+	mustRender(t, r)
+	pids := r.pids()
+	for range 100 {
+		if len(r.pids()) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(pids) != 1 || len(r.pids()) != 0 || processRuns(pids[0]) {
+		t.Errorf("worker %v still runs", pids)
+	}
+	mustRender(t, r)
+}
+
+func TestDeadIdleWorkerIsReplaced(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	for range 3 {
+		mustRender(t, r)
+		process, err := os.FindProcess(r.pids()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustRender(t, r)
+	if pids := r.pids(); len(pids) != 1 {
+		t.Errorf("workers %v, want one", pids)
+	}
+}
+
+func TestParallelRequests(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers, o.RequestsPerWorker = 3, 10 })
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			req := requestFor(template1(configMap + `data: {a: "{{ .Values.i }}", b: "{{ .Capabilities.APIVersions.Has .Values.i }}"}`))
+			req.Values = map[string]any{"i": fmt.Sprint(i)}
+			result, err := r.Chart(t.Context(), req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			data := result.Objects[0].Object["data"].(map[string]any)
+			if data["a"] != fmt.Sprint(i) || len(result.FactsUsed.Has) != 1 {
+				t.Errorf("request %d got %v and %v", i, data, result.FactsUsed)
+			}
+			if req.Values["i"] != fmt.Sprint(i) || len(req.Values) != 1 {
+				t.Errorf("request %d: values were modified", i)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(r.pids()); n > 3 {
+		t.Errorf("%d workers, want at most 3", n)
+	}
+}
+
+func TestCancelledRequest(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	started := time.Now()
+	_, err := r.Chart(ctx, requestFor(template1(endless)))
+	var failure *Error
+	if !errors.Is(err, context.Canceled) || errors.As(err, &failure) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+	if pids := r.pids(); len(pids) != 0 {
+		t.Errorf("worker %v still runs", pids)
+	}
+	if _, err := r.Chart(ctx, requestFor(template1(configMap))); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	mustRender(t, r)
+}
+
+func TestWaitForAWorkerIsNotChargedToTheRequest(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers, o.Timeout = 1, 2*time.Second })
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			_, err := r.Chart(t.Context(), requestFor(template1(endless)))
+			wantReason(t, err, ReasonRenderTimeout, "2s", "executing the templates")
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	mustRender(t, r)
+	wg.Wait()
+}
+
+func TestClose(t *testing.T) {
+	r := New(Options{Workers: 2})
+	mustRender(t, r)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := r.Chart(t.Context(), requestFor(template1(endless)))
+		failed <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	pids := r.pids()
+	r.Close()
+	r.Close()
+	if err := <-failed; !errors.Is(err, ErrClosed) {
+		t.Errorf("request under way: %v", err)
+	}
+	for _, pid := range pids {
+		if processRuns(pid) {
+			t.Errorf("worker %d still runs", pid)
+		}
+	}
+	if _, err := r.Chart(t.Context(), requestFor(template1(configMap))); !errors.Is(err, ErrClosed) {
+		t.Errorf("request after Close: %v", err)
+	}
+	New(Options{}).Close()
+}
+
+func TestRequestTooLarge(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.InputBytes = 1 << 20 })
+	_, err := r.Chart(t.Context(), requestFor(chartOf(map[string]string{"templates/a.yaml": strings.Repeat("#", 2<<20)})))
+	wantReason(t, err, ReasonChartInvalid, "at most 1048576")
+}
+
+func TestFactsMustBeRight(t *testing.T) {
+	r := newRenderer(t)
+	req := requestFor(template1(configMap))
+	req.Facts.KubeVersion = ""
+	var failure *Error
+	if _, err := r.Chart(t.Context(), req); err == nil || errors.As(err, &failure) {
+		t.Errorf("got %v, want an error of the caller", err)
+	}
+}
+
+// TestSandbox looks at a worker from outside: no environment, no further files, little memory.
+func TestSandbox(t *testing.T) {
+	t.Setenv("CHANDLER_SENTINEL", "must not be inherited")
+	r := newRenderer(t)
+	mustRender(t, r)
+	pid := r.pids()[0]
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Skipf("no /proc: %v", err)
+	}
+	if got := strings.TrimRight(string(environ), "\x00"); strings.Contains(got, "\x00") || !strings.HasPrefix(got, workerEnv+"=") {
+		t.Errorf("environment %q", got)
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		t.Skipf("no limits: %v", err)
+	}
+	for line := range strings.Lines(string(limits)) {
+		if strings.HasPrefix(line, "Max open files") && strings.Fields(line)[3] != "0" {
+			t.Errorf("limits: %s", line)
+		}
+	}
+	if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd != "/" {
+		t.Errorf("works in %s", cwd)
+	}
+}

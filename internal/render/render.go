@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+)
+
+// File is one file of a chart.
+type File struct {
+	// Name is slash-separated and relative to the chart's root, such as "Chart.yaml",
+	// "templates/a.yaml" or "charts/dep-1.0.0.tgz".
+	Name string
+	Data []byte
+}
+
+// Release is what a chart sees as .Release.
+type Release struct {
+	Name      string
+	Namespace string
+	Revision  int
+	// Upgrade is .Release.IsUpgrade; .Release.IsInstall is its opposite.
+	Upgrade bool
+}
+
+// ChartRequest asks for the rendering of one chart.
+type ChartRequest struct {
+	Files   []File
+	Release Release
+	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
+	Values map[string]any
+	Facts  Facts
+	// Generated are the values an earlier rendering generated; they are used again.
+	Generated Generated
+	// Sensitive are strings that must not appear in the text of an error, such as the values
+	// read from Secrets. Those shorter than 4 bytes are ignored.
+	Sensitive []string
+}
+
+// Result is a rendered chart.
+type Result struct {
+	Name, Version, AppVersion string
+	// Metadata is Chart.yaml as Helm's release record keeps it (chart.metadata).
+	Metadata json.RawMessage
+	// CRDs are the objects of the crds/ folders, those of subcharts too.
+	CRDs []*unstructured.Unstructured
+	// Objects are the templates' objects without hooks, Lists flattened, in Helm's install order.
+	Objects []*unstructured.Unstructured
+	// Manifest is the same as text, byte for byte as Helm records it.
+	Manifest string
+	// Hooks are Helm's hooks without tests, in the order Helm runs those of one event.
+	Hooks []Hook
+	// Generated are the values this rendering generated or used again. Secret: never log.
+	Generated Generated
+	// FactsUsed are the questions this rendering asked about the cluster.
+	FactsUsed FactsUsed
+}
+
+// TemplateRequest asks for the rendering of one values template.
+type TemplateRequest struct {
+	// Name appears in messages, e.g. `spec.addons[0].valuesTemplate`.
+	Name string
+	Text string
+	// Data has the roots Cluster, ControlPlane and InfraCluster.
+	Data map[string]any
+	// Strict makes a field without a value an error in place of the text "<no value>".
+	Strict bool
+	// Generated are the values an earlier rendering generated; they are used again.
+	Generated Generated
+}
+
+// Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
+// is ctx's, or means that no worker could be started.
+func (r *Renderer) Chart(ctx context.Context, req ChartRequest) (*Result, error) {
+	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
+		return nil, fmt.Errorf("facts: kubeVersion %q: %w", req.Facts.KubeVersion, err)
+	}
+	values, err := plainMap(req.Values)
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	req.Values = values
+	resp, err := r.do(ctx, &request{Chart: &req})
+	if err != nil {
+		return nil, err
+	}
+	if resp.Chart == nil {
+		return nil, errProtocol
+	}
+	return resp.Chart, nil
+}
+
+// Template renders a values template in the syntax of the Cluster API Add-on Provider for
+// Helm: text/template with sprig's functions, without env, expandenv and getHostByName.
+// Errors are as those of [Renderer.Chart].
+func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, error) {
+	text, _, err := r.TemplateKeeping(ctx, req)
+	return text, err
+}
+
+// TemplateKeeping is Template, and also returns what the template generated (random strings,
+// certificates, the time), to be given to the next rendering: without that, a template that
+// calls such a function differs each time, and the add-on would never come to rest.
+func (r *Renderer) TemplateKeeping(ctx context.Context, req TemplateRequest) (string, Generated, error) {
+	data, err := plainMap(req.Data)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: data: %w", req.Name, err)
+	}
+	req.Data = data
+	resp, err := r.do(ctx, &request{Template: &req})
+	if err != nil {
+		return "", nil, err
+	}
+	if resp.Template == nil {
+		return "", nil, errProtocol
+	}
+	return resp.Template.Text, resp.Template.Generated, nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+var mapType = reflect.TypeFor[map[string]any]()
+
+// MergeValues merges layers of values: the later wins, maps are merged deeply, lists are
+// replaced. A null replaces what is below it and stays: it makes Helm drop the chart's
+// default. The layers are not modified, and the result shares nothing with them.
+func MergeValues(layers ...map[string]any) map[string]any {
+	merged := map[string]any{}
+	for _, layer := range layers {
+		mergeInto(merged, layer)
+	}
+	return merged
+}
+
+func mergeInto(dst, src map[string]any) {
+	for key, value := range src {
+		if from, ok := value.(map[string]any); ok {
+			into, ok := dst[key].(map[string]any)
+			if !ok {
+				into = make(map[string]any, len(from))
+				dst[key] = into
+			}
+			mergeInto(into, from)
+			continue
+		}
+		dst[key] = copyValue(value)
+	}
+}
+
+func copyValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		return MergeValues(value)
+	case []any:
+		list := make([]any, len(value))
+		for i, item := range value {
+			list[i] = copyValue(item)
+		}
+		return list
+	}
+	return value
+}
+
+// ParseValues reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
+// float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
+// and input that is large, deep, or grows large by its aliases.
+func ParseValues(data []byte) (map[string]any, error) {
+	if err := checkYAML(data); err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	merged := map[string]any{}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return merged, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("values: %w", err)
+		}
+		layer := map[string]any{}
+		if err := yaml.UnmarshalStrict(doc, &layer); err != nil {
+			return nil, fmt.Errorf("values: %w", withoutContent(err))
+		}
+		merged = MergeValues(merged, layer)
+	}
+}
+
+// withoutContent replaces the one message that quotes the input.
+func withoutContent(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("is a %s, want a map", wrong.Value)
+	}
+	return err
+}
+
+// plainMap is a copy with only those types that templates get in Helm.
+func plainMap(values map[string]any) (map[string]any, error) {
+	if values == nil {
+		return nil, nil
+	}
+	plain, err := plainValue(values)
+	if err != nil {
+		return nil, err
+	}
+	return plain.(map[string]any), nil
+}
+
+func plainValue(value any) (any, error) {
+	switch value := value.(type) {
+	case nil, string, bool, int, int64, float64:
+		return value, nil
+	case json.Number:
+		if i, err := strconv.ParseInt(value.String(), 10, 64); err == nil {
+			return i, nil
+		}
+		return value.Float64()
+	case map[string]any:
+		plain := make(map[string]any, len(value))
+		for key, item := range value {
+			p, err := plainValue(item)
+			if err != nil {
+				return nil, err
+			}
+			plain[key] = p
+		}
+		return plain, nil
+	case []any:
+		plain := make([]any, len(value))
+		for i, item := range value {
+			p, err := plainValue(item)
+			if err != nil {
+				return nil, err
+			}
+			plain[i] = p
+		}
+		return plain, nil
+	}
+	var plain any
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("a %T is no value: %w", value, err)
+	}
+	return plain, json.Unmarshal(data, &plain)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// noValue is what text/template writes for a field that is not there.
+const noValue = "<no value>"
+
+// renderTemplate executes a values template, within a worker.
+func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
+	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	out := &cappedBuilder{room: lim.OutputBytes}
+	err := executeTemplate(req, templateFuncs(memory), out)
+	switch {
+	case memory.full:
+		return nil, &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
+	case errors.Is(err, errOutputTooLarge):
+		return nil, failf(ReasonOutputTooLarge, "%s: wrote more than %d bytes", req.Name, lim.OutputBytes)
+	case err != nil:
+		return nil, &Error{Reason: ReasonTemplateFailed, Err: err}
+	}
+	if req.Strict && strings.Contains(out.String(), noValue) {
+		return nil, &Error{Reason: ReasonTemplateFailed, Err: residualNoValue(req, out.String())}
+	}
+	return &templateResult{Text: out.String(), Generated: memory.used}, nil
+}
+
+// templateFuncs are the functions of the Cluster API Add-on Provider for Helm.
+func templateFuncs(memory *generator) template.FuncMap {
+	funcs := sprig.TxtFuncMap()
+	for _, name := range []string{"env", "expandenv", "getHostByName"} {
+		delete(funcs, name)
+	}
+	maps.Copy(funcs, memory.funcs())
+	return funcs
+}
+
+func executeTemplate(req *TemplateRequest, funcs template.FuncMap, out *cappedBuilder) error {
+	t := template.New(req.Name).Funcs(funcs)
+	if req.Strict {
+		t.Option("missingkey=error").Funcs(template.FuncMap{strictFunc: strictValue})
+	}
+	t, err := t.Parse(req.Text)
+	if err != nil {
+		return trimPrefix(err)
+	}
+	if req.Strict {
+		demandValues(t)
+	}
+	data := req.Data
+	if data == nil {
+		data = map[string]any{}
+	}
+	err = t.Execute(out, data)
+	var missing *missingValueError
+	if errors.As(err, &missing) {
+		return missing
+	}
+	return trimPrefix(err)
+}
+
+// trimPrefix cuts the word that starts all messages of text/template, before the template's name.
+func trimPrefix(err error) error {
+	if err == nil || errors.Is(err, errOutputTooLarge) {
+		return err
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "template: "))
+}
+
+// residualNoValue is for the text where no single action wrote it: in the template itself, or
+// in a string of the data.
+func residualNoValue(req *TemplateRequest, out string) error {
+	if before, _, found := strings.Cut(req.Text, noValue); found {
+		return fmt.Errorf("%s:%d: the text %q must not be in the values", req.Name, strings.Count(before, "\n")+1, noValue)
+	}
+	before, _, _ := strings.Cut(out, noValue)
+	return fmt.Errorf("%s: the text %q is in line %d of the result", req.Name, noValue, strings.Count(before, "\n")+1)
+}
+
+var errOutputTooLarge = errors.New("output is too large")
+
+// cappedBuilder ends an execution that writes too much.
+type cappedBuilder struct {
+	strings.Builder
+	room int64
+}
+
+func (b *cappedBuilder) Write(data []byte) (int, error) {
+	if b.room -= int64(len(data)); b.room < 0 {
+		return 0, errOutputTooLarge
+	}
+	return b.Builder.Write(data)
+}

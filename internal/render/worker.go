@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"time"
+	_ "time/tzdata" // a worker cannot open files, and dates in named zones must not depend on the host
+)
+
+// maxStackBytes ends endless recursion before it eats the memory limit.
+const maxStackBytes = 64 << 20
+
+// stage is what a worker is doing; it completes "stopped while ...".
+type stage string
+
+const (
+	stageStart     stage = "reading the request"
+	stageLoad      stage = "loading the chart"
+	stageValues    stage = "coalescing the values"
+	stageSchema    stage = "checking the values against the schema"
+	stageTemplates stage = "executing the templates"
+	stageManifests stage = "reading the manifests"
+)
+
+// reason is that of a crash in this stage.
+func (s stage) reason() string {
+	switch s {
+	case stageTemplates:
+		return ReasonTemplateFailed
+	case stageManifests:
+		return ReasonManifestInvalid
+	}
+	return ReasonChartInvalid
+}
+
+// RunWorkerIfAsked turns this process into a render worker if it was started as one, and then
+// does not return. Call it first thing in main, and in TestMain.
+func RunWorkerIfAsked() {
+	value, asked := os.LookupEnv(workerEnv)
+	if !asked {
+		return
+	}
+	memoryBytes, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || memoryBytes <= 0 {
+		os.Exit(1)
+	}
+	os.Exit(runWorker(memoryBytes))
+}
+
+func runWorker(memoryBytes int64) int {
+	in, out := os.Stdin, os.Stdout
+	os.Stdout = os.Stderr // nothing but frames goes to the parent
+	log.SetOutput(io.Discard)
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs names and values of charts
+	time.Local = time.UTC
+	runtime.GOMAXPROCS(2) // one for the templates, one for the garbage collector
+	debug.SetTraceback("none")
+	debug.SetMaxStack(maxStackBytes)
+	debug.SetMemoryLimit(memoryBytes / 10 * 9)
+	if err := enterSandbox(memoryBytes); err != nil {
+		return 1
+	}
+	w := &worker{out: bufio.NewWriterSize(out, 64<<10)}
+	if err := w.send(frameReady, nil); err != nil {
+		return 1
+	}
+	requests := make(chan []byte)
+	go readRequests(in, requests)
+	for payload := range requests {
+		stop := guardMemory(memoryBytes)
+		resp := w.answer(payload)
+		stop()
+		resp.MemoryBytes = memoryInUse()
+		if err := w.sendResponse(resp); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// readRequests ends the process when its parent is gone, also in the middle of a rendering.
+func readRequests(in io.Reader, requests chan<- []byte) {
+	for {
+		kind, payload, err := readFrame(in, math.MaxUint32)
+		if err != nil || kind != frameRequest {
+			os.Exit(0)
+		}
+		requests <- payload
+	}
+}
+
+type worker struct {
+	out       *bufio.Writer
+	stage     stage
+	frameSize int64
+}
+
+func (w *worker) send(kind byte, payload []byte) error {
+	if err := writeFrame(w.out, kind, payload); err != nil {
+		return err
+	}
+	return w.out.Flush()
+}
+
+func (w *worker) sendResponse(resp *response) error {
+	payload, err := encoding.Marshal(resp)
+	if err != nil || int64(len(payload)) > w.frameSize {
+		short := &response{MemoryBytes: resp.MemoryBytes, Failure: &failure{
+			Reason: ReasonOutputTooLarge, Message: "the rendered output is larger than allowed"}}
+		if payload, err = encoding.Marshal(short); err != nil {
+			return err
+		}
+	}
+	return w.send(frameResponse, payload)
+}
+
+func (w *worker) enter(s stage) {
+	w.stage = s
+	_ = w.send(frameStage, []byte(s)) // only for messages; the answer's own send reports a lost parent
+}
+
+// answer handles one request; it does not panic.
+func (w *worker) answer(payload []byte) (resp *response) {
+	w.stage = stageStart
+	defer func() {
+		if recover() != nil { // the panic's value may hold secrets
+			resp = &response{Retire: true, Failure: &failure{
+				Reason: w.stage.reason(), Message: "the render worker panicked while " + string(w.stage)}}
+		}
+	}()
+	req := &request{}
+	if err := decoding.Unmarshal(payload, req); err != nil {
+		return failed(ReasonChartInvalid, errors.New("the request cannot be decoded"), nil)
+	}
+	w.frameSize = req.Limits.frameBytes()
+	switch {
+	case req.Chart != nil:
+		result, err := renderChart(req.Chart, req.Limits, w.enter)
+		if err != nil {
+			return failed(ReasonTemplateFailed, err, req.Chart.Sensitive)
+		}
+		return &response{Chart: result}
+	case req.Template != nil:
+		w.enter(stageTemplates)
+		result, err := renderTemplate(req.Template, req.Limits)
+		if err != nil {
+			return failed(ReasonTemplateFailed, err, nil)
+		}
+		return &response{Template: result}
+	}
+	return failed(ReasonChartInvalid, errProtocol, nil)
+}
+
+func failed(reason string, err error, sensitive []string) *response {
+	known := asFailure(reason, err)
+	return &response{Failure: &failure{Reason: known.Reason, Message: safeText(known.Err.Error(), sensitive)}}
+}
+
+// guardMemory ends the process soon after it passes its limit. What is faster than this
+// watch, one huge allocation, meets the kernel's limit (enterSandbox).
+func guardMemory(limit int64) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(10 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				if memoryInUse() > limit {
+					os.Exit(exitOutOfMemory)
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// memoryInUse is what Go's runtime holds, without what it has given back, in bytes.
+func memoryInUse() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}

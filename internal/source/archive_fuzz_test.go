@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// FuzzArchive looks for an archive that makes the reader panic, or that it
+// accepts although it breaks what an artifact promises.
+//
+//	go test -fuzz FuzzArchive ./internal/source
+func FuzzArchive(f *testing.F) {
+	f.Add(chartOf(f, entry{name: "demo/values.yaml", data: "a: 1"}), true)
+	f.Add(nest(f, chartOf(f), 2), true)
+	f.Add(tarOf(f, entry{name: "demo/Chart.yaml", data: chartYAML}), false)
+	corpus := hostiles()
+	for _, name := range slices.Sorted(maps.Keys(corpus)) {
+		if corpus[name].reason == ReasonArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
+			continue
+		}
+		if archive := corpus[name].make(f); len(archive) < 4<<10 {
+			f.Add(archive, true)
+		}
+	}
+	limits := Limits{ArchiveBytes: 64 << 10, TotalBytes: 256 << 10, FileBytes: 64 << 10, HeaderBytes: 4 << 10, Entries: 100, PathDepth: 8, NameBytes: 128, Nesting: 2}
+	f.Fuzz(func(t *testing.T, data []byte, compressed bool) {
+		if !compressed { // the fuzzer finds its way through tar far better than through gzip
+			data = gzipOf(t, bytes.NewReader(data))
+		}
+		files, err := content{archive: data}.unpack(limits)
+		if err != nil {
+			var refusal *Error
+			if !errors.As(err, &refusal) || refusal.Reason == "" || strings.ContainsFunc(err.Error(), unprintable) {
+				t.Fatalf("the error isn't fit for a condition: %q", err)
+			}
+			return
+		}
+		expectPromises(t, files, limits)
+		again, err := content{archive: data}.unpack(limits)
+		if err != nil || !reflect.DeepEqual(files, again) {
+			t.Errorf("the second time it differs: %v", err)
+		}
+	})
+}
+
+// expectPromises expects what every artifact promises.
+func expectPromises(t *testing.T, files []render.File, limits Limits) {
+	t.Helper()
+	var total int64
+	for i, file := range files {
+		if err := checkName(file.Name, limits); err != nil {
+			t.Errorf("accepted a bad name: %v", err)
+		}
+		if i > 0 && files[i-1].Name >= file.Name {
+			t.Errorf("%q comes after %q", file.Name, files[i-1].Name)
+		}
+		total += int64(len(file.Data))
+	}
+	if total > limits.TotalBytes {
+		t.Errorf("accepted %d bytes", total)
+	}
+	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == chartFile }) {
+		t.Error("accepted an archive without Chart.yaml")
+	}
+}

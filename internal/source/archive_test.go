@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"maps"
+	"reflect"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// The most that one hostile archive may cost.
+const (
+	refusalTime   = time.Second
+	refusalMemory = 64 * mebibyte // of heap at a time, garbage included
+	// raceSlowdown is how much longer the race detector may make it.
+	raceSlowdown = 20
+)
+
+func TestHostileArchivesAreRefused(t *testing.T) {
+	limits := Limits{}.withDefaults()
+	corpus := hostiles()
+	if len(corpus) < 60 {
+		t.Errorf("the corpus has %d archives, want at least 60", len(corpus))
+	}
+	var longest time.Duration
+	var largest uint64
+	for _, name := range slices.Sorted(maps.Keys(corpus)) {
+		t.Run(name, func(t *testing.T) {
+			test := corpus[name]
+			archive := content{archive: test.make(t)}
+
+			var files []render.File
+			var err error
+			took, peak, allocated := cost(func() { files, err = archive.unpack(limits) })
+
+			var refusal *Error
+			if !errors.As(err, &refusal) {
+				t.Fatalf("it was accepted (%d files), or refused with no *Error: %v", len(files), err)
+			}
+			if refusal.Reason != test.reason || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("refused as %s: %v; want %s with %q", refusal.Reason, err, test.reason, test.says)
+			}
+			if refusal.Wait {
+				t.Error("the error says to wait")
+			}
+			if len(err.Error()) > 400 || strings.ContainsFunc(err.Error(), unprintable) {
+				t.Errorf("the error isn't fit for a condition: %q", err)
+			}
+			if len(archive.archive) < 10<<10 {
+				if _, again := archive.unpack(limits); again == nil || again.Error() != err.Error() {
+					t.Errorf("the error isn't the same the second time: %v, then %v", err, again)
+				}
+			}
+			limit := refusalTime
+			if raceEnabled {
+				limit *= raceSlowdown
+			}
+			if took > limit {
+				t.Errorf("took %s, want at most %s", took, limit)
+			}
+			if peak > refusalMemory {
+				t.Errorf("held %d MiB, want at most %d MiB", peak/mebibyte, refusalMemory/mebibyte)
+			}
+			t.Logf("%8d bytes in, %6.1f ms, %6.2f MiB held, %6.2f MiB allocated: %v", len(archive.archive),
+				float64(took.Microseconds())/1000, float64(peak)/mebibyte, float64(allocated)/mebibyte, err)
+			longest, largest = max(longest, took), max(largest, peak)
+		})
+	}
+	t.Logf("%d archives; the slowest took %s, the largest held %.1f MiB", len(corpus), longest, float64(largest)/mebibyte)
+}
+
+// cost runs f and returns how long it took, by how much the heap was larger at its
+// largest (as far as a look each 100 µs sees), and how much was allocated in all.
+func cost(f func()) (took time.Duration, peak, allocated uint64) {
+	heap := func() uint64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	base := heap()
+	done, highest := make(chan struct{}), make(chan uint64)
+	go func() {
+		most := base
+		for tick := time.Tick(100 * time.Microsecond); ; {
+			select {
+			case <-tick:
+				most = max(most, heap())
+			case <-done:
+				highest <- max(most, heap())
+				return
+			}
+		}
+	}()
+	started := time.Now()
+	f()
+	took = time.Since(started)
+	close(done)
+	peak = <-highest - base
+	runtime.ReadMemStats(&after)
+	return took, peak, after.TotalAlloc - before.TotalAlloc
+}
+
+func TestHonestArchivesAreAccepted(t *testing.T) {
+	limits := Limits{}.withDefaults()
+	chart := render.File{Name: "Chart.yaml", Data: []byte(chartYAML)}
+	tests := map[string]struct {
+		archive func(t testing.TB) []byte
+		want    []render.File
+	}{
+		"files are sorted and lose the top-level directory": {
+			chartWith(entry{name: "demo/values.yaml", data: "a: 1"}, entry{name: "demo/templates/x.yaml", data: "x"}),
+			[]render.File{chart, {Name: "templates/x.yaml", Data: []byte("x")}, {Name: "values.yaml", Data: []byte("a: 1")}},
+		},
+		"directories have no content": {
+			only(entry{name: "demo/", kind: tar.TypeDir}, entry{name: "demo/templates/", kind: tar.TypeDir}, entry{name: "demo/Chart.yaml", data: chartYAML}),
+			[]render.File{chart},
+		},
+		"a byte order mark is taken off": {
+			chartWith(entry{name: "demo/values.yaml", data: "\xef\xbb\xbfa: 1"}),
+			[]render.File{chart, {Name: "values.yaml", Data: []byte("a: 1")}},
+		},
+		"names with dots, spaces and letters of all kinds": {
+			chartWith(entry{name: "demo/..a"}, entry{name: "demo/.helmignore"}, entry{name: "demo/größe 1.txt"}),
+			[]render.File{{Name: "..a", Data: []byte{}}, {Name: ".helmignore", Data: []byte{}}, chart, {Name: "größe 1.txt", Data: []byte{}}},
+		},
+		"long names in PAX headers": {
+			chartWith(entry{name: "demo/" + strings.Repeat("n", 300), data: "x"}),
+			[]render.File{chart, {Name: strings.Repeat("n", 300), Data: []byte("x")}},
+		},
+		"the comment of git archive": {
+			chartWith(entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"comment": "0123456789abcdef"}}),
+			[]render.File{chart},
+		},
+		"padding to a full record of tar": {
+			func(t testing.TB) []byte {
+				return gzipOf(t, bytes.NewReader(tarOf(t, entry{name: "demo/Chart.yaml", data: chartYAML})), zeros(10<<10))
+			},
+			[]render.File{chart},
+		},
+		"a file of exactly the limit": {
+			chartWith(entry{name: "demo/x", data: strings.Repeat("x", DefaultFileBytes)}),
+			[]render.File{chart, {Name: "x", Data: bytes.Repeat([]byte("x"), DefaultFileBytes)}},
+		},
+		"files in charts that Helm doesn't unpack": {
+			chartWith(entry{name: "demo/charts/_off.tgz", data: "x"}, entry{name: "demo/charts/README", data: "x"}, entry{name: "demo/files/a.tgz", data: "x"}),
+			[]render.File{chart, {Name: "charts/README", Data: []byte("x")}, {Name: "charts/_off.tgz", Data: []byte("x")}, {Name: "files/a.tgz", Data: []byte("x")}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := content{archive: test.archive(t)}.unpack(limits)
+			if err != nil {
+				t.Fatalf("it was refused: %v", err)
+			}
+			if !reflect.DeepEqual(got, test.want) { // cmp.Diff takes seconds to find that megabytes are equal
+				t.Errorf("files (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+func TestNestedArchivesStayAsTheyAre(t *testing.T) {
+	inner := chartOf(t, entry{name: "demo/values.yaml", data: "a: 1"})
+	got, err := content{archive: nest(t, inner, 1)}.unpack(Limits{}.withDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[1].Name != "charts/inner.tgz" || !bytes.Equal(got[1].Data, inner) {
+		t.Errorf("the nested archive isn't in the result as it was: %d files", len(got))
+	}
+	if _, err := (content{archive: nest(t, inner, DefaultNesting)}).unpack(Limits{}.withDefaults()); err != nil {
+		t.Errorf("nesting of the depth that is allowed: %v", err)
+	}
+}
+
+func TestLimitsAreExact(t *testing.T) {
+	archive := content{archive: chartOf(t, entry{name: "demo/x", data: strings.Repeat("x", 1000)})}
+	tarBytes := int64(len(tarOf(t, entry{name: "demo/Chart.yaml", data: chartYAML}, entry{name: "demo/x", data: strings.Repeat("x", 1000)})))
+	tests := map[string]struct {
+		fits, refuses Limits
+	}{
+		"ArchiveBytes": {Limits{ArchiveBytes: int64(len(archive.archive))}, Limits{ArchiveBytes: int64(len(archive.archive)) - 1}},
+		"TotalBytes":   {Limits{TotalBytes: tarBytes}, Limits{TotalBytes: tarBytes - 1}},
+		"FileBytes":    {Limits{FileBytes: 1000}, Limits{FileBytes: 999}},
+		"Entries":      {Limits{Entries: 2}, Limits{Entries: 1}},
+		"PathDepth":    {Limits{PathDepth: 2}, Limits{PathDepth: 1}},
+		"NameBytes":    {Limits{NameBytes: len("demo/Chart.yaml")}, Limits{NameBytes: len("demo/Chart.yaml") - 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := archive.unpack(test.fits.withDefaults()); err != nil {
+				t.Errorf("at the limit it was refused: %v", err)
+			}
+			if _, err := archive.unpack(test.refuses.withDefaults()); err == nil {
+				t.Error("beyond the limit it was accepted")
+			}
+		})
+	}
+}

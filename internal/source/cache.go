@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"container/list"
+	"sync"
+)
+
+// cache keeps what was used last, up to a total cost. Safe for concurrent use.
+type cache[K comparable, V any] struct {
+	capacity int64
+	cost     func(V) int64
+
+	mu     sync.Mutex
+	used   int64
+	recent *list.List // of cached[K, V], most recently used first
+	items  map[K]*list.Element
+}
+
+type cached[K comparable, V any] struct {
+	key   K
+	value V
+	cost  int64
+}
+
+// newCache makes a cache for values whose costs sum up to capacity at most.
+func newCache[K comparable, V any](capacity int64, cost func(V) int64) *cache[K, V] {
+	return &cache[K, V]{capacity: capacity, cost: cost, recent: list.New(), items: map[K]*list.Element{}}
+}
+
+func (c *cache[K, V]) get(key K) (value V, found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element, found := c.items[key]
+	if !found {
+		return value, false
+	}
+	c.recent.MoveToFront(element)
+	return element.Value.(cached[K, V]).value, true
+}
+
+// put keeps the value and drops the least recently used ones to make room. A
+// value that costs more than the whole cache isn't kept.
+func (c *cache[K, V]) put(key K, value V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, found := c.items[key]; found {
+		c.drop(element)
+	}
+	cost := c.cost(value)
+	if cost > c.capacity {
+		return
+	}
+	for c.used+cost > c.capacity {
+		c.drop(c.recent.Back())
+	}
+	c.items[key] = c.recent.PushFront(cached[K, V]{key, value, cost})
+	c.used += cost
+}
+
+func (c *cache[K, V]) drop(element *list.Element) {
+	dropped := c.recent.Remove(element).(cached[K, V])
+	delete(c.items, dropped.key)
+	c.used -= dropped.cost
+}
+
+// all returns a copy of what is kept.
+func (c *cache[K, V]) all() map[K]V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	values := make(map[K]V, len(c.items))
+	for key, element := range c.items {
+		values[key] = element.Value.(cached[K, V]).value
+	}
+	return values
+}
+
+// one is the cost of each value in a cache that is bounded by their number.
+func one[V any](V) int64 { return 1 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// testData is the folder of real charts, or skips the test: they are not part of the repository.
+func testData(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("CHANDLER_TEST_DATA")
+	if dir == "" {
+		dir = "../../../shared/data"
+	}
+	if _, err := os.Stat(filepath.Join(dir, "charts")); err != nil {
+		t.Skipf("no charts to test with: set CHANDLER_TEST_DATA to a folder that has charts/ (%v)", err)
+	}
+	return filepath.Join(dir, "charts")
+}
+
+func TestRealCharts(t *testing.T) {
+	root := testData(t)
+	archives, err := filepath.Glob(filepath.Join(root, "*.tgz"))
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no archives in %s: %v", root, err)
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	for _, file := range archives {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			artifact := expectFetched(t, sources, atPath(name))
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(data)
+			if want := "sha256:" + hex.EncodeToString(sum[:]); artifact.Digest != want {
+				t.Errorf("its digest is %s, want the file's, %s", artifact.Digest, want)
+			}
+			if again := expectFetched(t, newSources(t, Options{ArtifactRoot: root}), atPath(name)); again.Digest != artifact.Digest {
+				t.Errorf("its digest is %s for another instance", again.Digest)
+			}
+			for _, want := range []string{"Chart.yaml", "values.yaml"} {
+				if !slices.Contains(names(artifact), want) {
+					t.Errorf("it has no %s", want)
+				}
+			}
+
+			// Unpacked, it is the same chart, but for what its .helmignore leaves out.
+			dir := t.TempDir()
+			for _, file := range artifact.Files {
+				write(t, filepath.Join(dir, "chart", file.Name), string(file.Data))
+			}
+			directory := expectFetched(t, newSources(t, Options{ArtifactRoot: dir}), atPath("chart"))
+			for _, file := range directory.Files {
+				if !slices.Contains(names(artifact), file.Name) {
+					t.Errorf("the directory has %s in addition", file.Name)
+				}
+			}
+			took, held, allocated := cost(func() { _, err = content{archive: data}.unpack(Limits{}.withDefaults()) })
+			t.Logf("%d bytes, %d files (%d as a directory), unpacked in %s, %.1f MiB held, %.1f MiB allocated", len(data), len(artifact.Files),
+				len(directory.Files), took, float64(held)/mebibyte, float64(allocated)/mebibyte)
+		})
+	}
+}

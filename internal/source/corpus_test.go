@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// entry of an archive that a test builds.
+type entry struct {
+	name string
+	data string
+	kind byte // defaults to a regular file
+	link string
+	pax  map[string]string
+}
+
+const chartYAML = "apiVersion: v2\nname: demo\nversion: 1.0.0\n"
+
+// tarOf writes the entries as they are.
+func tarOf(t testing.TB, entries ...entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	archive := tar.NewWriter(&out)
+	for _, e := range entries {
+		header := &tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, PAXRecords: e.pax, Mode: 0o644, Size: int64(len(e.data))}
+		if e.kind == 0 {
+			header.Typeflag = tar.TypeReg
+		}
+		if e.kind == tar.TypeXGlobalHeader {
+			header = &tar.Header{Typeflag: e.kind, PAXRecords: e.pax}
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			t.Fatalf("writing the header of %q: %v", e.name, err)
+		}
+		if _, err := io.WriteString(archive, e.data); err != nil {
+			t.Fatalf("writing %q: %v", e.name, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// gzipOf compresses the parts, one after the other, as one stream.
+func gzipOf(t testing.TB, parts ...io.Reader) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	compressed, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	for _, part := range parts {
+		if _, err := io.Copy(compressed, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := compressed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// archiveOf is an archive of just these entries.
+func archiveOf(t testing.TB, entries ...entry) []byte {
+	t.Helper()
+	return gzipOf(t, bytes.NewReader(tarOf(t, entries...)))
+}
+
+// chartOf is a chart's archive: a Chart.yaml and these entries.
+func chartOf(t testing.TB, entries ...entry) []byte {
+	t.Helper()
+	return archiveOf(t, append([]entry{{name: "demo/Chart.yaml", data: chartYAML}}, entries...)...)
+}
+
+// rawHeader is a tar header that tar.Writer would refuse to write.
+func rawHeader(name string, kind byte, size string, change ...func(block []byte)) []byte {
+	block := make([]byte, 512)
+	copy(block[0:100], name)
+	copy(block[100:108], "0000644\x00")
+	copy(block[124:136], size)
+	block[156] = kind
+	copy(block[257:265], "ustar\x0000")
+	for _, f := range change {
+		f(block)
+	}
+	copy(block[148:156], "        ")
+	sum := 0
+	for _, b := range block {
+		sum += int(b)
+	}
+	copy(block[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	return block
+}
+
+// rawEntry is a header and its content, padded.
+func rawEntry(name string, kind byte, data string) []byte {
+	padded := make([]byte, (len(data)+511)/512*512)
+	copy(padded, data)
+	return append(rawHeader(name, kind, fmt.Sprintf("%011o\x00", len(data))), padded...)
+}
+
+// rawChart is a gzip stream of a Chart.yaml's entry and these blocks, without an end.
+func rawChart(t testing.TB, blocks ...[]byte) []byte {
+	t.Helper()
+	return gzipOf(t, bytes.NewReader(rawEntry("demo/Chart.yaml", '0', chartYAML)), bytes.NewReader(bytes.Join(blocks, nil)))
+}
+
+// zeros reads as that many zero bytes.
+func zeros(size int64) io.Reader { return io.LimitReader(zeroReader{}, size) }
+
+type zeroReader struct{}
+
+func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// hostile is an archive that has to be refused.
+type hostile struct {
+	reason string
+	says   string // part of the error
+	make   func(t testing.TB) []byte
+}
+
+func chartWith(entries ...entry) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return chartOf(t, entries...) }
+}
+
+func only(entries ...entry) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return archiveOf(t, entries...) }
+}
+
+func raw(blocks ...[]byte) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return rawChart(t, blocks...) }
+}
+
+// many is a chart with that many more entries.
+func many(count int, next func(i int) entry) func(testing.TB) []byte {
+	return func(t testing.TB) []byte {
+		entries := []entry{}
+		for i := range count {
+			entries = append(entries, next(i))
+		}
+		return chartOf(t, entries...)
+	}
+}
+
+// nest puts a chart into charts/ of another, so many times.
+func nest(t testing.TB, inner []byte, times int) []byte {
+	for range times {
+		inner = chartOf(t, entry{name: "demo/charts/inner.tgz", data: string(inner)})
+	}
+	return inner
+}
+
+const mebibyte = 1 << 20
+
+// hostiles are archives that no honest tool makes of a chart.
+func hostiles() map[string]hostile {
+	named := func(name, says string) hostile {
+		return hostile{ReasonArtifactRefused, says, chartWith(entry{name: name, data: "x"})}
+	}
+	typed := func(kind byte, says string) hostile {
+		return hostile{ReasonArtifactRefused, says, chartWith(entry{name: "demo/x", kind: kind, link: "/etc/passwd"})}
+	}
+	return map[string]hostile{
+		// Names.
+		"a name that leaves the archive":        named("../etc/passwd", "leaves the chart"),
+		"a name that leaves the chart":          named("demo/../../etc/passwd", "leaves the chart"),
+		"a name that leaves and comes back":     named("demo/../demo/x", "leaves the chart"),
+		"a name that ends in two dots":          named("demo/x/..", "leaves the chart"),
+		"an absolute name":                      named("/etc/passwd", "absolute"),
+		"an absolute name below the directory":  named("demo//etc/passwd", "empty or"),
+		"a name with a dot part":                named("demo/./x", "empty or"),
+		"a name that starts with a dot part":    named("./demo/x", "empty or"),
+		"backslashes":                           named(`demo\..\..\x`, "backslashes"),
+		"backslashes below the directory":       named(`demo/..\x`, "backslashes"),
+		"a drive letter":                        named("c:/windows/x", "drive letter"),
+		"a drive letter below the directory":    named("demo/C:/windows/x", "drive letter"),
+		"a drive letter with no separator":      named("demo/c:x", "drive letter"),
+		"a name with a line break":              named("demo/a\nb", "control characters"),
+		"a name with an escape sequence":        named("demo/\x1b[2Jx", "control characters"),
+		"a name that is turned around":          named("demo/\u202egpj.x", "control characters"),
+		"a name that isn't UTF-8":               named("demo/\xff\xfe", "UTF-8"),
+		"a name that is too long":               named("demo/"+strings.Repeat("n", 2000), "more than 512 bytes"),
+		"a path that is too deep":               named("demo/"+strings.Repeat("d/", 32)+"x", "more than 32 parts"),
+		"a file twice":                          {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/x"}, entry{name: "demo/x"})},
+		"a second Chart.yaml":                   named("demo/Chart.yaml", "there twice"),
+		"a directory twice":                     {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/d/", kind: tar.TypeDir}, entry{name: "demo/d/", kind: tar.TypeDir})},
+		"a file and a directory of one name":    {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/d"}, entry{name: "demo/d/", kind: tar.TypeDir})},
+		"a file below a file":                   {ReasonArtifactRefused, `"demo/d" is both`, chartWith(entry{name: "demo/d/x"}, entry{name: "demo/d"})},
+		"a second top-level directory":          named("other/x", "outside of \"demo\""),
+		"a file beside the top-level directory": named("x", "outside of a top-level directory"),
+		"no top-level directory":                {ReasonArtifactRefused, "outside of a top-level directory", only(entry{name: "Chart.yaml", data: chartYAML})},
+		"a NUL in a PAX path":                   {ReasonArtifactInvalid, "broken", raw(rawEntry("pax", 'x', "20 path=demo/a\x00bbb\n"), rawEntry("demo/x", '0', "x"))},
+		"a PAX path that leaves the chart":      {ReasonArtifactRefused, "leaves the chart", raw(rawEntry("pax", 'x', paxRecords("path", "demo/../../x")), rawEntry("demo/x", '0', "x"))},
+		"a GNU long name that leaves the chart": {ReasonArtifactRefused, "leaves the chart", raw(rawEntry("././@LongLink", 'L', "demo/../../x\x00"), rawEntry("demo/x", '0', "x"))},
+		"an empty name":                         {ReasonArtifactRefused, "absolute or empty", raw(rawEntry("", '0', "x"))},
+
+		// Kinds of entries.
+		"a symbolic link":           typed(tar.TypeSymlink, "symbolic link"),
+		"a hard link":               typed(tar.TypeLink, "hard link"),
+		"a character device":        typed(tar.TypeChar, "a device"),
+		"a block device":            typed(tar.TypeBlock, "a device"),
+		"a named pipe":              typed(tar.TypeFifo, "named pipe"),
+		"a contiguous file":         {ReasonArtifactRefused, "neither", raw(rawEntry("demo/x", '7', "x"))},
+		"an unknown kind of entry":  {ReasonArtifactRefused, "neither", raw(rawEntry("demo/x", 'Z', "x"))},
+		"a top-level symbolic link": {ReasonArtifactRefused, "symbolic link", only(entry{name: "demo", kind: tar.TypeSymlink, link: "/"})},
+		"an old GNU sparse file":    {ReasonArtifactRefused, "sparse file", raw(rawHeader("demo/x", 'S', "00000000000\x00", gnuSparse))},
+		"a PAX sparse file of 1 TiB": {ReasonArtifactRefused, "sparse file", raw(rawEntry("pax", 'x', paxRecords(
+			"GNU.sparse.major", "0", "GNU.sparse.minor", "1", "GNU.sparse.name", "demo/x", "GNU.sparse.size", "1099511627776",
+			"GNU.sparse.numblocks", "1", "GNU.sparse.map", "0,1")), rawEntry("demo/x", '0', "x"))},
+		"a global header that renames": {ReasonArtifactRefused, "global PAX header", chartWith(
+			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"path": "demo/templates/evil.yaml"}}, entry{name: "demo/x", data: "x"})},
+
+		// Sizes.
+		"a file that is too large": {ReasonArtifactTooLarge, "5242880 bytes", chartWith(entry{name: "demo/x", data: strings.Repeat("\x00", 5*mebibyte+1)})},
+		"many files that are too large together": {ReasonArtifactTooLarge, "33554432 bytes", many(20, func(i int) entry {
+			return entry{name: fmt.Sprintf("demo/x%d", i), data: strings.Repeat("\x00", 4*mebibyte)}
+		})},
+		"an archive that is too large":           {ReasonArtifactTooLarge, "10485760 bytes", func(testing.TB) []byte { return make([]byte, 10*mebibyte+1) }},
+		"a declared size of 8 GiB":               {ReasonArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "77777777777\x00"))},
+		"a declared size of 8 EiB":               {ReasonArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff"))},
+		"a negative size":                        {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))},
+		"a size that isn't a number":             {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "xyz"))},
+		"a size that the content falls short of": {ReasonArtifactInvalid, "unexpected EOF", raw(rawHeader("demo/x", '0', "00020000000\x00"))},
+		"a PAX size of 1 TiB":                    {ReasonArtifactTooLarge, "5242880 bytes", raw(rawEntry("pax", 'x', paxRecords("size", "1099511627776")), rawEntry("demo/x", '0', "x"))},
+		"a directory with a size":                {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/d/", '5', "00000001000\x00"), bytes.Repeat([]byte("x"), 512))},
+		"too many entries":                       {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d", i)} })},
+		"too many directories":                   {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d/", i), kind: tar.TypeDir} })},
+		"a million entries": {ReasonArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
+			var unique bytes.Buffer // as many as it takes to reach the limit
+			for i := range 11_000 {
+				unique.Write(rawHeader(fmt.Sprintf("demo/%d", i), '0', "00000000000\x00"))
+			}
+			parts := []io.Reader{bytes.NewReader(rawEntry("demo/Chart.yaml", '0', chartYAML))}
+			for range 1_000_000 / 11_000 {
+				parts = append(parts, bytes.NewReader(unique.Bytes()))
+			}
+			return gzipOf(t, parts...)
+		}},
+		"10,000 long and deep names": {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry {
+			return entry{name: "demo/" + strings.Repeat("dddddddddddddddd/", 29) + fmt.Sprint(i)}
+		})},
+		"a PAX header that is too large": {ReasonArtifactTooLarge, "header of an entry", chartWith(
+			entry{name: "demo/x", pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 64<<10)}})},
+		"many PAX headers before one entry": {ReasonArtifactTooLarge, "header of an entry", raw(
+			bytes.Repeat(rawEntry("pax", 'x', paxRecords("CHANDLER.x", strings.Repeat("p", 4000))), 1000), rawEntry("demo/x", '0', "x"))},
+		"endless GNU long names": {ReasonArtifactTooLarge, "header of an entry", raw(
+			bytes.Repeat(rawHeader("././@LongLink", 'L', "00000000000\x00"), 100_000))},
+		"a global header that is too large": {ReasonArtifactTooLarge, "header of an entry", chartWith(
+			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"comment": strings.Repeat("p", 64<<10)}})},
+		"large PAX headers before each entry": {ReasonArtifactTooLarge, "sum of all headers", many(3000, func(i int) entry {
+			return entry{name: fmt.Sprintf("demo/x%d", i), pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 14<<10)}}
+		})},
+
+		// Streams.
+		"nothing":                   {ReasonArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return nil }},
+		"no gzip":                   {ReasonArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return []byte(chartYAML) }},
+		"tar that isn't compressed": {ReasonArtifactInvalid, "isn't a gzip", func(t testing.TB) []byte { return tarOf(t, entry{name: "demo/Chart.yaml"}) }},
+		"gzip of something else":    {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, strings.NewReader(strings.Repeat("values: 1\n", 200))) }},
+		"gzip of nothing":           {ReasonArtifactInvalid, "no Chart.yaml", func(t testing.TB) []byte { return gzipOf(t) }},
+		"a broken checksum":         {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { a := chartOf(t); a[len(a)-6] ^= 1; return a }},
+		"a broken tar checksum": {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte {
+			a := tarOf(t, entry{name: "demo/Chart.yaml"})
+			a[0] ^= 1
+			return gzipOf(t, bytes.NewReader(a))
+		}},
+		"a truncated archive":        {ReasonArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)/2] }},
+		"no end of the gzip stream":  {ReasonArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)-8] }},
+		"garbage after the archive":  {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), "garbage"...) }},
+		"a second gzip stream":       {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), chartOf(t)...) }},
+		"endless empty gzip streams": {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), bytes.Repeat(gzipOf(t), 300_000)...) }},
+		"a second tar archive": {ReasonArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
+			one := tarOf(t, entry{name: "demo/Chart.yaml"})
+			return gzipOf(t, bytes.NewReader(one), bytes.NewReader(one))
+		}},
+		"a bomb after the archive": {ReasonArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
+			return gzipOf(t, bytes.NewReader(tarOf(t, entry{name: "demo/Chart.yaml"})), zeros(64*mebibyte))
+		}},
+		"gzip in gzip":                     {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, bytes.NewReader(chartOf(t))) }},
+		"no Chart.yaml":                    {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/values.yaml"})},
+		"a Chart.yaml that is a directory": {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/Chart.yaml/", kind: tar.TypeDir})},
+		"a Chart.yaml too deep":            {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/demo/Chart.yaml", data: chartYAML})},
+
+		// Archives in archives.
+		"a nested archive with a link": {ReasonArtifactRefused, `"charts/inner.tgz": entry "demo/x" is a symbolic link`, func(t testing.TB) []byte {
+			return nest(t, chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink, link: "/"}), 1)
+		}},
+		"a nested archive that leaves the chart, deep down": {ReasonArtifactRefused, "leaves the chart", func(t testing.TB) []byte {
+			return nest(t, chartOf(t, entry{name: "demo/../x"}), 3)
+		}},
+		"a nested archive of an unpacked dependency": {ReasonArtifactRefused, "symbolic link", func(t testing.TB) []byte {
+			return chartOf(t, entry{name: "demo/charts/a/charts/inner.tgz", data: string(chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink}))})
+		}},
+		"a nested file that is no archive": {ReasonArtifactInvalid, "charts/inner.tgz", chartWith(entry{name: "demo/charts/inner.tgz", data: "x"})},
+		"archives nested too deep":         {ReasonArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, chartOf(t), 5) }},
+		"nested bombs that are too large together": {ReasonArtifactTooLarge, "33554432 bytes", func(t testing.TB) []byte {
+			bomb := string(chartOf(t, entry{name: "demo/x", data: strings.Repeat("\x00", 4*mebibyte)}))
+			return many(1000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: bomb} })(t)
+		}},
+		"nested archives with too many entries together": {ReasonArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
+			tiny := string(chartOf(t, entry{name: "demo/x"}))
+			return many(5000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: tiny} })(t)
+		}},
+	}
+}
+
+// gnuSparse turns a header into that of a sparse file of 1 TiB in GNU's old format.
+func gnuSparse(block []byte) {
+	copy(block[257:265], "ustar  \x00")
+	copy(block[386:398], "00000000000\x00") // offset of the first part
+	copy(block[398:410], "00000000000\x00") // its size
+	copy(block[483:495], "\x80\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00")
+}
+
+// paxRecords formats keys and values as a PAX header's content.
+func paxRecords(pairs ...string) string {
+	var out strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		record := " " + pairs[i] + "=" + pairs[i+1] + "\n"
+		size := len(record)
+		for len(fmt.Sprint(size))+len(record) != size {
+			size = len(fmt.Sprint(size)) + len(record)
+		}
+		fmt.Fprintf(&out, "%d%s", size, record)
+	}
+	return out.String()
+}

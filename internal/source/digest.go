@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// directoryDomain starts the stream that a directory's digest is taken of. No
+// gzip archive starts like it, so an archive and a directory never share a digest.
+const directoryDomain = "chandler directory v1\n"
+
+// content is what an origin delivers: an archive that nobody has looked into yet,
+// or the files of a directory. One of both is set.
+type content struct {
+	archive []byte
+	files   []render.File
+}
+
+// digest identifies the content; see [Artifact.Digest] for what it is taken of.
+func (c content) digest() string {
+	if c.files == nil {
+		sum := sha256.Sum256(c.archive)
+		return formatDigest(sum[:])
+	}
+	hash := sha256.New()
+	hash.Write([]byte(directoryDomain))
+	var length [8]byte
+	write := func(size int) {
+		binary.BigEndian.PutUint64(length[:], uint64(size))
+		hash.Write(length[:])
+	}
+	for _, file := range c.files {
+		write(len(file.Name))
+		hash.Write([]byte(file.Name))
+		write(len(file.Data))
+		hash.Write(file.Data)
+	}
+	return formatDigest(hash.Sum(nil))
+}
+
+func formatDigest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

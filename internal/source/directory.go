@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/ignore"
+)
+
+// shot is what the file system says of a chart's path, without its files' content.
+type shot struct {
+	name      string
+	directory bool
+	files     []statted // sorted by name, relative to the directory; of an archive, the archive itself
+	walked    []string  // directories and links met on the way, relative to the root
+	newest    time.Time // of the files
+	err       error     // why it isn't a chart
+
+	state string // changes when any of the above does
+}
+
+type statted struct {
+	name string
+	info fs.FileInfo
+}
+
+// seal computes the state.
+func (s shot) seal() shot {
+	var state strings.Builder
+	if s.err != nil {
+		fmt.Fprintln(&state, s.err)
+	}
+	for _, file := range s.files {
+		fmt.Fprintf(&state, "%q %s %d %d %d\n", file.name, file.info.Mode(), file.info.Size(), file.info.ModTime().UnixNano(), inode(file.info))
+		if file.info.ModTime().After(s.newest) {
+			s.newest = file.info.ModTime()
+		}
+	}
+	sum := sha256.Sum256([]byte(state.String()))
+	s.state = hex.EncodeToString(sum[:])
+	return s
+}
+
+// shoot looks at the path: an archive, or a directory with a Chart.yaml.
+func shoot(root *os.Root, name string, limits Limits) shot {
+	taken := shot{name: name}
+	info, err := root.Stat(name)
+	switch {
+	case err != nil:
+		taken.err = pathError(root, name, err)
+	case info.IsDir():
+		taken.directory = true
+		taken.err = taken.walk(root, limits)
+	case !info.Mode().IsRegular():
+		taken.err = irregular(name)
+	case !strings.HasSuffix(name, ".tgz") && !strings.HasSuffix(name, ".tar.gz"):
+		taken.err = failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name a chart archive, or a chart's directory")
+	default:
+		taken.files = []statted{{name, info}}
+	}
+	return taken.seal()
+}
+
+// walk finds the files of a chart's directory, as Helm would package them.
+func (s *shot) walk(root *os.Root, limits Limits) error {
+	rules, err := s.rules(root, limits)
+	if err != nil {
+		return err
+	}
+	walk := walk{shot: s, root: root, limits: limits, rules: rules, entries: limits.Entries}
+	if err := walk.directory("."); err != nil {
+		return err
+	}
+	slices.SortFunc(s.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
+	if !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == chartFile }) {
+		return failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	}
+	return nil
+}
+
+// rules are those of the chart's .helmignore, and Helm's own.
+func (s *shot) rules(root *os.Root, limits Limits) (*ignore.Rules, error) {
+	rules := ignore.Empty()
+	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), limits.FileBytes)
+	var missing *Error
+	switch {
+	case errors.As(err, &missing) && missing.Wait:
+	case err != nil:
+		return nil, err
+	default:
+		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
+			return nil, failure(ReasonArtifactInvalid, "its .helmignore: %w", err)
+		}
+	}
+	rules.AddDefaults()
+	return rules, nil
+}
+
+// walk is one walk through a chart's directory.
+type walk struct {
+	*shot
+	root    *os.Root
+	limits  Limits
+	rules   *ignore.Rules
+	entries int // left to look at
+}
+
+// directory walks through one directory. Cycles of links end at the limits.
+func (w *walk) directory(name string) error {
+	full := path.Join(w.name, name)
+	w.walked = append(w.walked, full)
+	entries, err := w.list(full)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		// Kubernetes keeps names that start with two dots to itself: they hold
+		// what the links in a volume point to, which would be in the chart twice.
+		if strings.HasPrefix(entry.Name(), "..") {
+			continue
+		}
+		if err := w.entry(path.Join(name, entry.Name()), entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list reads a directory, but no more of it than the limits allow.
+func (w *walk) list(full string) ([]fs.DirEntry, error) {
+	directory, err := w.root.Open(full)
+	if err != nil {
+		return nil, pathError(w.root, full, err)
+	}
+	defer release(directory)
+	entries, err := directory.ReadDir(w.entries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, pathError(w.root, full, err)
+	}
+	if w.entries -= len(entries); w.entries < 0 {
+		return nil, failure(ReasonArtifactTooLarge, "the directory has more than %d entries", w.limits.Entries)
+	}
+	// In order, so that of several errors it is always the same that is told.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+func (w *walk) entry(name string, entry fs.DirEntry) error {
+	full := path.Join(w.name, name)
+	if entry.Type()&fs.ModeSymlink != 0 {
+		w.walked = append(w.walked, full)
+	}
+	info, err := w.root.Stat(full)
+	if err != nil {
+		return pathError(w.root, full, err)
+	}
+	if w.rules.Ignore(name, info) {
+		return nil
+	}
+	if err := checkName(name, w.limits); err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		return w.directory(name)
+	case !info.Mode().IsRegular():
+		return irregular(full)
+	case info.Size() > w.limits.FileBytes:
+		return tooManyBytes(quote(full), w.limits.FileBytes)
+	}
+	w.files = append(w.files, statted{name, info})
+	return nil
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package source says where charts come from, and reads them.
+//
+// Resolve and fetch are kept apart. Resolve is cheap and says which content a
+// reference means now, as a digest; while nothing changed it costs no request and
+// reads no file. Fetch gets the content that has the digest, checks the digest
+// before it looks into the content, and checks everything in it before it hands
+// it on. What was fetched, and what was refused, is remembered by its digest.
+//
+// Each kind of place is an [origin]: a directory tree of this machine ([local]),
+// or the ConfigMaps and Secrets of the object's own namespace ([objects]). A new
+// kind is a new origin and a line in [Sources.origin].
+//
+// All content is hostile until unpack has passed it; nothing is written to disk.
+package source

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Reasons of an [Error]. They are stable: conditions, events and metrics carry them.
+const (
+	// ReasonArtifactNotFound: the object, its key, or the path isn't there (yet).
+	ReasonArtifactNotFound = "ArtifactNotFound"
+	// ReasonArtifactInvalid: what is there isn't a chart: no archive, a broken one, no Chart.yaml.
+	ReasonArtifactInvalid = "ArtifactInvalid"
+	// ReasonArtifactTooLarge: the chart is beyond one of the [Limits].
+	ReasonArtifactTooLarge = "ArtifactTooLarge"
+	// ReasonArtifactRefused: the archive or path has something that no honest chart
+	// needs: names that leave the chart, links, devices, hidden content.
+	ReasonArtifactRefused = "ArtifactRefused"
+	// ReasonArtifactChanged: the content isn't what it was when it was resolved.
+	// Resolve again.
+	ReasonArtifactChanged = "ArtifactChanged"
+	// ReasonSourceDisabled: this provider was started without the kind of source.
+	ReasonSourceDisabled = "SourceDisabled"
+	// ReasonSourceUnavailable: the source could not be asked. Try again, with backoff.
+	ReasonSourceUnavailable = "SourceUnavailable"
+)
+
+// Error says why a chart can't be had. Its text is the same as long as the cause
+// is, holds no content of the chart or of a Secret, and names the way out.
+type Error struct {
+	// Reason is one of the Reason constants.
+	Reason string
+	// Field of the add-on that the reference is in, as in "chart.path".
+	Field string
+	// Subject is the object or path that was looked at.
+	Subject string
+	// Err is the cause.
+	Err error
+	// Wait is set when nothing is wrong but something isn't there yet: an event
+	// will tell, and a retry before it is of no use.
+	Wait bool
+}
+
+// Error is the field, the subject and the cause.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 3)
+	for _, part := range []string{e.Field, e.Subject} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(append(parts, e.Err.Error()), ": ")
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// failure makes an Error that doesn't know its reference yet; see [Reference.locate].
+func failure(reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// locate says where err is, seen from the object with the reference. An error
+// that isn't an [Error] comes from a source that could not be asked.
+func (r Reference) locate(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if !errors.As(err, &known) {
+		known = &Error{Reason: ReasonSourceUnavailable, Err: err}
+	}
+	located := *known
+	located.Field, located.Subject = r.field(), r.subject()
+	return &located
+}

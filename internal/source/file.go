@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// readFile reads a regular file of at most that many bytes.
+func readFile(root *os.Root, name string, most int64) ([]byte, error) {
+	// Not blocking, as the file may have become a pipe that nobody writes to.
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, pathError(root, name, err)
+	}
+	defer release(file)
+	info, err := file.Stat()
+	if err != nil {
+		return nil, pathError(root, name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, irregular(name)
+	}
+	if info.Size() > most {
+		return nil, tooManyBytes(quote(name), most)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return nil, pathError(root, name, err)
+	}
+	if int64(len(data)) > most {
+		return nil, tooManyBytes(quote(name), most)
+	}
+	return data, nil
+}
+
+// release closes what was only read from: there is nothing left to fail.
+func release(closer io.Closer) { _ = closer.Close() }
+
+// rootError is the error of an artifact root that is gone. It doesn't tell where that was.
+func rootError(err error) error {
+	return failure(ReasonSourceUnavailable, "the artifact root can't be opened: %w", cause(err))
+}
+
+// pathError words what the file system said of a name.
+func pathError(root *os.Root, name string, err error) error {
+	// os exports no error for a path that escapes; asking for one gives it.
+	_, escapes := root.Lstat("..")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		missing := failure(ReasonArtifactNotFound, "there is no %s; put the chart there, or correct the path", quote(name))
+		missing.Wait = true
+		return missing
+	case errors.Is(err, cause(escapes)):
+		return failure(ReasonArtifactRefused, "%s leads out of the artifact root", quote(name))
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return failure(ReasonArtifactRefused, "%s can't be followed: %w", quote(name), cause(err))
+	}
+	return failure(ReasonSourceUnavailable, "%s can't be read: %w", quote(name), cause(err))
+}
+
+func irregular(name string) error {
+	return failure(ReasonArtifactRefused, "%s is neither a file nor a directory", quote(name))
+}
+
+// cause takes the path off a file system's error.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

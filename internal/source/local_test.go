@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// old is a time that is settled.
+var old = time.Now().Add(-time.Hour)
+
+// settle makes all files as old as a chart that was put there long ago.
+func settle(t testing.TB, root string) {
+	t.Helper()
+	err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(artifact *Artifact) []string {
+	out := []string{}
+	for _, file := range artifact.Files {
+		out = append(out, file.Name)
+	}
+	return out
+}
+
+func TestArchiveOfTheArtifactRoot(t *testing.T) {
+	root := t.TempDir()
+	archive := chartOf(t, entry{name: "demo/values.yaml", data: "a: 1"})
+	write(t, filepath.Join(root, "charts/demo.tgz"), string(archive))
+	write(t, filepath.Join(root, "charts/demo.tar.gz"), string(archive))
+	sources := newSources(t, Options{ArtifactRoot: root})
+
+	for _, path := range []string{"charts/demo.tgz", "charts/demo.tar.gz", "./charts/demo.tgz"} {
+		artifact := expectFetched(t, sources, atPath(path))
+		sum := sha256.Sum256(archive)
+		if want := formatDigest(sum[:]); artifact.Digest != want {
+			t.Errorf("%s: digest %s, want that of the file, %s", path, artifact.Digest, want)
+		}
+		if diff := cmp.Diff([]string{"Chart.yaml", "values.yaml"}, names(artifact)); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestDirectoryOfTheArtifactRoot(t *testing.T) {
+	root := t.TempDir()
+	for name, data := range map[string]string{
+		"demo/Chart.yaml":               chartYAML,
+		"demo/.helmignore":              "*.bak\n/ci/\n.git/\n",
+		"demo/values.yaml":              "\xef\xbb\xbfa: 1",
+		"demo/values.yaml.bak":          "old",
+		"demo/ci/values.yaml":           "ci",
+		"demo/.git/HEAD":                "ref",
+		"demo/templates/x.yaml":         "x",
+		"demo/templates/.x.yaml.swp":    "editor",
+		"demo/charts/sub/Chart.yaml":    chartYAML,
+		"demo/charts/sub/ci/values.txt": "kept: the rule is about the top",
+	} {
+		write(t, filepath.Join(root, name), data)
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	artifact := expectFetched(t, sources, atPath("demo"))
+	want := []string{".helmignore", "Chart.yaml", "charts/sub/Chart.yaml", "charts/sub/ci/values.txt", "templates/x.yaml", "values.yaml"}
+	if diff := cmp.Diff(want, names(artifact)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if got := (content{files: artifact.Files}).digest(); got != artifact.Digest {
+		t.Errorf("the digest of the artifact's files is %s, want %s", got, artifact.Digest)
+	}
+	if data := string(artifact.Files[5].Data); data != "a: 1" {
+		t.Errorf("values.yaml is %q", data)
+	}
+
+	write(t, filepath.Join(root, "demo/values.yaml.bak"), "new")
+	if got := expectResolved(t, sources, atPath("demo")); got != artifact.Digest {
+		t.Error("an ignored file changed the digest")
+	}
+	write(t, filepath.Join(root, "demo/.helmignore"), "*.bak\n/ci/\n.git/\nsub/\n")
+	artifact = expectFetched(t, sources, atPath("demo"))
+	if diff := cmp.Diff([]string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, names(artifact)); diff != "" {
+		t.Errorf("files with another .helmignore (-want +got):\n%s", diff)
+	}
+}
+
+func TestDigestOfADirectory(t *testing.T) {
+	digest := func(files map[string]string) string {
+		root := t.TempDir()
+		write(t, filepath.Join(root, "demo/Chart.yaml"), chartYAML)
+		for name, data := range files {
+			write(t, filepath.Join(root, "demo", name), data)
+		}
+		return expectResolved(t, newSources(t, Options{ArtifactRoot: root}), atPath("demo"))
+	}
+	// Not to be changed: a change would make work on every cluster there is.
+	const golden = "sha256:01430c16d933fc00b7abedb1c4896fe50287e63e09b12ab704e9a0635efe128c"
+	one := digest(map[string]string{"a": "x", "b": "y"})
+	if one != golden {
+		t.Errorf("the digest is %s, want %s", one, golden)
+	}
+	for why, files := range map[string]map[string]string{
+		"another content":                    {"a": "x", "b": "z"},
+		"another name":                       {"a": "x", "c": "y"},
+		"content moved from file to file":    {"a": "xy", "b": ""},
+		"content that looks like the others": {"a": "x\x00\x00\x00\x00\x00\x00\x00\x01b\x00\x00\x00\x00\x00\x00\x00\x01y"},
+	} {
+		if digest(files) == one {
+			t.Errorf("%s: the digest is the same", why)
+		}
+	}
+}
+
+func TestPathsThatAreRefused(t *testing.T) {
+	outside, root := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "secret.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(outside, "demo/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "inside/Chart.yaml"), chartYAML)
+	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "absolute.tgz"))
+	relative, err := filepath.Rel(root, filepath.Join(outside, "secret.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(t, relative, filepath.Join(root, "relative.tgz"))
+	link(t, filepath.Join(outside, "demo"), filepath.Join(root, "directory"))
+	link(t, "loop.tgz", filepath.Join(root, "loop.tgz"))
+	write(t, filepath.Join(root, "leaky/Chart.yaml"), chartYAML)
+	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "leaky/values.yaml"))
+	write(t, filepath.Join(root, "cycle/Chart.yaml"), chartYAML)
+	link(t, ".", filepath.Join(root, "cycle/again"))
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe.tgz"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "piped/Chart.yaml"), chartYAML)
+	if err := syscall.Mkfifo(filepath.Join(root, "piped/values.yaml"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "chart.yaml"), "x")
+	write(t, filepath.Join(root, "empty/values.yaml"), "x")
+	write(t, filepath.Join(root, "ignore/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "ignore/.helmignore"), "a/**\n")
+	write(t, filepath.Join(root, "large.tgz"), strings.Repeat("x", DefaultArchiveBytes+1))
+	write(t, filepath.Join(root, "broken.tgz"), "x")
+	write(t, filepath.Join(root, "nested/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "nested/charts/inner.tgz"), "x")
+
+	const outOfRoot = "the path has to be relative and to stay in the artifact root"
+	tests := map[string]struct {
+		reason, says string
+		wait         bool
+	}{
+		"/etc/passwd":             {ReasonArtifactRefused, outOfRoot, false},
+		"../secret.tgz":           {ReasonArtifactRefused, outOfRoot, false},
+		"inside/../../secret.tgz": {ReasonArtifactRefused, outOfRoot, false},
+		"a\x00.tgz":               {ReasonArtifactRefused, outOfRoot, false},
+		"absolute.tgz":            {ReasonArtifactRefused, `"absolute.tgz" leads out of the artifact root`, false},
+		"relative.tgz":            {ReasonArtifactRefused, `"relative.tgz" leads out of the artifact root`, false},
+		"directory":               {ReasonArtifactRefused, `"directory" leads out of the artifact root`, false},
+		"directory/Chart.yaml":    {ReasonArtifactRefused, `"directory/Chart.yaml" leads out of the artifact root`, false},
+		"leaky":                   {ReasonArtifactRefused, `"leaky/values.yaml" leads out of the artifact root`, false},
+		"loop.tgz":                {ReasonArtifactRefused, `"loop.tgz" can't be followed: too many levels of symbolic links`, false},
+		"cycle":                   {ReasonArtifactRefused, "too many levels of symbolic links", false},
+		"pipe.tgz":                {ReasonArtifactRefused, `"pipe.tgz" is neither a file nor a directory`, false},
+		"piped":                   {ReasonArtifactRefused, `"piped/values.yaml" is neither a file nor a directory`, false},
+		"chart.yaml":              {ReasonArtifactInvalid, "its name doesn't end in .tgz or .tar.gz", false},
+		"empty":                   {ReasonArtifactInvalid, "the directory has no Chart.yaml", false},
+		"ignore":                  {ReasonArtifactInvalid, "its .helmignore: double-star", false},
+		"nested":                  {ReasonArtifactInvalid, `"charts/inner.tgz": it isn't a gzip-compressed`, false},
+		"large.tgz":               {ReasonArtifactTooLarge, `"large.tgz" is larger than 10485760 bytes`, false},
+		"broken.tgz":              {ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive", false},
+		"missing.tgz":             {ReasonArtifactNotFound, `there is no "missing.tgz"; put the chart there, or correct the path`, true},
+		"missing/missing.tgz":     {ReasonArtifactNotFound, `there is no "missing/missing.tgz"`, true},
+		"chart.yaml/missing.tgz":  {ReasonArtifactNotFound, `there is no "chart.yaml/missing.tgz"`, true},
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	for path, test := range tests {
+		t.Run(strings.ReplaceAll(path, "\x00", "NUL"), func(t *testing.T) {
+			for range 2 { // the second time it is remembered
+				digest, err := sources.Resolve(t.Context(), atPath(path))
+				if err == nil {
+					_, err = sources.Fetch(t.Context(), atPath(path), digest)
+				}
+				if err == nil {
+					t.Fatal("it was accepted")
+				}
+				if text := err.Error(); !strings.HasPrefix(text, "chart.path: "+quote(path)+" of the artifact root: ") || !strings.Contains(text, test.says) || strings.Contains(text, root) {
+					t.Errorf("the error is %q, want one that names field and path and says %q, but not where the root is", text, test.says)
+				}
+				if known := asError(t, err); known.Reason != test.reason || known.Wait != test.wait || known.Field != "chart.path" {
+					t.Errorf("reason %s, wait %v, field %s", known.Reason, known.Wait, known.Field)
+				}
+			}
+		})
+	}
+}
+
+func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(root, "demo/Chart.yaml"), chartYAML)
+	settle(t, root)
+	sources := newSources(t, Options{ArtifactRoot: root})
+	for path, file := range map[string]string{"demo.tgz": "demo.tgz", "demo": "demo/Chart.yaml"} {
+		digest := expectResolved(t, sources, atPath(path))
+
+		// What only reading would notice: other content with the size and times from before.
+		full := filepath.Join(root, file)
+		info, err := os.Stat(full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, full, strings.Repeat("x", int(info.Size())))
+		if err := os.Chtimes(full, old, info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if got := expectResolved(t, sources, atPath(path)); got != digest {
+			t.Errorf("%s was read again", path)
+		}
+
+		// The same from a file that took its place.
+		write(t, full+".new", strings.Repeat("x", int(info.Size())))
+		if err := os.Chtimes(full+".new", old, info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		rename(t, full+".new", full)
+		if got := expectResolved(t, sources, atPath(path)); got == digest {
+			t.Errorf("%s: another file in its place wasn't noticed", path)
+		}
+	}
+}
+
+func TestFilesThatChangedJustNowAreReadAgain(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "demo.tgz")
+	write(t, file, string(chartOf(t)))
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	digest := expectResolved(t, sources, atPath("demo.tgz"))
+	// A second write within the same tick of the file system's clock.
+	write(t, file, strings.Repeat("x", int(info.Size())))
+	if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got := expectResolved(t, sources, atPath("demo.tgz")); got == digest {
+		t.Error("the second write wasn't noticed")
+	}
+}
+
+func TestContentThatChangesBetweenResolveAndFetch(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t)))
+	sources := newSources(t, Options{ArtifactRoot: root})
+	digest := expectResolved(t, sources, atPath("demo.tgz"))
+	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t, entry{name: "demo/evil"})))
+	_, err := sources.Fetch(t.Context(), atPath("demo.tgz"), digest)
+	expectError(t, err, ReasonArtifactChanged, `chart.path: "demo.tgz" of the artifact root: the content changed while it was read; it will be read again`)
+	if artifact := expectFetched(t, sources, atPath("demo.tgz")); len(artifact.Files) != 2 {
+		t.Errorf("then it has %v", names(artifact))
+	}
+}
+
+// volume lays out charts as the kubelet lays out the volume of a ConfigMap.
+func volume(t testing.TB, root, version string, files map[string]string) {
+	t.Helper()
+	for name, data := range files {
+		write(t, filepath.Join(root, "..v"+version, name), data)
+	}
+	link(t, "..v"+version, filepath.Join(root, "..data_tmp"))
+	rename(t, filepath.Join(root, "..data_tmp"), filepath.Join(root, "..data"))
+	for name := range files {
+		top, _, _ := strings.Cut(name, "/")
+		if _, err := os.Lstat(filepath.Join(root, top)); err != nil {
+			link(t, "..data/"+top, filepath.Join(root, top))
+		}
+	}
+}
+
+func TestVolumeOfAConfigMap(t *testing.T) {
+	root := t.TempDir()
+	files := map[string]string{"demo.tgz": string(chartOf(t)), "Chart.yaml": chartYAML, "templates/x.yaml": "x"}
+	volume(t, root, "1", files)
+	settle(t, root)
+	sources := newSources(t, Options{ArtifactRoot: root})
+	first := expectFetched(t, sources, atPath("demo.tgz"))
+	whole := expectFetched(t, sources, atPath(".")) // a volume that is one chart's directory
+	if diff := cmp.Diff([]string{"Chart.yaml", "demo.tgz", "templates/x.yaml"}, names(whole)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+
+	files["demo.tgz"] = string(chartOf(t, entry{name: "demo/x"}))
+	volume(t, root, "2", files)
+	if err := os.RemoveAll(filepath.Join(root, "..v1")); err != nil {
+		t.Fatal(err)
+	}
+	if second := expectFetched(t, sources, atPath("demo.tgz")); second.Digest == first.Digest || len(second.Files) != 2 {
+		t.Error("the swap of ..data wasn't noticed")
+	}
+	if expectResolved(t, sources, atPath(".")) == whole.Digest {
+		t.Error("the swap of ..data wasn't noticed in the directory")
+	}
+}
+
+func TestArtifactRootThatIsALink(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a/demo.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(dir, "b/demo.tgz"), string(chartOf(t, entry{name: "demo/x"})))
+	link(t, "a", filepath.Join(dir, "current"))
+	sources := newSources(t, Options{ArtifactRoot: filepath.Join(dir, "current")})
+	before := expectResolved(t, sources, atPath("demo.tgz"))
+	link(t, "b", filepath.Join(dir, "next"))
+	rename(t, filepath.Join(dir, "next"), filepath.Join(dir, "current"))
+	if expectResolved(t, sources, atPath("demo.tgz")) == before {
+		t.Error("the swap of the root wasn't noticed")
+	}
+	if err := os.Remove(filepath.Join(dir, "current")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sources.Resolve(t.Context(), atPath("demo.tgz"))
+	expectError(t, err, ReasonSourceUnavailable, `chart.path: "demo.tgz" of the artifact root: the artifact root can't be opened: no such file or directory`)
+}
+
+func TestLimitsOfADirectory(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "demo/Chart.yaml"), strings.Repeat("x", 100))
+	write(t, filepath.Join(root, "demo/templates/x.yaml"), strings.Repeat("x", 100))
+	for name, test := range map[string]struct{ fits, refuses Limits }{
+		"TotalBytes": {Limits{TotalBytes: 200}, Limits{TotalBytes: 199}},
+		"FileBytes":  {Limits{FileBytes: 100}, Limits{FileBytes: 99}},
+		"Entries":    {Limits{Entries: 3}, Limits{Entries: 2}},
+		"PathDepth":  {Limits{PathDepth: 2}, Limits{PathDepth: 1}},
+		"NameBytes":  {Limits{NameBytes: 16}, Limits{NameBytes: 15}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectFetched(t, newSources(t, Options{ArtifactRoot: root, Limits: test.fits}), atPath("demo"))
+			if _, err := newSources(t, Options{ArtifactRoot: root, Limits: test.refuses}).Resolve(t.Context(), atPath("demo")); err == nil {
+				t.Error("beyond the limit it was accepted")
+			}
+		})
+	}
+}
+
+func TestArtifactRootThatIsMissing(t *testing.T) {
+	if _, err := New(Options{ArtifactRoot: filepath.Join(t.TempDir(), "missing")}); err == nil {
+		t.Error("New accepted an artifact root that isn't there")
+	}
+	_, err := newSources(t, Options{}).Resolve(t.Context(), atPath("demo.tgz"))
+	expectError(t, err, ReasonSourceDisabled, `chart.path: "demo.tgz" of the artifact root: this provider has no artifact root; start it with --artifact-root, or use another source`)
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"archive/tar"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// layout checks the names in one archive as they come, and all together at the end.
+type layout struct {
+	limits Limits
+	top    string
+	names  map[string]bool // below the top-level directory; true for a directory
+}
+
+// add checks an entry's name. It returns the name relative to the top-level
+// directory, "" for that directory itself.
+func (l *layout) add(header *tar.Header) (name string, err error) {
+	directory := header.Typeflag == tar.TypeDir
+	full := header.Name
+	if directory {
+		full = strings.TrimSuffix(full, "/")
+	}
+	if err := checkName(full, l.limits); err != nil {
+		return "", err
+	}
+	top, name, below := strings.Cut(full, "/")
+	if !below && !directory {
+		return "", failure(ReasonArtifactRefused, "entry %s is outside of a top-level directory; make the archive with `helm package`", quote(full))
+	}
+	if l.top == "" {
+		l.top = top
+	}
+	if top != l.top {
+		return "", failure(ReasonArtifactRefused, "entry %s is outside of %s, the top-level directory; make the archive with `helm package`", quote(full), quote(l.top))
+	}
+	if _, known := l.names[name]; known {
+		return "", failure(ReasonArtifactRefused, "entry %s is there twice", quote(full))
+	}
+	l.names[name] = directory
+	return name, nil
+}
+
+// finish checks that the names make up a chart.
+func (l *layout) finish() error {
+	both := ""
+	for name := range l.names {
+		for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+			if directory, known := l.names[parent]; known && !directory && (both == "" || parent < both) {
+				both = parent
+			}
+		}
+	}
+	if both != "" {
+		return failure(ReasonArtifactRefused, "entry %s is both a file and a directory", quote(path.Join(l.top, both)))
+	}
+	if directory, known := l.names[chartFile]; !known || directory {
+		return failure(ReasonArtifactInvalid, "there is no Chart.yaml in its top-level directory; make the archive with `helm package`")
+	}
+	return nil
+}
+
+// checkName refuses a name that isn't plainly relative, slash-separated and
+// printable. Names become keys and messages, never paths of a file system; they
+// are held to this all the same, since a tool that uses the result may do so.
+func checkName(name string, limits Limits) error {
+	refuse := func(why string) error {
+		return failure(ReasonArtifactRefused, "entry %s has a name %s", quote(name), why)
+	}
+	if len(name) > limits.NameBytes {
+		return refuse("of more than " + strconv.Itoa(limits.NameBytes) + " bytes")
+	}
+	if !utf8.ValidString(name) {
+		return refuse("that isn't UTF-8")
+	}
+	if strings.ContainsFunc(name, unprintable) {
+		return refuse("with control characters")
+	}
+	if strings.Contains(name, `\`) {
+		return refuse("with backslashes")
+	}
+	parts := strings.Split(name, "/")
+	if len(parts) > limits.PathDepth {
+		return refuse("of more than " + strconv.Itoa(limits.PathDepth) + " parts")
+	}
+	if parts[0] == "" {
+		return refuse("that is absolute or empty")
+	}
+	for _, part := range parts {
+		switch {
+		case part == "..":
+			return refuse("that leaves the chart")
+		case part == "" || part == ".":
+			return refuse("with empty or \".\" parts")
+		case len(part) > 1 && part[1] == ':' && isLetter(part[0]):
+			return refuse("with a drive letter")
+		}
+	}
+	return nil
+}
+
+// unprintable covers NUL, and format characters such as those that turn text around.
+func unprintable(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+// quote shows the start of a name, fit for a message.
+func quote(name string) string {
+	const shown = 96 // bytes
+	if len(name) > shown {
+		return strconv.QuoteToASCII(name[:shown]) + "..."
+	}
+	return strconv.QuoteToASCII(name)
+}

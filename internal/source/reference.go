@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Kinds of objects that hold charts.
+const (
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+)
+
+// Reference says which chart, seen from an object in Namespace.
+type Reference struct {
+	// Namespace that ConfigMaps and Secrets are read from, and no other.
+	Namespace string
+	// Chart is a path, a ConfigMap or a Secret.
+	Chart addonsv1.ChartSource
+}
+
+// String identifies what is referred to.
+func (r Reference) String() string {
+	if r.Chart.Path != "" {
+		return fmt.Sprintf("path %q", r.Chart.Path)
+	}
+	return r.subject()
+}
+
+// field is the one that is set.
+func (r Reference) field() string {
+	switch {
+	case r.Chart.ConfigMap != nil:
+		return "chart.configMap"
+	case r.Chart.Secret != nil:
+		return "chart.secret"
+	case r.Chart.Path != "":
+		return "chart.path"
+	}
+	return "chart"
+}
+
+// subject is the object or path that is referred to.
+func (r Reference) subject() string {
+	switch {
+	case r.Chart.ConfigMap != nil || r.Chart.Secret != nil:
+		return r.object().String()
+	case r.Chart.Path != "":
+		return quote(r.Chart.Path) + " of the artifact root"
+	}
+	return ""
+}
+
+// object is the key of the ConfigMap or Secret that is referred to.
+func (r Reference) object() objectKey {
+	kind, artifact := kindConfigMap, r.Chart.ConfigMap
+	if artifact == nil {
+		kind, artifact = kindSecret, r.Chart.Secret
+	}
+	key := artifact.Key
+	if key == "" {
+		key = addonsv1.DefaultArtifactKey
+	}
+	return objectKey{kind: kind, namespace: r.Namespace, name: artifact.Name, key: key}
+}
+
+// origin of the reference. A new kind of source gets its line here.
+func (s *Sources) origin(ref Reference) (origin, error) {
+	set := 0
+	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil} {
+		if isSet {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap and secret")
+	case ref.Chart.Path != "" && s.local == nil:
+		return nil, failure(ReasonSourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
+	case ref.Chart.Path != "":
+		return s.local, nil
+	case s.objects == nil:
+		return nil, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
+	case ref.Namespace == "":
+		return nil, failure(ReasonArtifactInvalid, "the object that refers to it has no namespace")
+	}
+	return s.objects, nil
+}
+
+// objectKey is a key of a ConfigMap or Secret.
+type objectKey struct{ kind, namespace, name, key string }
+
+func (k objectKey) String() string {
+	return fmt.Sprintf("%s %s/%s, key %q", k.kind, k.namespace, k.name, k.key)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+const (
+	// DefaultCacheBytes holds the charts of a large fleet: it has few different ones.
+	DefaultCacheBytes = 128 << 20 // bytes
+	// remembered is how many references an origin remembers.
+	remembered = 4096
+)
+
+// Artifact is a chart's content, unpacked in memory and checked. It is shared: don't change it.
+type Artifact struct {
+	// Digest identifies the content, as sha256:<hex>.
+	//
+	// Of an archive it is the SHA-256 of its bytes as they are stored: what
+	// sha256sum prints, and what an OCI registry calls the layer's digest. The
+	// same archive has the same digest in every kind of source; packaging a chart
+	// anew changes it.
+	//
+	// Of a directory it is the SHA-256 of the line "chandler directory v1", and
+	// for each of Files in order, the length of its name, the name, the length of
+	// its content, and the content; lengths are 8 bytes, big-endian. File modes and
+	// times, empty directories and what .helmignore excludes don't count.
+	Digest string
+	// Files of the chart, sorted by name, without a byte order mark.
+	Files []render.File
+}
+
+// Options of New.
+type Options struct {
+	// ArtifactRoot is the directory that chart.path is relative to. Empty: chart.path is refused.
+	ArtifactRoot string
+	// Client reads ConfigMaps and Secrets of the management cluster. It must not
+	// cache: their content may be large and secret. Nil: both are refused.
+	Client client.Reader
+	// Metadata reads their PartialObjectMetadata, from a cache that watches.
+	// What it says of an object's version decides whether Client has to be asked.
+	// Nil: Client is asked each time.
+	Metadata client.Reader
+	// Limits of each chart.
+	Limits Limits
+	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
+	CacheBytes int64
+	// Clock tells when files changed "just now". Defaults to the real one.
+	Clock clock.Clock
+}
+
+// Sources resolves and fetches charts. Its methods may be called concurrently.
+type Sources struct {
+	limits  Limits
+	local   *local   // nil: disabled
+	objects *objects // nil: disabled
+
+	known   *cache[string, verdict] // by digest
+	flights singleflight.Group
+	unpack  chan struct{} // a place for each chart that is being unpacked
+}
+
+// origin is one kind of place that charts come from. Its errors needn't be
+// located: see [Reference.locate].
+type origin interface {
+	// resolve says which content the reference means now, by its digest.
+	resolve(ctx context.Context, ref Reference) (digest string, err error)
+	// fetch reads the content with that digest, or what is there in its place:
+	// the caller verifies the digest before it looks into the content.
+	fetch(ctx context.Context, ref Reference, digest string) (content, error)
+}
+
+// New checks the options and makes the sources.
+func New(options Options) (*Sources, error) {
+	if options.CacheBytes <= 0 {
+		options.CacheBytes = DefaultCacheBytes
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	limits := options.Limits.withDefaults()
+	sources := &Sources{
+		limits: limits,
+		known:  newCache[string](options.CacheBytes, verdict.bytes),
+		unpack: make(chan struct{}, unpackers),
+	}
+	if options.Client != nil {
+		sources.objects = newObjects(options.Client, options.Metadata)
+	}
+	if options.ArtifactRoot != "" {
+		root, err := newLocal(options.ArtifactRoot, limits, options.Clock)
+		if err != nil {
+			return nil, fmt.Errorf("opening the artifact root: %w", err)
+		}
+		sources.local = root
+	}
+	return sources, nil
+}
+
+// Resolve says which content the reference means now, as a digest for Fetch.
+// Errors are of type [*Error], but for that of ctx.
+func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
+	from, err := s.origin(ref)
+	if err == nil {
+		digest, err = from.resolve(ctx, ref)
+	}
+	if err != nil {
+		return "", conclude(ctx, ref, err)
+	}
+	return digest, nil
+}
+
+// conclude locates an error, and leaves that of an ended context alone: it isn't the source's.
+func conclude(ctx context.Context, ref Reference, err error) error {
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return err
+	}
+	return ref.locate(err)
+}
