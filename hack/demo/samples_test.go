@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+const samples = "../../config/samples"
+
+func TestMain(m *testing.M) {
+	render.RunWorkerIfAsked()
+	os.Exit(m.Run())
+}
+
+// TestCharts holds the charts to what Helm's linter asks for, and renders them as Chandler does.
+func TestCharts(t *testing.T) {
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	charts, err := filepath.Glob(filepath.Join(samples, "charts", "*"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, chart := range charts {
+		t.Run(filepath.Base(chart), func(t *testing.T) {
+			g := NewWithT(t)
+			linter := lint.RunAll(chart, nil, "demo", lint.WithKubeVersion(&common.KubeVersion{Version: "v1.36.3", Major: "1", Minor: "36"}))
+			for _, message := range linter.Messages {
+				g.Expect(message.Severity).To(BeNumerically("<=", support.InfoSev), message.Error())
+			}
+			result, err := renderer.Chart(t.Context(), render.ChartRequest{
+				Files:   files(t, chart),
+				Release: render.Release{Name: "demo", Namespace: "demo", Revision: 1},
+				Facts:   render.Facts{KubeVersion: "v1.36.3"},
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.Objects).NotTo(BeEmpty())
+			g.Expect(result.Name + "-" + result.Version).To(Equal(filepath.Base(chart)))
+			for _, object := range result.Objects {
+				g.Expect(object.GetLabels()).To(HaveKeyWithValue(chartLabel, filepath.Base(chart)), object.GetKind())
+			}
+		})
+	}
+}
+
+// TestSamples reads every sample strictly, and renders its charts with its values.
+func TestSamples(t *testing.T) {
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	var kustomization struct{ Resources []string }
+	data, err := os.ReadFile(filepath.Join(samples, "kustomization.yaml"))
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.Unmarshal(data, &kustomization)).To(Succeed())
+	for _, name := range kustomization.Resources {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			stack := stackIn(g, name)
+			for _, addon := range stack.Spec.Addons {
+				if addon.Chart.Path == "" {
+					continue
+				}
+				_, err := renderer.Chart(t.Context(), render.ChartRequest{
+					Files:   files(t, filepath.Join(samples, "charts", addon.Chart.Path)),
+					Release: render.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
+					Values:  values(t, renderer, &addon),
+					Facts:   render.Facts{KubeVersion: "v1.36.3"},
+				})
+				g.Expect(err).NotTo(HaveOccurred(), addon.Name)
+			}
+		})
+	}
+}
+
+// stackIn returns the one AddonStack of a file.
+func stackIn(g *WithT, name string) *addonsv1.AddonStack {
+	data, err := os.ReadFile(filepath.Join(samples, name))
+	g.Expect(err).NotTo(HaveOccurred())
+	var stacks []*addonsv1.AddonStack
+	for reader := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		if bytes.Contains(document, []byte("kind: AddonStack")) {
+			stack := &addonsv1.AddonStack{}
+			g.Expect(yaml.UnmarshalStrict(document, stack)).To(Succeed(), name)
+			stacks = append(stacks, stack)
+		}
+	}
+	g.Expect(stacks).To(HaveLen(1), name)
+	return stacks[0]
+}
+
+// values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
+func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
+	t.Helper()
+	g := NewWithT(t)
+	plain, templated := map[string]any{}, map[string]any{}
+	if addon.Values != nil {
+		g.Expect(json.Unmarshal(addon.Values.Raw, &plain)).To(Succeed())
+	}
+	if addon.ValuesTemplate != "" {
+		text, err := renderer.Template(t.Context(), render.TemplateRequest{
+			Name: addon.Name, Text: addon.ValuesTemplate, Strict: addon.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient,
+			Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{
+				"name": "bergen", "namespace": namespace, "labels": map[string]any{"region": "north"},
+			}}},
+		})
+		g.Expect(err).NotTo(HaveOccurred(), addon.Name)
+		templated, err = render.ParseValues([]byte(text))
+		g.Expect(err).NotTo(HaveOccurred(), text)
+	}
+	return render.MergeValues(plain, templated)
+}
+
+func files(t *testing.T, chart string) []render.File {
+	t.Helper()
+	var all []render.File
+	err := fs.WalkDir(os.DirFS(chart), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(chart, name))
+		all = append(all, render.File{Name: name, Data: data})
+		return err
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return all
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// helmManager is Helm's field manager. Helm 3 updates with it, Helm 4 applies.
+const helmManager = "helm"
+
+// differs tells whether applying an object would change a field of it beside our
+// labels. The server is asked, so that defaults and other spellings don't count.
+func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
+	key := record.KeyOf(o)
+	refuse := func(what string) *failure {
+		return &failure{kind: rejected, reason: ReasonObjectExists, message: fmt.Sprintf(
+			"%s: it exists already, and the add-on would change %s. Delete it, change the add-on's values, or set its adoptionPolicy to Adopt",
+			key, what)}
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		return fail(err)
+	}
+	would, err := r.patch(ctx, o, false, client.DryRunAll)
+	if err != nil {
+		f := fail(err)
+		if f.reason == ReasonFieldConflict {
+			return refuse(conflictsOf(err))
+		}
+		return f
+	}
+	if fields := differences(withoutNoise(live), withoutNoise(would)); len(fields) > 0 {
+		return refuse(firstOf(fields))
+	}
+	return nil
+}
+
+// withoutNoise returns an object without what an equal apply changes.
+func withoutNoise(o *unstructured.Unstructured) map[string]any {
+	c := o.DeepCopy()
+	labels := c.GetLabels()
+	delete(labels, addonsv1.AddonLabel)
+	delete(labels, addonsv1.AddonNamespaceLabel)
+	if len(labels) == 0 {
+		labels = nil
+	}
+	c.SetLabels(labels)
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
+		unstructured.RemoveNestedField(c.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(c.Object, "status")
+	return c.Object
+}
+
+// differences returns the paths at which two values differ, sorted. Values aren't
+// told: they may be secret.
+func differences(a, b map[string]any) []string {
+	var paths []string
+	var walk func(path string, a, b any)
+	walk = func(path string, a, b any) {
+		am, aIsMap := a.(map[string]any)
+		bm, bIsMap := b.(map[string]any)
+		if !aIsMap || !bIsMap {
+			if !reflect.DeepEqual(a, b) {
+				paths = append(paths, path)
+			}
+			return
+		}
+		keys := sets.KeySet(am).Union(sets.KeySet(bm))
+		for _, k := range sets.List(keys) {
+			walk(path+"."+k, am[k], bm[k])
+		}
+	}
+	walk("", a, b)
+	return paths
+}
+
+// takeFields moves the fields that Helm set on an object to our manager before we
+// apply it. Otherwise a field that the chart drops later would stay for ever, as
+// Helm would still be said to want it.
+func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+	if !managedBy(&live.ObjectMeta, helmManager) {
+		return nil
+	}
+	upgraded := live.DeepCopy()
+	for i := range upgraded.ManagedFields {
+		if e := &upgraded.ManagedFields[i]; e.Manager == helmManager && e.Subresource == "" {
+			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
+		}
+	}
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(helmManager), r.manager); err != nil {
+		return err
+	}
+	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil)
+}
+
+// handOver makes an object nobody's add-on: our labels go, and our fields are
+// Helm's from now on, so that `helm upgrade` can change them.
+func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+	managers := slices.Clone(live.ManagedFields)
+	taken := managedBy(&live.ObjectMeta, helmManager)
+	managers = slices.DeleteFunc(managers, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == r.manager && taken
+	})
+	for i := range managers {
+		if managers[i].Manager == r.manager {
+			managers[i].Manager = helmManager
+		}
+	}
+	var labels []string
+	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
+		if _, ok := live.Labels[l]; ok {
+			labels = append(labels, l)
+		}
+	}
+	if len(labels) == 0 {
+		return nil
+	}
+	return r.patchManagers(ctx, live, managers, labels)
+}
+
+// patchManagers sets managedFields and removes labels, if the object is still as it was read.
+func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, remove []string) error {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
+	}
+	patch := []operation{
+		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
+		{"replace", "/metadata/managedFields", managers},
+	}
+	for _, l := range remove {
+		patch = append(patch, operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")})
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	r.wrote.Store(true)
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
+	target.SetGroupVersionKind(live.GroupVersionKind())
+	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(r.manager))
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Retries of what may come by itself.
+const (
+	discoveryRetry = time.Second
+	webhookRetry   = 5 * time.Second
+)
+
+// applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
+func (r *run) applyCRDs(ctx context.Context) (*Outcome, error) {
+	return r.applyAll(ctx, r.s.crds, true)
+}
+
+// applyObjects applies the objects of the manifest.
+func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
+	return r.applyAll(ctx, r.s.objects, false)
+}
+
+// applyAll applies what isn't yet, wave by wave. One object that is rejected
+// doesn't keep the others from being applied.
+func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) (*Outcome, error) {
+	known := make(map[record.ObjectKey]record.Entry)
+	for _, e := range r.rec.State.Inventory {
+		known[e.Key()] = e
+	}
+	var failed failures
+	for _, wave := range waves(objects) {
+		todo := r.unapplied(wave)
+		failed = append(failed, r.inParallel(len(todo), func(i int) *failure {
+			return r.applyOne(ctx, todo[i], known[record.KeyOf(todo[i])], crds)
+		})...)
+		if err := failed.transient(); err != nil {
+			return nil, err
+		}
+		if wave[0].GroupVersionKind().GroupKind() != crdKind {
+			continue
+		}
+		if len(todo) > 0 {
+			meta.MaybeResetRESTMapper(r.scope.mapper)
+		}
+		if o, err := r.established(ctx, wave, failed); o != nil || err != nil {
+			return o, err
+		}
+	}
+	if reason, message := failed.first(rejected); reason != "" {
+		return r.fail(ctx, reason, message)
+	}
+	if reason, message := failed.first(deferred); reason != "" {
+		return r.deferred(ctx, reason, message)
+	}
+	return nil, nil
+}
+
+// unapplied returns the objects that weren't applied in this session, or are gone
+// since.
+func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var todo []*unstructured.Unstructured
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		done, ok := r.s.applied[key]
+		if ok && done.watched && r.statusOf(done).Phase == observe.Gone {
+			delete(r.s.applied, key)
+			ok = false
+		}
+		if !ok {
+			todo = append(todo, o)
+		}
+	}
+	return todo
+}
+
+// inParallel calls f for 0 to n-1, and returns what failed, in that order.
+func (r *run) inParallel(n int, f func(int) *failure) failures {
+	results := make([]*failure, n)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, r.d.options.MaxParallel)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			results[i] = f(i)
+		})
+	}
+	wg.Wait()
+	var failed failures
+	for _, each := range results {
+		if each != nil {
+			failed = append(failed, *each)
+		}
+	}
+	return failed
+}
+
+// applyOne applies an object, if it is ours to apply. Only the first contact with
+// an object needs a look at it before.
+func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) *failure {
+	key := record.KeyOf(o)
+	if key.Name == "" {
+		return &failure{kind: rejected, reason: ReasonObjectRejected, message: fmt.Sprintf("A %s has no name", key.Kind)}
+	}
+	fail := func(err error) *failure {
+		f := classify(redact(err, key), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
+		return &f
+	}
+	force := entry.UID != ""
+	if !force {
+		live, err := r.metadata(ctx, entry)
+		switch {
+		case apierrors.IsNotFound(err):
+			// Nobody's. If somebody makes it in this moment, there is a conflict.
+		case err != nil:
+			return fail(err)
+		default:
+			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm}
+			verdict, reason, message := c.decide(&live.ObjectMeta)
+			switch verdict {
+			case claimRefuse:
+				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+			case claimLeave:
+				return r.leave(ctx, o, fail)
+			case claimIfEqual:
+				if f := r.differs(ctx, o, fail); f != nil {
+					return f
+				}
+			case claimAdopt:
+				if err := r.takeFields(ctx, live); err != nil {
+					return fail(err)
+				}
+				force = true
+			case claimOwn:
+				force = true
+			}
+		}
+	}
+	r.wrote.Store(true)
+	result, err := r.patch(ctx, o, force)
+	if err != nil {
+		return fail(err)
+	}
+	return r.noteApplied(o, result, false, fail)
+}
+
+// leave takes an object as it is.
+func (r *run) leave(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		return fail(err)
+	}
+	return r.noteApplied(o, live, true, fail)
+}
+
+// noteApplied remembers what became of an object.
+func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, fail func(error) *failure) *failure {
+	mapping, err := r.scope.mapping(o.GroupVersionKind())
+	if err != nil {
+		return fail(err)
+	}
+	judge := r.checks.For(o).Judge()
+	status := judge(result)
+	if left {
+		status.Phase = observe.Current // whoever owns it looks after it
+	}
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	r.s.applied[record.KeyOf(o)] = applied{
+		uid: result.GetUID(), version: result.GetResourceVersion(),
+		resource: mapping.Resource, key: client.ObjectKeyFromObject(result),
+		status: status, judge: judge, left: left,
+	}
+	return nil
+}
+
+// patch applies an object, and returns it as the server has it.
+func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	result := o.DeepCopy()
+	options = append(options, client.FieldOwner(r.manager))
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	return result, err
+}
+
+// metadata reads an object's metadata.
+func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	m.SetGroupVersionKind(mapping.GroupVersionKind)
+	return m, r.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
+}
+
+// deferred waits for what may come by itself, such as the add-on's own webhook,
+// until the deadline.
+func (r *run) deferred(ctx context.Context, reason, message string) (*Outcome, error) {
+	if r.now().After(r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)) {
+		return r.fail(ctx, reason, message)
+	}
+	r.watchUnready(r.s.objects)
+	after := webhookRetry
+	if reason == ReasonWaitingForCRDs {
+		after = discoveryRetry
+	}
+	return r.wait(reason, "Waiting: "+message, after), nil
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// going is an object that was deleted and may still be there.
+type going struct {
+	entry  record.Entry
+	object observe.Object
+	// unlabelled says that the watch doesn't show the object: Helm made it.
+	unlabelled bool
+}
+
+// takeAway deletes what is this add-on's of the entries, wave by wave, and lets go
+// of the rest. A wave begins once the one before is gone; with toTheEnd, the last
+// one is waited for, too. The outcome is nil when there is nothing more to do.
+func (r *run) takeAway(ctx context.Context, entries []record.Entry, toTheEnd bool) (*Outcome, error) {
+	grouped := removalWaves(entries)
+	left := len(entries)
+	for _, wave := range grouped {
+		left -= len(wave)
+		remaining, failed := r.deleteWave(ctx, wave)
+		if err := failed.transient(); err != nil {
+			return nil, err
+		}
+		if reason, message := failed.first(rejected); reason != "" {
+			return r.fail(ctx, ReasonPruneFailed, message)
+		}
+		if reason, message := failed.first(deferred); reason != "" {
+			return r.wait(reason, "Waiting: "+message, webhookRetry), nil
+		}
+		if len(remaining) == 0 || left == 0 && !toTheEnd {
+			continue
+		}
+		return r.waitGone(remaining), nil
+	}
+	return nil, nil
+}
+
+// waitGone watches objects until they are gone.
+func (r *run) waitGone(remaining []going) *Outcome {
+	var watch []observe.Object
+	var texts []string
+	retry := goneRetry
+	for _, g := range remaining {
+		if _, known := r.s.tracker.Status(g.object.Resource, g.object.Key); !known || !r.s.tracker.Live(g.object.Resource) {
+			watch = append(watch, g.object)
+		}
+		if g.unlabelled {
+			retry = unlabelledRetry
+		}
+		text := g.entry.Key().String()
+		if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && s.Message != "" {
+			text += ": " + s.Message
+		}
+		texts = append(texts, text)
+	}
+	if len(watch) > 0 {
+		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
+	}
+	return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), retry)
+}
+
+// goneRetry is when to look again after what was deleted, in case it was
+// relabelled and so left the watch.
+const (
+	goneRetry       = 5 * time.Minute
+	unlabelledRetry = 2 * time.Second
+)
+
+// deleteWave deletes the objects of a wave, and returns those that may still be there.
+func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, failures) {
+	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
+	results := make([]*going, len(todo))
+	failed := r.inParallel(len(todo), func(i int) *failure {
+		g, err := r.deleteOne(ctx, todo[i])
+		results[i] = g
+		if err == nil {
+			return nil
+		}
+		key := todo[i].Key()
+		f := classify(redact(err, key), key, false)
+		return &f
+	})
+	var remaining []going
+	for _, g := range results {
+		if g != nil {
+			remaining = append(remaining, *g)
+		}
+	}
+	return remaining, failed
+}
+
+// deleteOne deletes an object if it is this add-on's and may go. It returns nil
+// once there is nothing to wait for.
+func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if isNoMatch(err) {
+		r.noteRemoved(e, "") // with its kind
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &going{entry: e, object: observe.Object{
+		Resource: mapping.Resource, Key: observe.Key{Namespace: e.Namespace, Name: e.Name}, Judge: readiness.StillThere,
+	}}
+	r.s.noting.Lock()
+	asked := r.s.deleted[e.Key()]
+	r.s.noting.Unlock()
+	if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
+		return g, nil
+	}
+	live, err := r.metadata(ctx, e)
+	if apierrors.IsNotFound(err) {
+		r.noteRemoved(e, "")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !belongs(&live.ObjectMeta, r.release, e.Helm) {
+		r.noteRemoved(e, "isn't this add-on's any more")
+		return nil, nil
+	}
+	if live.DeletionTimestamp == nil {
+		if why, err := r.spared(ctx, e, live); err != nil {
+			return nil, err
+		} else if why != "" {
+			if err := r.handOver(ctx, live); client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+			r.noteRemoved(e, why)
+			return nil, nil
+		}
+		r.wrote.Store(true)
+		err := r.t.Client.Delete(ctx, live,
+			client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsNotFound(err) {
+			r.noteRemoved(e, "")
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.s.noting.Lock()
+	r.s.deleted[e.Key()] = true
+	r.s.noting.Unlock()
+	g.object.ResourceVersion = live.ResourceVersion
+	g.unlabelled = ownerOf(&live.ObjectMeta) != r.release
+	return g, nil
+}
+
+// noteRemoved remembers that nothing is to be done about an entry any more, and
+// why its object stays, if it does.
+func (r *run) noteRemoved(e record.Entry, why string) {
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	r.s.removed[e.Key()] = true
+	if why == "" {
+		return
+	}
+	note := fmt.Sprintf("%s %s", e.Key(), why)
+	if !slices.Contains(r.rec.State.Notes, note) {
+		r.rec.State.Notes = append(r.rec.State.Notes, note)
+		slices.Sort(r.rec.State.Notes)
+	}
+}

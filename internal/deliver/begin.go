@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+)
+
+// begin renders and records a new revision. Nothing of it is in the cluster yet,
+// but its record says what may be from now on.
+func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
+	inventory, generated, o, err := r.inherit(ctx, digest)
+	if o != nil || err != nil {
+		return o, err
+	}
+	if o, err := r.ensureNamespace(ctx, digest); o != nil || err != nil {
+		return o, err
+	}
+	revision := 1
+	if len(r.records) > 0 {
+		revision = r.records[0].Revision + 1
+	}
+	rendering, err := r.want.Render(ctx, RenderInput{Revision: revision, Upgrade: installed(r.records), Generated: generated})
+	if err != nil {
+		return r.renderFailed(digest, err)
+	}
+	if len(rendering.Objects)+len(rendering.CRDs)+len(rendering.Hooks) == 0 && len(inventory) > 0 {
+		return ptr(r.refuse(digest, ReasonEmptyRendering, fmt.Sprintf(
+			"The chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
+			len(inventory)))), nil
+	}
+	if check, ok := r.checks.Unmatched(append(rendering.Objects[:len(rendering.Objects):len(rendering.Objects)], rendering.CRDs...)); ok {
+		return ptr(r.refuse(digest, ReasonReadinessInvalid, fmt.Sprintf(
+			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))), nil
+	}
+	r.scope.learn(rendering.CRDs, rendering.Objects)
+	crds, err := r.prepare(rendering.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := r.prepare(rendering.Objects)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := r.newRecord(ctx, rendering, revision)
+	if err != nil {
+		return nil, err
+	}
+	rec.State.Inventory = record.Union(inventory, entriesOf(crds, objects))
+	rec.State.Generated = rendering.Generated
+	rec.Objects = int32(len(crds) + len(objects))
+	rec.Kinds = record.Kinds(entriesOf(crds, objects))
+
+	r.wrote.Store(true)
+	if err := r.s.store.Create(ctx, rec); err != nil {
+		if _, ok := errors.AsType[*record.TooLargeError](err); ok {
+			return ptr(r.refuse(digest, ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", err))), nil
+		}
+		return nil, err
+	}
+	r.rec = rec
+	r.records = append([]Summary{rec.Summary}, r.records...)
+	r.s.turnTo(rec.UID, false)
+	r.s.crds, r.s.objects = crds, objects
+	return nil, r.trim(ctx)
+}
+
+// inherit returns the inventory and the generated values that the new revision
+// takes over. The newest record's inventory contains those of all before it,
+// unless Helm wrote it: then what our last one had is still to be looked after.
+func (r *run) inherit(ctx context.Context, digest string) ([]record.Entry, map[string]string, *Outcome, error) {
+	var inventory []record.Entry
+	for _, s := range r.records {
+		if s.Status == string(helmcommon.StatusUninstalled) {
+			break
+		}
+		rec, o, err := r.load(ctx, s, digest)
+		if o != nil || err != nil {
+			return nil, nil, o, err
+		}
+		entries, err := rec.Inventory()
+		if err != nil {
+			return nil, nil, ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(s, err))), nil
+		}
+		if entries, err = r.normalize(entries); err != nil {
+			return nil, nil, nil, err
+		}
+		inventory = record.Union(entries, inventory)
+		if s.Complete {
+			return inventory, rec.State.Generated, nil, nil
+		}
+		if !s.Owned {
+			break // what Helm did before its newest revision is over
+		}
+	}
+	return inventory, nil, nil, nil
+}
+
+func (r *run) renderFailed(digest string, err error) (*Outcome, error) {
+	if e, ok := errors.AsType[*render.Error](err); ok {
+		return ptr(r.refuse(digest, e.Reason, e.Err.Error())), nil
+	}
+	if e, ok := errors.AsType[*source.Error](err); ok {
+		o := r.refuse(digest, e.Reason, e.Error())
+		if e.Wait {
+			o.Phase = addonsv1.AddonPending
+		}
+		return &o, nil
+	}
+	return nil, err
+}
+
+// newRecord is the record of a rendering, pending.
+func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*record.Record, error) {
+	metadata := &chart.Metadata{}
+	if len(in.Metadata) > 0 {
+		if err := json.Unmarshal(in.Metadata, metadata); err != nil {
+			return nil, fmt.Errorf("reading the chart's metadata: %w", err)
+		}
+	} else {
+		metadata.Name, metadata.Version, metadata.AppVersion = in.Name, in.Version, in.AppVersion
+		metadata.APIVersion = chart.APIVersionV2
+	}
+	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
+	now := r.now()
+	first := now
+	if installed(r.records) {
+		status, description = helmcommon.StatusPendingUpgrade, "Preparing upgrade"
+	}
+	if len(r.records) > 0 {
+		// It was loaded a moment ago, to inherit its inventory.
+		if old, err := r.s.store.Load(ctx, r.records[0]); err == nil && !old.Helm.Info.FirstDeployed.IsZero() {
+			first = old.Helm.Info.FirstDeployed
+		}
+	}
+	rec := &record.Record{
+		Summary: record.Summary{
+			Release: r.release, Revision: revision, Status: status.String(),
+			Digest: in.Digest, Owner: r.want.Owner, Stack: r.want.Stack, Spec: r.want.Spec,
+			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy,
+			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
+			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),
+		},
+		Helm: &helmrelease.Release{
+			Name: r.release.Name, Namespace: r.release.Namespace, Version: revision,
+			Info: &helmrelease.Info{
+				FirstDeployed: first, LastDeployed: now, Status: status, Description: description,
+			},
+			Chart:       &chart.Chart{Metadata: metadata},
+			Config:      in.Values,
+			Manifest:    in.Manifest,
+			Hooks:       helmHooks(in.Hooks),
+			ApplyMethod: string(helmrelease.ApplyMethodServerSideApply),
+		},
+		State:       &record.State{Format: 1},
+		CRDs:        in.CRDs,
+		WatchFilter: r.want.WatchFilter,
+	}
+	if rec.Helm.Manifest == "" && len(in.Objects) > 0 {
+		manifest, err := record.FormatManifest(in.Objects)
+		if err != nil {
+			return nil, err
+		}
+		rec.Helm.Manifest = manifest
+	}
+	return rec, nil
+}
+
+func helmHooks(hooks []render.Hook) []*helmrelease.Hook {
+	list := make([]*helmrelease.Hook, 0, len(hooks))
+	for _, h := range hooks {
+		hook := &helmrelease.Hook{Name: h.Name, Kind: h.Kind, Path: h.Path, Manifest: h.Manifest, Weight: h.Weight}
+		for _, e := range h.Events {
+			hook.Events = append(hook.Events, helmrelease.HookEvent(e))
+		}
+		for _, p := range h.DeletePolicies {
+			hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(p))
+		}
+		list = append(list, hook)
+	}
+	return list
+}
+
+// entriesOf is the inventory of CRDs of crds/ and of objects.
+func entriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
+	entries := make([]record.Entry, 0, len(crds)+len(objects))
+	for _, o := range crds {
+		e := record.EntryOf(o)
+		e.CRD = true
+		entries = append(entries, e)
+	}
+	for _, o := range objects {
+		entries = append(entries, record.EntryOf(o))
+	}
+	return entries
+}
+
+// trim deletes records that are too old.
+func (r *run) trim(ctx context.Context) error {
+	names := record.Surplus(r.records, r.parts, r.rec, r.d.options.MaxHistory)
+	if len(names) == 0 {
+		return nil
+	}
+	r.wrote.Store(true)
+	return r.s.store.Delete(ctx, names...)
+}

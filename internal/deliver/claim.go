@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Annotations that Helm puts on the objects of a release
+// (helm.sh/helm/v4/pkg/action/validate.go).
+const (
+	helmReleaseName      = "meta.helm.sh/release-name"
+	helmReleaseNamespace = "meta.helm.sh/release-namespace"
+)
+
+// claim is how an object that is in the cluster already may be applied.
+type claim int
+
+const (
+	// claimOwn: it is this add-on's.
+	claimOwn claim = iota
+	// claimAdopt: take it over and change it.
+	claimAdopt
+	// claimIfEqual: take it over if nothing would change.
+	claimIfEqual
+	// claimLeave: it does as it is; leave it.
+	claimLeave
+	// claimRefuse: it isn't this add-on's to touch.
+	claimRefuse
+)
+
+// claimant is the add-on that wants an object.
+type claimant struct {
+	release Release
+	manager string
+	policy  addonsv1.AdoptionPolicy
+	// crd says that the object is a CRD of crds/. As in Helm, one that is there
+	// will do: many charts bring the same.
+	crd bool
+	// helm says that the object is in the manifest of a Helm release that is being
+	// taken over.
+	helm bool
+}
+
+// decide tells how an object with this metadata may be applied, and why not.
+func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
+	switch owner := ownerOf(m); {
+	case owner == c.release:
+		return claimOwn, "", ""
+	case owner != Release{} && c.crd:
+		return claimLeave, "", ""
+	case owner != Release{}:
+		return claimRefuse, ReasonOwnedByOther, fmt.Sprintf(
+			"it belongs to add-on %s. Take it out of one of the two", owner)
+	case managedBy(m, c.manager):
+		return claimOwn, "", ""
+	}
+	fromHelm := c.helm && helmOwner(m) == c.release
+	switch {
+	case c.policy == addonsv1.AdoptionPolicyAdopt:
+		return claimAdopt, "", ""
+	case c.policy == addonsv1.AdoptionPolicyAdoptIfEqual && fromHelm:
+		// The release as a whole was taken over; its upgrade changes its objects.
+		return claimAdopt, "", ""
+	case c.crd:
+		return claimLeave, "", ""
+	case c.policy == addonsv1.AdoptionPolicyAdoptIfEqual:
+		return claimIfEqual, "", ""
+	}
+	by := ""
+	if managers := managersOf(m); managers != "" {
+		by = ", managed by " + managers
+	}
+	if h := helmOwner(m); h != (Release{}) {
+		by += fmt.Sprintf(", of Helm release %s", h)
+	}
+	return claimRefuse, ReasonObjectExists, fmt.Sprintf(
+		"it exists already%s. Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual", by)
+}
+
+// ownerOf returns the add-on that an object's labels name, zero if none.
+func ownerOf(m *metav1.ObjectMeta) Release {
+	r := Release{Namespace: m.Labels[addonsv1.AddonNamespaceLabel], Name: m.Labels[addonsv1.AddonLabel]}
+	if r.Name == "" || r.Namespace == "" {
+		return Release{}
+	}
+	return r
+}
+
+// helmOwner returns the release that Helm's annotations on an object name.
+func helmOwner(m *metav1.ObjectMeta) Release {
+	return Release{Namespace: m.Annotations[helmReleaseNamespace], Name: m.Annotations[helmReleaseName]}
+}
+
+// belongs says whether an object of the inventory is the release's to delete.
+func belongs(m *metav1.ObjectMeta, r Release, fromHelm bool) bool {
+	owner := ownerOf(m)
+	return owner == r || owner == Release{} && fromHelm && helmOwner(m) == r
+}
+
+func managedBy(m *metav1.ObjectMeta, manager string) bool {
+	return slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
+}
+
+// managersOf lists who set fields of an object, but for its status.
+func managersOf(m *metav1.ObjectMeta) string {
+	var names []string
+	for _, e := range m.ManagedFields {
+		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	slices.Sort(names)
+	if len(names) > maxNamed {
+		names = append(names[:maxNamed:maxNamed], "others")
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// crashCharts are two revisions of an add-on with CRDs of both sorts, resources of
+// them, hooks of each event, something to prune and something to wait for.
+func crashCharts(ns string) (one, two chart) {
+	group := ns + ".example.com"
+	hooks := []render.Hook{
+		hook("pre", 0, job("pre", false), []string{"pre-install", "pre-upgrade", "pre-delete"}, "before-hook-creation", "hook-succeeded"),
+		hook("post", 0, job("post", false), []string{"post-install", "post-upgrade", "post-delete"}, "before-hook-creation", "hook-succeeded"),
+	}
+	one = chart{version: "1", crds: crd("x" + group), hooks: hooks,
+		manifest: crd(group) + widget(group, "old") + widget("x"+group, "kept") + configMap("settings", "one") + deployment("app")}
+	two = chart{version: "2", crds: crd("x" + group), hooks: hooks,
+		manifest: crd(group) + widget(group, "new") + widget("x"+group, "kept") + configMap("settings", "two") + deployment("app")}
+	return one, two
+}
+
+// TestCrash cuts the connection at each write of an installation, an upgrade and a
+// removal in turn, once before the write and once after it, and lets a new
+// Deliverer go on. The end has to be the same each time.
+func TestCrash(t *testing.T) {
+	for _, phase := range []string{"install", "upgrade", "remove"} {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/done=%t", phase, done), func(t *testing.T) {
+				t.Parallel()
+				expected, writes := crashAt(t, phase, 0, false)
+				t.Logf("%d writes; at the end: %q", writes, expected)
+				for k := 1; k <= writes; k++ {
+					t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
+						got, _ := crashAt(t, phase, k, done)
+						NewWithT(t).Expect(got).To(Equal(expected))
+					})
+				}
+			})
+		}
+	}
+}
+
+// crashAt runs a phase with a crash at the k-th write, 0 for none, and returns
+// what is in the cluster then.
+func crashAt(t *testing.T, phase string, k int, done bool) ([]string, int) {
+	t.Helper()
+	e := newEnv(t)
+	ns := e.namespace()
+	one, two := crashCharts(ns)
+	release := deliver.Release{Namespace: ns, Name: "demo"}
+	last := e.want(ns, one)
+	if phase != "install" {
+		e.install(last)
+	}
+	e.meter.reset()
+	e.meter.failFrom, e.meter.done = k, done
+	act := func() {
+		switch phase {
+		case "install":
+			e.settle(last)
+		case "upgrade":
+			e.settle(e.want(ns, two))
+		case "remove":
+			e.remove(release)
+		}
+	}
+	act()
+	_, writes := e.meter.total()
+	if k > 0 {
+		e.restart()
+		act()
+		if phase == "remove" { // nothing may be left to do
+			e.Expect(e.remove(release).Gone).To(BeTrue())
+		}
+	}
+	widgets := schema.GroupVersionKind{Group: ns + ".example.com", Version: "v1", Kind: "Widget"}
+	kept := schema.GroupVersionKind{Group: "x" + ns + ".example.com", Version: "v1", Kind: "Widget"}
+	return e.snapshot(ns, widgets, kept), writes
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// StatusDeployed is Summary.Status of an add-on that is installed, and was ready.
+const StatusDeployed = string(helmcommon.StatusDeployed)
+
+// Release identifies an add-on in a cluster: it is the name of its Helm release.
+type Release = record.Release
+
+// Summary is what the metadata of a release's newest record says.
+type Summary = record.Summary
+
+// Summarize returns the newest revision of each release of these Secrets. An
+// add-on that is settled by it costs no request.
+func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
+	return record.Summarize(secrets)
+}
+
+// Target is one workload cluster.
+type Target struct {
+	// Name identifies the cluster. Options.Notify gets it.
+	Name string
+	// Client reads and writes directly, without a cache. Its RESTMapper discovers
+	// kinds that it doesn't know; if it has a Reset method, that is used as well.
+	// Its scheme has the core group.
+	Client client.Client
+	// Dynamic is for watches.
+	Dynamic dynamic.Interface
+	// Context ends when the connection does. Watches hang on it.
+	Context context.Context //nolint:containedctx // watches outlive the call that starts them
+}
+
+// Desired is an add-on as it is wanted.
+type Desired struct {
+	Release
+	// Owner is the ClusterAddon, as "namespace/name". A release of another owner is refused.
+	Owner string
+	// Stack is the name of the AddonStack.
+	Stack string
+	// Spec is a digest of what the user wrote; informative.
+	Spec string
+	// DependsOn are add-ons of the stack that have to be removed after this one.
+	DependsOn []string
+	// Digest returns the digest of all inputs, given the facts of the cluster that
+	// the record's rendering used, in JSON; "" if there is no record.
+	Digest func(ctx context.Context, factsUsed string) (string, error)
+	// CreateNamespace makes the release's namespace if it is missing.
+	CreateNamespace bool
+	Adoption        addonsv1.AdoptionPolicy
+	DeletionPolicy  addonsv1.DeletionPolicy
+	// ProgressDeadline is how long each hook, and all objects after they were
+	// applied, may take to become ready.
+	ProgressDeadline time.Duration
+	Readiness        []addonsv1.ReadinessCheck
+	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
+	WatchFilter string
+	// Render makes the objects. It is called only for a new revision. An error that
+	// is a *render.Error or a *source.Error becomes the Outcome, any other one is
+	// returned.
+	Render func(ctx context.Context, in RenderInput) (*Rendering, error)
+}
+
+// RenderInput is what rendering depends on beside the add-on's own inputs.
+type RenderInput struct {
+	// Revision of the release that is to be made.
+	Revision int
+	// Upgrade says that the add-on is installed already.
+	Upgrade bool
+	// Generated are the values that the revision before made up.
+	Generated map[string]string
+}
+
+// Rendering is a rendered add-on.
+type Rendering struct {
+	render.Result
+	// Digest of all inputs, with the facts that rendering used.
+	Digest string
+	// FactsUsed in JSON. They shadow those of Result.
+	FactsUsed string
+	// Values for `helm get values`.
+	Values map[string]any
+}
+
+// Options of a Deliverer.
+type Options struct {
+	// Notify is called with the name of a Target when Ensure or Remove has something
+	// to do there again. It must not block.
+	Notify func(target string)
+	// Clock defaults to the real one.
+	Clock clock.WithDelayedExecution
+	// MaxHistory is the number of revisions kept of a release. Defaults to 5.
+	MaxHistory int
+	// MaxParallel is the number of objects of an add-on that are written at the
+	// same time. Defaults to 6.
+	MaxParallel int
+}
+
+// Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
+// concurrent use; calls for the same add-on wait for each other.
+type Deliverer struct {
+	options  Options
+	compiler *readiness.Compiler
+
+	mu       sync.Mutex
+	sessions map[sessionKey]*session
+}
+
+// New returns a Deliverer.
+func New(o Options) *Deliverer {
+	if o.Notify == nil {
+		o.Notify = func(string) {}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.MaxHistory <= 0 {
+		o.MaxHistory = 5
+	}
+	if o.MaxParallel <= 0 {
+		o.MaxParallel = 6
+	}
+	return &Deliverer{options: o, compiler: readiness.NewCompiler(), sessions: make(map[sessionKey]*session)}
+}
+
+// Forget stops all watches of a cluster and forgets what is in memory of it.
+func (d *Deliverer) Forget(target string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, s := range d.sessions {
+		if key.target == target {
+			s.tracker.Stop()
+			delete(d.sessions, key)
+		}
+	}
+}
+
+// SetRemoval brings a changed deletion policy and changed dependencies into the
+// newest record, from which they are read when nothing else is left. Nothing else
+// is written. Without a record of ours it does nothing.
+func (d *Deliverer) SetRemoval(ctx context.Context, t Target, r Release, policy addonsv1.DeletionPolicy, dependsOn []string) error {
+	store := &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)}
+	records, _, err := store.List(ctx)
+	if err != nil || len(records) == 0 || !records[0].Complete {
+		return err
+	}
+	return store.SetRemoval(ctx, records[0], policy, dependsOn)
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deliver brings add-ons into a workload cluster: from rendered objects
+// to an add-on that is installed and ready, and out again.
+//
+// Ensure and Remove take one add-on as far as it can go now, and return. They
+// never wait: what has to become ready, or be gone, is watched (package observe),
+// and Options.Notify asks for the next call. Where an add-on stands is derived
+// anew on each call from its release records in the cluster (package record), so
+// that a crash at any point loses nothing. What is kept in memory only saves work.
+//
+// A new revision goes through these steps, one file each:
+//
+//	begin    render, record the revision with the inventory of old and new objects
+//	hooks    pre-install, pre-upgrade
+//	crds     those of crds/, until they are established
+//	apply    the objects, in waves
+//	ready    until each object is ready by its kind and its checks
+//	prune    what the new revision doesn't have
+//	hooks    post-install, post-upgrade
+//	finish   narrow the inventory, mark deployed, trim the history
+//
+// Pruning comes before the post hooks, as in Helm: charts are written for that
+// order, and a post-upgrade hook may count on the old objects being gone. It
+// comes after all new objects are ready, unlike in Helm.
+package deliver

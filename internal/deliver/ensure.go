@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Ensure takes an add-on as far as it can go now towards what is wanted. It is
+// called again whenever Options.Notify asks for it, when Outcome.RetryAfter has
+// passed, or when anything changed. One that is installed as wanted costs one
+// request, and no write.
+//
+// The error is for what isn't about this add-on: the cluster couldn't be reached,
+// was busy, or another write came first. It is to be retried with backoff.
+// Whatever a user can act on is in the Outcome.
+func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
+	r := d.run(t, want.Release, &want)
+	defer r.s.mu.Unlock()
+	o, err := r.ensure(ctx)
+	o.Wrote = r.wrote.Load()
+	if err != nil {
+		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
+	}
+	return o, nil
+}
+
+func (r *run) ensure(ctx context.Context) (Outcome, error) {
+	if err := r.list(ctx); err != nil {
+		return Outcome{}, err
+	}
+	factsUsed := ""
+	if len(r.records) > 0 && r.records[0].Complete {
+		factsUsed = r.records[0].FactsUsed
+	}
+	digest, err := r.want.Digest(ctx, factsUsed)
+	if err != nil {
+		return Outcome{}, err
+	}
+	d := next(r.records, digest, r.want, r.now())
+	if d.step == stepSettled {
+		r.d.settle(r.t, r.release, r.s)
+		return readyOutcome(r.records[0]), nil
+	}
+	if o, early := r.s.backoff.waiting(r.now(), digest); early {
+		return o, nil
+	}
+	if d.step == stepRefuse {
+		return r.refuse(digest, d.reason, d.message), nil
+	}
+	if r.checks, err = r.d.compiler.Compile(r.want.Readiness); err != nil {
+		return r.refuse(digest, ReasonReadinessInvalid, err.Error()), nil
+	}
+	if d.step == stepBegin {
+		if o, err := r.begin(ctx, digest); o != nil || err != nil {
+			return value(o), err
+		}
+	} else if o, err := r.resume(ctx, digest); o != nil || err != nil {
+		return value(o), err
+	}
+	return r.advance(ctx)
+}
+
+// advance takes the revision through its steps, as far as it goes.
+func (r *run) advance(ctx context.Context) (Outcome, error) {
+	for _, step := range []func(context.Context) (*Outcome, error){
+		r.applyCRDs,
+		r.preHooks,
+		r.applyObjects,
+		r.awaitReady,
+		r.prune,
+		r.postHooks,
+		r.finish,
+	} {
+		if o, err := step(ctx); o != nil || err != nil {
+			return value(o), err
+		}
+	}
+	return readyOutcome(r.rec.Summary), nil
+}
+
+// resume goes on with the newest revision.
+func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
+	rec, o, err := r.load(ctx, r.records[0], digest)
+	if o != nil || err != nil {
+		return o, err
+	}
+	r.rec = rec
+	r.s.turnTo(rec.UID, false)
+	if r.s.objects == nil {
+		objects, err := record.ParseManifest(rec.Helm.Manifest)
+		if err != nil {
+			return ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(rec.Summary, err))), nil
+		}
+		r.scope.learn(rec.CRDs, objects)
+		if r.s.crds, err = r.prepare(rec.CRDs); err != nil {
+			return nil, err
+		}
+		if r.s.objects, err = r.prepare(objects); err != nil {
+			return nil, err
+		}
+	}
+	r.scope.learn(r.s.crds, r.s.objects)
+	return nil, nil
+}
+
+// load reads a record. One that can't be decoded is an outcome.
+func (r *run) load(ctx context.Context, s Summary, digest string) (*record.Record, *Outcome, error) {
+	rec, err := r.s.store.Load(ctx, s)
+	if err == nil {
+		return rec, nil, nil
+	}
+	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
+		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(s, damaged))), nil
+	}
+	return nil, nil, err
+}
+
+func unreadable(s Summary, err error) string {
+	return fmt.Sprintf("Secret %s/%s, the release record, is damaged: %v. Restore it, or delete it: then the add-on is installed anew, and what an earlier revision had and this one hasn't stays",
+		s.Namespace, s.SecretName, err)
+}
+
+// readyOutcome is that of an add-on that is installed as wanted.
+func readyOutcome(s Summary) Outcome {
+	return Outcome{
+		Phase: addonsv1.AddonReady, Reason: ReasonReady,
+		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest,
+		Total: s.Objects, Ready: s.Objects,
+	}
+}
+
+func value(o *Outcome) Outcome {
+	if o == nil {
+		return Outcome{}
+	}
+	return *o
+}
+
+func ptr[T any](v T) *T { return &v }

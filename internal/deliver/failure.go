@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// kindOfFailure says what to do about an error of the API server.
+type kindOfFailure int
+
+const (
+	// transient: not about the object. The caller retries.
+	transient kindOfFailure = iota
+	// deferred: something that may come by itself, so it isn't a failure yet.
+	deferred
+	// rejected: somebody has to change something.
+	rejected
+)
+
+// failure is an object that couldn't be applied or deleted.
+type failure struct {
+	kind    kindOfFailure
+	reason  string
+	message string // begins with the object
+	err     error
+}
+
+// maxWords bounds what is quoted of the API server, in bytes.
+const maxWords = 300
+
+// classify tells what an error about an object means. ownKind says that a CRD of
+// this add-on defines the object's kind.
+func classify(err error, key record.ObjectKey, ownKind bool) failure {
+	f := failure{err: fmt.Errorf("%s: %w", key, err)}
+	reject := func(reason, message string) failure {
+		f.kind, f.reason, f.message = rejected, reason, fmt.Sprintf("%s: %s", key, message)
+		return f
+	}
+	put := func(reason, message string) failure {
+		f.kind, f.reason, f.message = deferred, reason, fmt.Sprintf("%s: %s", key, message)
+		return f
+	}
+	if isNoMatch(err) {
+		if ownKind { // its CRD is established, yet discovery is a moment behind
+			return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
+		}
+		return reject(ReasonKindMissing, fmt.Sprintf(
+			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
+			key.Kind, key.Group))
+	}
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return f
+	}
+	status := api.Status()
+	words := wordsOf(status, key)
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return put(ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace))
+	case webhookUnavailable(status):
+		return put(ReasonWaitingForWebhook, words)
+	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err),
+		status.Code >= http.StatusInternalServerError && status.Code != http.StatusNotImplemented:
+		return f
+	case apierrors.IsForbidden(err):
+		return reject(ReasonForbidden, words)
+	case apierrors.IsConflict(err):
+		if causes := conflicts(status); causes != "" {
+			return reject(ReasonFieldConflict, causes+
+				". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values")
+		}
+		return f
+	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
+		return reject(ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace))
+	case apierrors.IsNotFound(err) && ownKind:
+		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
+	case immutable(status):
+		return reject(ReasonImmutableField, words+
+			". Delete the object, so that it is made anew with the new value, or keep the value as it was")
+	default:
+		return reject(ReasonObjectRejected, words)
+	}
+}
+
+// webhookUnavailable says that the API server couldn't call a webhook (its texts:
+// k8s.io/apiserver, webhook/errors/statuserror.go and conversion/webhook_converter.go).
+func webhookUnavailable(s metav1.Status) bool {
+	return s.Code == http.StatusInternalServerError &&
+		(strings.Contains(s.Message, "failed calling webhook") || strings.Contains(s.Message, "conversion webhook for"))
+}
+
+// immutable says that all that is wrong is a field that can't be changed.
+func immutable(s metav1.Status) bool {
+	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
+			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set")
+	})
+}
+
+// conflicts names the fields that another manager owns, and that manager.
+func conflicts(s metav1.Status) string {
+	if s.Details == nil {
+		return ""
+	}
+	var texts []string
+	for _, c := range s.Details.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			texts = append(texts, c.Field+": "+c.Message)
+		}
+	}
+	slices.Sort(texts)
+	return truncate(firstOf(texts), maxWords)
+}
+
+// wordsOf is what the server said. Of a Secret only the fields are told, as the
+// server quotes values.
+func wordsOf(s metav1.Status, key record.ObjectKey) string {
+	if key.Kind != "Secret" || key.Group != "" {
+		return truncate(s.Message, maxWords)
+	}
+	text := string(s.Reason)
+	if text == "" {
+		text = http.StatusText(int(s.Code))
+	}
+	if s.Details == nil {
+		return text
+	}
+	var fields []string
+	for _, c := range s.Details.Causes {
+		if c.Field != "" {
+			fields = append(fields, c.Field)
+		}
+	}
+	slices.Sort(fields)
+	if fields = slices.Compact(fields); len(fields) > 0 {
+		text += " (" + firstOf(fields) + ")"
+	}
+	return truncate(text, maxWords)
+}
+
+// redact drops the words about a Secret from an error that is to be returned.
+func redact(err error, key record.ObjectKey) error {
+	var api apierrors.APIStatus
+	if key.Kind != "Secret" || key.Group != "" || !errors.As(err, &api) {
+		return err
+	}
+	status := api.Status()
+	status.Message = wordsOf(status, key)
+	if status.Details != nil { // its causes quote values, too
+		status.Details = &metav1.StatusDetails{Name: status.Details.Name, RetryAfterSeconds: status.Details.RetryAfterSeconds}
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// failures are those of one pass over the objects, in the objects' order.
+type failures []failure
+
+// transient returns an error of those that are to be retried, nil if there is none.
+func (f failures) transient() error {
+	for _, each := range f {
+		if each.kind == transient {
+			return each.err
+		}
+	}
+	return nil
+}
+
+// first returns the reason of the first of a kind, and the messages of the first few.
+func (f failures) first(kind kindOfFailure) (reason, message string) {
+	var messages []string
+	for _, each := range f {
+		if each.kind != kind {
+			continue
+		}
+		if reason == "" {
+			reason = each.reason
+		}
+		messages = append(messages, each.message)
+	}
+	return reason, firstOf(messages)
+}
+
+// conflictsOf names the fields of a conflict, and their managers.
+func conflictsOf(err error) string {
+	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
+		return conflicts(api.Status())
+	}
+	return ""
+}
+
+// isGone says that an object isn't there, or its kind isn't.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || isNoMatch(err) }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"strings"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// prune deletes what earlier revisions had and this one hasn't.
+func (r *run) prune(ctx context.Context) (*Outcome, error) {
+	if r.s.pruned {
+		return nil, nil
+	}
+	inventory, err := r.normalize(r.rec.State.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	obsolete := record.Minus(inventory, entriesOf(r.s.crds, r.s.objects))
+	if o, err := r.takeAway(ctx, obsolete, false); o != nil || err != nil {
+		return o, err
+	}
+	r.s.pruned = true
+	return nil, nil
+}
+
+// finish marks the revision deployed. That comes last, as then nobody looks again.
+func (r *run) finish(ctx context.Context) (*Outcome, error) {
+	for _, older := range r.records {
+		if older.Revision >= r.rec.Revision {
+			continue
+		}
+		status, description := helmcommon.StatusSuperseded, "Superseded by a newer revision"
+		switch helmcommon.Status(older.Status) {
+		case helmcommon.StatusDeployed:
+		case helmcommon.StatusPendingInstall, helmcommon.StatusPendingUpgrade, helmcommon.StatusPendingRollback, helmcommon.StatusUninstalling:
+			status, description = helmcommon.StatusFailed, "Replaced before it was complete"
+		default:
+			continue
+		}
+		r.wrote.Store(true)
+		if err := r.s.store.SetStatus(ctx, older, status, description); err != nil {
+			return nil, err
+		}
+	}
+	description := "Install complete"
+	if r.upgrading() {
+		description = "Upgrade complete"
+	}
+	if notes := r.rec.State.Notes; len(notes) > 0 {
+		description += ". Left: " + strings.Join(notes, "; ")
+	}
+	r.rec.State.Inventory = r.withUIDs(entriesOf(r.s.crds, r.s.objects))
+	if len(r.rec.State.Parts) == 0 {
+		r.rec.CRDs = nil // nothing reads them any more
+	}
+	r.rec.SetStatus(helmcommon.StatusDeployed, truncate(description, 1024))
+	if err := r.update(ctx); err != nil {
+		return nil, err
+	}
+	r.d.settle(r.t, r.release, r.s)
+	return nil, nil
+}

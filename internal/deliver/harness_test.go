@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// meter counts the requests to the cluster, and can break the connection.
+type meter struct {
+	next http.RoundTripper
+
+	mu     sync.Mutex
+	counts map[string]int // "PATCH deployments"
+	writes int
+	log    []string
+	// failFrom is the number of the first write that fails, with all after it; 0 is
+	// never. With done, that one is done and only its answer lost.
+	failFrom int
+	done     bool
+}
+
+var errCut = errors.New("connection cut by the test")
+
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	verb := r.Method
+	if r.URL.Query().Get("watch") != "" {
+		verb = "WATCH"
+	}
+	write := verb != http.MethodGet && verb != "WATCH" && !strings.Contains(r.URL.RawQuery, "dryRun")
+	m.mu.Lock()
+	m.counts[verb]++
+	if write {
+		m.writes++
+		m.log = append(m.log, verb+" "+r.URL.Path)
+	}
+	cut := m.failFrom > 0 && m.writes >= m.failFrom
+	last := write && m.writes == m.failFrom && m.done
+	m.mu.Unlock()
+	if cut && !last {
+		return nil, errCut
+	}
+	resp, err := m.next.RoundTrip(r)
+	if last {
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return nil, errCut
+	}
+	return resp, err
+}
+
+func (m *meter) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts, m.writes, m.log = map[string]int{}, 0, nil
+}
+
+func (m *meter) total() (requests, writes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.counts {
+		requests += n
+	}
+	return requests, m.writes
+}
+
+// env is a Deliverer with a connection of its own.
+type env struct {
+	*WithT
+	t      *testing.T
+	ctx    context.Context
+	meter  *meter
+	target deliver.Target
+	d      *deliver.Deliverer
+	wakeup chan struct{}
+	clock  *offsetClock
+	stop   context.CancelFunc
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	if config == nil {
+		t.Skip("needs a cluster")
+	}
+	e := &env{WithT: NewWithT(t), t: t, ctx: t.Context(), meter: &meter{counts: map[string]int{}}, clock: &offsetClock{}}
+	e.restart()
+	return e
+}
+
+// restart is a crash of the controller and a new start.
+func (e *env) restart() {
+	if e.stop != nil {
+		e.stop()
+		e.d.Forget(e.target.Name)
+	}
+	e.meter.mu.Lock()
+	e.meter.failFrom = 0
+	e.meter.mu.Unlock()
+	cfg := rest.CopyConfig(config)
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		e.meter.next = rt
+		return e.meter
+	})
+	c, err := client.New(cfg, client.Options{})
+	e.Expect(err).NotTo(HaveOccurred())
+	dyn, err := dynamic.NewForConfig(cfg)
+	e.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	e.t.Cleanup(cancel)
+	e.stop = cancel
+	wakeup := make(chan struct{}, 1)
+	e.wakeup = wakeup
+	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Context: ctx}
+	e.d = deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
+		select {
+		case wakeup <- struct{}{}:
+		default:
+		}
+	}})
+}
+
+// namespace makes a namespace for a test.
+func (e *env) namespace() string {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
+	e.Expect(e.target.Client.Create(e.ctx, ns)).To(Succeed())
+	return ns.Name
+}
+
+// chart is a rendering by hand.
+type chart struct {
+	version  string
+	crds     string
+	manifest string
+	hooks    []render.Hook
+	fact     string
+}
+
+func (c chart) digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", c))
+	return hex.EncodeToString(sum[:])
+}
+
+func (c chart) render(t *testing.T) *deliver.Rendering {
+	t.Helper()
+	parse := func(text string) []*unstructured.Unstructured {
+		objects, err := record.ParseManifest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects
+	}
+	return &deliver.Rendering{
+		Result: render.Result{
+			Name: "demo", Version: c.version, AppVersion: "9",
+			CRDs: parse(c.crds), Objects: parse(c.manifest), Manifest: c.manifest, Hooks: c.hooks,
+			Generated: render.Generated{"password": "s3cret"},
+		},
+		Digest: c.digest(), Values: map[string]any{"a": "b"},
+	}
+}
+
+// want is an add-on that is to be of a chart.
+func (e *env) want(ns string, c chart) deliver.Desired {
+	return deliver.Desired{
+		Release: deliver.Release{Namespace: ns, Name: "demo"},
+		Owner:   "fleet/cluster-a", Stack: "platform", Spec: "spec",
+		Digest:          func(context.Context, string) (string, error) { return c.digest(), nil },
+		CreateNamespace: true, Adoption: addonsv1.AdoptionPolicyFail, DeletionPolicy: addonsv1.DeletionPolicyDelete,
+		ProgressDeadline: 2 * time.Minute,
+		WatchFilter:      "blue",
+		Render: func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
+			return c.render(e.t), nil
+		},
+	}
+}
+
+// settle calls Ensure as a controller does, until the add-on is ready, failed or refused.
+func (e *env) settle(want deliver.Desired) deliver.Outcome {
+	e.t.Helper()
+	return e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
+		func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady || o.Phase == addonsv1.AddonFailed })
+}
+
+func (e *env) install(want deliver.Desired) deliver.Outcome {
+	e.t.Helper()
+	o := e.settle(want)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), "%+v", o)
+	return o
+}
+
+func (e *env) remove(r deliver.Release) deliver.Outcome {
+	e.t.Helper()
+	return e.drive(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, r) },
+		func(o deliver.Outcome) bool { return o.Gone || o.Phase == addonsv1.AddonFailed })
+}
+
+// drive calls f when the Deliverer asks for it, or its time has come. It never polls.
+func (e *env) drive(f func() (deliver.Outcome, error), done func(deliver.Outcome) bool) deliver.Outcome {
+	e.t.Helper()
+	limit := time.After(90 * time.Second)
+	for {
+		select { // what it says from now on counts
+		case <-e.wakeup:
+		default:
+		}
+		o, err := f()
+		if err != nil {
+			if errors.Is(err, errCut) {
+				return o
+			}
+			e.t.Logf("retrying: %v", err)
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		if done(o) {
+			return o
+		}
+		var timer <-chan time.Time
+		if o.RetryAfter > 0 {
+			timer = time.After(o.RetryAfter)
+		}
+		select {
+		case <-e.wakeup:
+		case <-timer:
+		case <-limit:
+			e.t.Fatalf("got no further than %+v", o)
+		}
+	}
+}
+
+// get reads an object; nil if it is gone.
+func (e *env) get(apiVersion, kind, ns, name string) *unstructured.Unstructured {
+	e.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	err := e.target.Client.Get(e.ctx, client.ObjectKey{Namespace: ns, Name: name}, u)
+	if client.IgnoreNotFound(err) != nil {
+		e.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// apply writes YAML as somebody else.
+func (e *env) apply(manager, text string) {
+	e.t.Helper()
+	objects, err := record.ParseManifest(text)
+	e.Expect(err).NotTo(HaveOccurred())
+	for _, o := range objects {
+		e.Expect(e.target.Client.Apply(e.ctx, client.ApplyConfigurationFromUnstructured(o),
+			client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
+	}
+}
+
+// records are the release's, as metadata.
+func (e *env) records(ns string) map[deliver.Release]deliver.Summary {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	e.Expect(e.target.Client.List(e.ctx, list, client.InNamespace(ns))).To(Succeed())
+	return deliver.Summarize(list.Items)
+}
+
+// snapshot is what is in the cluster of an add-on, and of its records.
+func (e *env) snapshot(ns string, kinds ...schema.GroupVersionKind) []string {
+	e.t.Helper()
+	kinds = append(kinds,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service"),
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	var lines []string
+	for _, gvk := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := e.target.Client.List(e.ctx, list, client.MatchingLabels{addonsv1.AddonNamespaceLabel: ns}); err != nil {
+			lines = append(lines, "no "+gvk.Kind)
+			continue
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			data, _, _ := unstructured.NestedMap(o.Object, "data")
+			lines = append(lines, fmt.Sprintf("%s %s %v %v", gvk.Kind, o.GetName(), data, slices.Sorted(maps.Keys(o.GetLabels()))))
+		}
+	}
+	secrets := &corev1.SecretList{}
+	e.Expect(e.target.Client.List(e.ctx, secrets, client.InNamespace(ns))).To(Succeed())
+	store := &record.Store{Client: e.target.Client, Release: record.Release{Namespace: ns, Name: "demo"}, Clock: e.clock}
+	summaries, _, err := store.List(e.ctx)
+	e.Expect(err).NotTo(HaveOccurred())
+	lines = append(lines, fmt.Sprintf("%d secrets", len(secrets.Items)))
+	for _, s := range summaries {
+		rec, err := store.Load(e.ctx, s)
+		e.Expect(err).NotTo(HaveOccurred())
+		var keys []string
+		if s.Status == deliver.StatusDeployed {
+			for _, entry := range rec.State.Inventory {
+				keys = append(keys, fmt.Sprintf("%s/%t", entry.Key(), entry.UID != ""))
+			}
+		}
+		lines = append(lines, fmt.Sprintf("record %d %s/%s %s %v %v", s.Revision, s.Status, rec.Helm.Info.Status, s.Version, keys, rec.State.EventsDone))
+	}
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], ns, "NS")
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (e *env) clientset() kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(config)
+}
+
+// offsetClock is the real clock, set forward.
+type offsetClock struct {
+	realClock
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func (c *offsetClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset)
+}
+
+func (c *offsetClock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+}

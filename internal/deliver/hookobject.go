@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+var hookDone = readiness.HookDone
+
+// runs says whether a hook's object does something when it is applied.
+func runs(o *unstructured.Unstructured) bool {
+	gk := o.GroupVersionKind().GroupKind().String()
+	return gk == "Job.batch" || gk == "Pod"
+}
+
+// hookObject is a hook's object as it is to be applied.
+func (r *run) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
+	objects, err := record.ParseManifest(h.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("hook %s: %w", h.Path, err)
+	}
+	prepared, err := r.prepare(objects)
+	if err != nil {
+		return nil, err
+	}
+	if len(prepared) != 1 {
+		return nil, fmt.Errorf("hook %s has %d objects, not one: %w", h.Path, len(prepared), errNotOne)
+	}
+	return prepared[0], nil
+}
+
+var errNotOne = errors.New("the release record is damaged")
+
+func annotate(o *unstructured.Unstructured, key, value string) {
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = make(map[string]string, 1)
+	}
+	annotations[key] = value
+	o.SetAnnotations(annotations)
+}
+
+// liveHook reads a hook's object, if it is of this run; else it is a NotFound.
+func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		return nil, err
+	}
+	if live.GetAnnotations()[HookRunAnnotation] != o.GetAnnotations()[HookRunAnnotation] {
+		return nil, apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
+	}
+	return live, nil
+}
+
+// clearHook makes room for a hook's object: what an earlier run left is deleted,
+// and waited for.
+func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*Outcome, error) {
+	e := record.EntryOf(o)
+	e.Helm = true
+	if e.GroupVersionKind().GroupKind() == crdKind {
+		return nil, nil // never deleted, as in Helm
+	}
+	live, err := r.metadata(ctx, e)
+	if apierrors.IsNotFound(err) || isNoMatch(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+	}
+	ours := ownerOf(&live.ObjectMeta) == r.release
+	_, isHook := live.Annotations[helmrelease.HookAnnotation]
+	if !ours && (!isHook || ownerOf(&live.ObjectMeta) != Release{}) {
+		return r.failHook(ctx, event, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Delete or rename it", e.Key()))
+	}
+	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
+	// Unlike Helm, a failed run of ours doesn't stand in the way of the next attempt.
+	if _, ran := live.Annotations[HookRunAnnotation]; !allowed && (!ours || !ran) {
+		return r.failHook(ctx, event, h, fmt.Sprintf(
+			"%s exists already, and its %s doesn't have before-hook-creation. Delete it", e.Key(), helmrelease.HookDeleteAnnotation))
+	}
+	g := &going{entry: e, unlabelled: !ours}
+	if live.DeletionTimestamp == nil {
+		r.wrote.Store(true)
+		if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("deleting %s: %w", e.Key(), err)
+		}
+	}
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	g.object.Resource, g.object.Key = mapping.Resource, client.ObjectKeyFromObject(live)
+	g.object.Judge, g.object.ResourceVersion = readiness.StillThere, live.ResourceVersion
+	return r.waitGone([]going{*g}), nil
+}
+
+// deleteHook deletes a hook's object by its delete policy. A CRD stays, as in Helm.
+func (r *run) deleteHook(ctx context.Context, h *helmrelease.Hook) error {
+	o, err := r.hookObject(h)
+	if err != nil || o.GroupVersionKind().GroupKind() == crdKind {
+		return nil //nolint:nilerr // it can't be there
+	}
+	e := record.EntryOf(o)
+	live, err := r.metadata(ctx, e)
+	if apierrors.IsNotFound(err) || isNoMatch(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+	}
+	if ownerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil {
+		return nil
+	}
+	r.wrote.Store(true)
+	if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", e.Key(), err)
+	}
+	return nil
+}

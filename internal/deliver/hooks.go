@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// HookRunAnnotation on a hook's object says which run of the hook it is:
+// "<revision>.<event>.<attempt>". After a restart it is waited for, not started again.
+const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
+
+// hookKey identifies a hook within a revision.
+type hookKey struct{ event, kind, name string }
+
+func (r *run) preHooks(ctx context.Context) (*Outcome, error) {
+	if r.upgrading() {
+		return r.runHooks(ctx, helmrelease.HookPreUpgrade)
+	}
+	return r.runHooks(ctx, helmrelease.HookPreInstall)
+}
+
+func (r *run) postHooks(ctx context.Context) (*Outcome, error) {
+	if r.upgrading() {
+		return r.runHooks(ctx, helmrelease.HookPostUpgrade)
+	}
+	return r.runHooks(ctx, helmrelease.HookPostInstall)
+}
+
+// hooksFor returns the hooks of an event in the order that Helm runs them: by
+// weight, then by name; those that are equal in both by kind, in install order.
+func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrelease.Hook {
+	var matching []*helmrelease.Hook
+	for _, h := range hooks {
+		if slices.Contains(h.Events, event) {
+			matching = append(matching, h)
+		}
+	}
+	slices.SortStableFunc(matching, func(a, b *helmrelease.Hook) int {
+		return cmp.Or(
+			cmp.Compare(a.Weight, b.Weight),
+			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(rankOr(installRank, a.Kind), rankOr(installRank, b.Kind)),
+		)
+	})
+	return matching
+}
+
+// runHooks runs the hooks of an event, one after another.
+func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outcome, error) {
+	hooks := hooksFor(r.rec.Helm.Hooks, event)
+	if len(hooks) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
+		return nil, nil
+	}
+	for _, h := range hooks {
+		if o, err := r.runHook(ctx, event, h); o != nil || err != nil {
+			return o, err
+		}
+	}
+	cleanup := slices.DeleteFunc(slices.Clone(hooks), func(h *helmrelease.Hook) bool {
+		return !slices.Contains(h.DeletePolicies, helmrelease.HookSucceeded)
+	})
+	if len(cleanup) > 0 {
+		// First note that they are done: once deleted, nothing else tells.
+		if err := r.update(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, h := range slices.Backward(cleanup) {
+		if err := r.deleteHook(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+	return nil, r.update(ctx)
+}
+
+// runHook starts a hook, or goes on waiting for it. Nil means that it is done.
+func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (*Outcome, error) {
+	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {
+		return nil, nil
+	}
+	object, err := r.hookObject(h)
+	if err != nil {
+		return r.failHook(ctx, event, h, err.Error())
+	}
+	key := hookKey{event.String(), h.Kind, h.Name}
+	if progress == nil || progress.Phase == helmrelease.HookPhaseFailed {
+		if o, err := r.clearHook(ctx, event, h, object); o != nil || err != nil {
+			return o, err
+		}
+		progress = r.startRun(event, h)
+		delete(r.s.hooks, key)
+		if runs(object) { // another kind may as well be applied again
+			if err := r.update(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d", r.rec.Revision, event, progress.Attempt))
+	if _, ok := r.s.hooks[key]; !ok {
+		f := r.applyHook(ctx, key, object)
+		switch {
+		case f == nil:
+		case f.kind == transient:
+			return nil, f.err
+		case f.kind == deferred:
+			return r.wait(f.reason, "Waiting: "+f.message, webhookRetry), nil
+		default:
+			return r.failHook(ctx, event, h, f.message)
+		}
+	}
+	return r.awaitHook(ctx, event, h, progress, key)
+}
+
+// awaitHook looks whether a running hook is done.
+func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey) (*Outcome, error) {
+	a := r.s.hooks[key]
+	status := r.statusOf(a)
+	what := fmt.Sprintf("%s hook %s %s", event, h.Kind, a.key)
+	switch status.Phase {
+	case observe.Current:
+		progress.Phase = helmrelease.HookPhaseSucceeded
+		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
+		return nil, nil
+	case observe.Failed:
+		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords))
+	case observe.Gone:
+		return r.failHook(ctx, event, h, what+" was deleted while it ran")
+	}
+	if !a.watched || !r.s.tracker.Live(a.resource) {
+		a.watched = true
+		r.s.hooks[key] = a
+		r.s.tracker.Track(r.root(), r.t.Dynamic, observe.Object{
+			Resource: a.resource, Key: a.key, Judge: a.judge, Status: a.status, ResourceVersion: a.version,
+		})
+	}
+	left := progress.StartedAt.Add(r.deadline()).Sub(r.now())
+	if left <= 0 {
+		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
+			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message))
+	}
+	if r.s.tracker.Failing() != nil {
+		delete(r.s.hooks, key) // look at it again next time
+	}
+	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left), nil
+}
+
+// startRun notes a new attempt.
+func (r *run) startRun(event helmrelease.HookEvent, h *helmrelease.Hook) *record.HookRun {
+	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+	if progress == nil {
+		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: event.String(), Kind: h.Kind, Name: h.Name})
+		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
+	}
+	progress.Attempt++
+	progress.Phase, progress.StartedAt, progress.Message = helmrelease.HookPhaseRunning, r.now(), ""
+	h.LastRun = helmrelease.HookExecution{StartedAt: r.now(), Phase: helmrelease.HookPhaseRunning}
+	return progress
+}
+
+// applyHook applies a hook's object, unless this run of it is there already.
+func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstructured) *failure {
+	id := record.KeyOf(o)
+	fail := func(err error) *failure {
+		f := classify(redact(err, id), id, r.scope.defines(o.GroupVersionKind().GroupKind()))
+		return &f
+	}
+	result, err := r.liveHook(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.wrote.Store(true)
+		if result, err = r.patch(ctx, o, false); err != nil {
+			return fail(err)
+		}
+	case err != nil:
+		return fail(err)
+	}
+	mapping, err := r.scope.mapping(o.GroupVersionKind())
+	if err != nil {
+		return fail(err)
+	}
+	r.s.hooks[key] = applied{
+		uid: result.GetUID(), version: result.GetResourceVersion(), resource: mapping.Resource,
+		key:   observe.Key{Namespace: result.GetNamespace(), Name: result.GetName()},
+		judge: hookDone, status: hookDone(result),
+	}
+	return nil
+}
+
+// failHook notes that a hook failed. It is tried again as a new attempt.
+func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, message string) (*Outcome, error) {
+	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+	if progress == nil {
+		progress = r.startRun(event, h)
+	}
+	progress.Phase, progress.Message = helmrelease.HookPhaseFailed, message
+	h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseFailed
+	if r.want != nil {
+		r.rec.SetStatus(helmcommon.StatusFailed, truncate(ReasonHookFailed+": "+message, 1024))
+	}
+	if err := r.update(ctx); err != nil {
+		return nil, err
+	}
+	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {
+		if err := r.deleteHook(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	return ptr(r.s.backoff.fail(r.now(), r.rec.Digest, *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil
+}
+
+// deadline of hooks and objects. Removal has none of its own.
+func (r *run) deadline() time.Duration {
+	if r.want == nil {
+		return addonsv1.DefaultProgressDeadlineSeconds * time.Second
+	}
+	return r.want.ProgressDeadline
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+func job(name string, suspended bool) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, annotations: {helm.sh/hook: any}}
+spec:
+  suspend: %t
+  backoffLimit: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.com/app:1}]}}
+`, name, suspended)
+}
+
+func hook(name string, weight int, manifest string, events []string, policies ...string) render.Hook {
+	return render.Hook{Name: name, Kind: "Job", Path: "demo/templates/" + name, Manifest: manifest, Events: events, Weight: weight, DeletePolicies: policies}
+}
+
+func TestHooks(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	hooks := []render.Hook{
+		hook("second", 1, job("second", false), []string{"pre-install", "pre-upgrade"}),
+		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("after", 0, job("after", false), []string{"post-install", "post-upgrade"}, "before-hook-creation"),
+		hook("bye", 0, job("bye", false), []string{"pre-delete"}),
+	}
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: hooks})
+	e.install(want)
+	e.Expect(e.get("batch/v1", "Job", ns, "first")).To(BeNil(), "hook-succeeded")
+	second := e.get("batch/v1", "Job", ns, "second")
+	e.Expect(second).NotTo(BeNil())
+	e.Expect(second.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "1.pre-install.1"))
+	a := e.get("v1", "ConfigMap", ns, "a")
+	after := e.get("batch/v1", "Job", ns, "after")
+	e.Expect(a.GetCreationTimestamp().Time).NotTo(BeTemporally("<", second.GetCreationTimestamp().Time))
+
+	e.install(e.want(ns, chart{version: "2", manifest: configMap("a", "y"), hooks: hooks}))
+	again := e.get("batch/v1", "Job", ns, "after")
+	e.Expect(again.GetUID()).NotTo(Equal(after.GetUID()), "before-hook-creation")
+	e.Expect(again.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "2.post-upgrade.1"))
+
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil(), "Helm doesn't delete hooks")
+	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
+}
+
+func TestFailedHook(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-install"})}}
+	want := e.want(ns, c)
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	e.Expect(o.RetryAfter).To(BeNumerically("~", 2*time.Minute, 5*time.Second))
+	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
+
+	// A new controller waits for the Job that runs already.
+	uid := e.get("batch/v1", "Job", ns, "migrate").GetUID()
+	e.restart()
+	o, err = e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	e.Expect(e.get("batch/v1", "Job", ns, "migrate").GetUID()).To(Equal(uid))
+
+	failJob := func() {
+		j := &batchv1.Job{}
+		e.Expect(e.target.Client.Get(e.ctx, client.ObjectKey{Namespace: ns, Name: "migrate"}, j)).To(Succeed())
+		j.Spec.Suspend = new(bool)
+		j.Spec.ActiveDeadlineSeconds = new(int64)
+		*j.Spec.ActiveDeadlineSeconds = 0
+		e.Expect(e.target.Client.Update(e.ctx, j)).To(Succeed())
+	}
+	failJob()
+	o = e.settle(want)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+	e.Expect(o.Message).To(And(ContainSubstring("pre-install"), ContainSubstring(ns+"/migrate"), ContainSubstring("DeadlineExceeded")))
+	e.Expect(o.RetryAfter).To(Equal(10 * time.Second))
+	e.Expect(e.records(ns)[want.Release].Status).To(Equal("failed"))
+	e.Expect(e.get("v1", "ConfigMap", ns, "a")).To(BeNil())
+
+	// After the backoff it runs anew.
+	e.clock.step(11 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		o, err = e.d.Ensure(e.ctx, e.target, want)
+		e.Expect(err).NotTo(HaveOccurred())
+		if o.Reason == deliver.ReasonRunningHook {
+			break
+		}
+		<-e.wakeup
+	}
+	next := e.get("batch/v1", "Job", ns, "migrate")
+	e.Expect(next.GetUID()).NotTo(Equal(uid))
+	e.Expect(next.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "1.pre-install.2"))
+	j := &batchv1.Job{}
+	e.Expect(e.target.Client.Get(e.ctx, client.ObjectKeyFromObject(next), j)).To(Succeed())
+	j.Spec.Suspend = new(bool)
+	e.Expect(e.target.Client.Update(e.ctx, j)).To(Succeed())
+	e.install(want)
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+func configMap(name, value string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  creationTimestamp: null\ndata:\n  key: %q\n", name, value)
+}
+
+func deployment(name string) string {
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: c, image: example.com/app:1}]}
+`, name)
+}
+
+// demo is a chart with a bit of everything that needs no CRD.
+func demo(version, value string, extra ...string) chart {
+	return chart{version: version, manifest: configMap("settings", value) + deployment("app") + strings.Join(extra, "")}
+}
+
+func TestLifeCycle(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	one := e.want(ns, demo("1.0.0", "one", configMap("old", "x")))
+
+	o := e.install(one)
+	e.Expect(o).To(HaveField("Version", "1.0.0"))
+	e.Expect([]int32{o.Revision, o.Total, o.Ready}).To(Equal([]int32{1, 3, 3}))
+	requests, writes := e.meter.total()
+	t.Logf("install of 3 objects: %d requests, %d writes: %v", requests, writes, e.meter.counts)
+	settings := e.get("v1", "ConfigMap", ns, "settings")
+	e.Expect(settings.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "demo"))
+	e.Expect(settings.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonNamespaceLabel, ns))
+	e.Expect(settings.GetManagedFields()[0].Manager).To(Equal("chandler/" + ns + "/demo"))
+
+	e.meter.reset()
+	o = e.install(one)
+	requests, writes = e.meter.total()
+	e.Expect([]int{requests, writes}).To(Equal([]int{1, 0}), "an unchanged add-on")
+	e.Expect(o.Wrote).To(BeFalse())
+	summary := e.records(ns)[one.Release]
+	e.Expect(summary.Settled(demo("1.0.0", "one", configMap("old", "x")).digest())).To(BeTrue())
+	e.Expect(summary).To(HaveField("Owner", "fleet/cluster-a"))
+	e.Expect(summary).To(HaveField("Kinds", "apps/v1/Deployment,v1/ConfigMap"))
+	e.Expect(summary.Objects).To(BeEquivalentTo(3))
+
+	e.meter.reset()
+	two := e.want(ns, demo("2.0.0", "two"))
+	o = e.install(two)
+	requests, writes = e.meter.total()
+	t.Logf("upgrade to 2 objects: %d requests, %d writes: %v", requests, writes, e.meter.counts)
+	e.Expect(o.Revision).To(BeEquivalentTo(2))
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil())
+	data := e.get("v1", "ConfigMap", ns, "settings").Object["data"]
+	e.Expect(data).To(HaveKeyWithValue("key", "two"))
+
+	o = e.install(one) // downgrade
+	e.Expect(o.Revision).To(BeEquivalentTo(3))
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+
+	releases := storage.Init(driver.NewSecrets(e.clientset().CoreV1().Secrets(ns)))
+	history, err := releases.History("demo")
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(history).To(HaveLen(3))
+	deployed, err := releases.Deployed("demo")
+	e.Expect(err).NotTo(HaveOccurred())
+	rel := deployed.(*helmrelease.Release)
+	e.Expect(rel.Version).To(Equal(3))
+	e.Expect(rel.Manifest).To(ContainSubstring("kind: Deployment"))
+	e.Expect(rel.Config).To(Equal(map[string]any{"a": "b"}))
+	e.Expect(rel.Chart.Metadata.Version).To(Equal("1.0.0"))
+
+	e.meter.reset()
+	gone := e.remove(one.Release)
+	requests, writes = e.meter.total()
+	t.Logf("removal of 3 objects: %d requests, %d writes: %v", requests, writes, e.meter.counts)
+	e.Expect(gone.Gone).To(BeTrue(), "%+v", gone)
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).To(BeNil())
+	e.Expect(e.records(ns)).To(BeEmpty())
+}
+
+func TestNamespace(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace() + "-new"
+	want := e.want(ns, demo("1", "x"))
+	want.CreateNamespace = false
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonNamespaceMissing))
+	e.Expect(o.Message).To(ContainSubstring("createNamespace"))
+
+	e.restart()
+	want.CreateNamespace = true
+	e.install(want)
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "Namespace", "", ns)).NotTo(BeNil())
+}
+
+func TestHistoryIsTrimmed(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	for i := range 8 {
+		e.install(e.want(ns, chart{version: fmt.Sprint(i), manifest: configMap("a", fmt.Sprint(i))}))
+	}
+	secrets := &corev1.SecretList{}
+	e.Expect(e.target.Client.List(e.ctx, secrets, inNamespace(ns))).To(Succeed())
+	e.Expect(secrets.Items).To(HaveLen(5))
+}
+
+func TestOrphan(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, demo("1", "x"))
+	e.install(want)
+	e.Expect(e.d.SetRemoval(e.ctx, e.target, want.Release, addonsv1.DeletionPolicyOrphan, []string{"cni"})).To(Succeed())
+	summary := e.records(ns)[want.Release]
+	e.Expect(summary.DeletionPolicy).To(Equal(addonsv1.DeletionPolicyOrphan))
+	e.Expect(summary.DependsOn).To(Equal([]string{"cni"}))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+
+	settings := e.get("v1", "ConfigMap", ns, "settings")
+	e.Expect(settings.GetLabels()).To(BeEmpty())
+	e.Expect(settings.GetManagedFields()).To(HaveLen(1))
+	e.Expect(settings.GetManagedFields()[0]).To(HaveField("Manager", "helm"))
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil())
+	summary = e.records(ns)[want.Release]
+	e.Expect(summary.Status).To(Equal("deployed"))
+	e.Expect(summary.Owned).To(BeFalse())
+
+	// It is a plain release now: refused, or taken over.
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseExists))
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.restart()
+	o = e.install(want)
+	e.Expect(o.Revision).To(BeEquivalentTo(2))
+	managers := e.get("v1", "ConfigMap", ns, "settings").GetManagedFields()
+	e.Expect(managers).To(HaveLen(1), "Helm's fields are ours now")
+	e.Expect(managers[0].Operation).To(Equal(metav1.ManagedFieldsOperationApply))
+}
+
+func TestOwnerIsRespected(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, demo("1", "x"))
+	e.install(want)
+	want.Owner = "fleet/cluster-b"
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
+	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
+}

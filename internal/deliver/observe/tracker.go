@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe watches the objects of one add-on while somebody waits for
+// them: to become ready, to finish, or to be gone. Nothing is polled. Of each
+// object only its status is kept.
+package observe
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+)
+
+// Phase is where an object stands with regard to what is waited for.
+type Phase int
+
+const (
+	// InProgress: not there yet.
+	InProgress Phase = iota
+	// Current: ready, or done.
+	Current
+	// Failed: it won't become ready without a change.
+	Failed
+	// Gone: it isn't in the cluster.
+	Gone
+)
+
+// Status of an object.
+type Status struct {
+	Phase   Phase
+	Message string
+	UID     types.UID
+}
+
+// Judge tells an object's status. It is called for each change of the object, so
+// it has to be quick. It must neither change nor keep the object.
+type Judge func(*unstructured.Unstructured) Status
+
+// Key of an object among those of one resource.
+type Key = types.NamespacedName
+
+// Object is an object to watch.
+type Object struct {
+	Resource schema.GroupVersionResource
+	Key      Key
+	Judge    Judge
+	// Status as far as it is known, and the resourceVersion that it was seen at:
+	// what is older is ignored.
+	Status          Status
+	ResourceVersion string
+}
+
+// messageDelay is how long a change of a message alone may go unnoticed.
+const messageDelay = 5 * time.Second
+
+// Tracker watches the objects of one add-on in one cluster, restricted by a label
+// selector, with one watch for each resource. It is safe for concurrent use.
+type Tracker struct {
+	selector string
+	notify   func()
+	clock    clock.WithDelayedExecution
+
+	mu      sync.Mutex
+	kinds   map[schema.GroupVersionResource]*kind
+	delayed clock.Timer // for a notification about a message
+}
+
+// kind is one resource's watch and the objects that are waited for.
+type kind struct {
+	objects map[Key]*tracked
+	stop    context.CancelFunc
+	root    context.Context //nolint:containedctx // to see whether the connection it hangs on is over
+	failing error
+}
+
+type tracked struct {
+	judge  Judge
+	status Status
+	seen   uint64 // resourceVersion
+}
+
+// New returns a Tracker. It calls notify, never with a lock held, when the phase
+// of an object changes, and within seconds when only its message does.
+func New(selector string, notify func(), c clock.WithDelayedExecution) *Tracker {
+	return &Tracker{selector: selector, notify: notify, clock: c, kinds: make(map[schema.GroupVersionResource]*kind)}
+}
+
+// Track watches objects until Stop, or until root ends. A watch that has ended
+// with its root starts again on the new one. An object that is tracked already
+// gets the new judge and status.
+func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects ...Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	start := make(map[schema.GroupVersionResource]bool)
+	for _, o := range objects {
+		k := t.kinds[o.Resource]
+		if k == nil {
+			k = &kind{objects: make(map[Key]*tracked)}
+			t.kinds[o.Resource] = k
+		}
+		seen := version(o.ResourceVersion)
+		old, known := k.objects[o.Key]
+		switch {
+		case !known:
+			k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status, seen: seen}
+			// Its events until now went by unseen: list again.
+			start[o.Resource] = true
+		case seen >= old.seen:
+			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
+		default:
+			// What came since was judged otherwise: list again.
+			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
+			start[o.Resource] = true
+		}
+		if k.root == nil || k.root.Err() != nil {
+			start[o.Resource] = true
+		}
+	}
+	for resource := range start {
+		k := t.kinds[resource]
+		if k.stop != nil {
+			k.stop()
+		}
+		ctx, cancel := context.WithCancel(root)
+		k.stop, k.root, k.failing = cancel, root, nil
+		go t.watch(ctx, cluster, resource, k)
+	}
+}
+
+// Status returns the newest status of a tracked object.
+func (t *Tracker) Status(resource schema.GroupVersionResource, key Key) (Status, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[resource]
+	if k == nil {
+		return Status{}, false
+	}
+	o, ok := k.objects[key]
+	if !ok {
+		return Status{}, false
+	}
+	return o.status, true
+}
+
+// Live says whether the resource is being watched on a connection that still is.
+func (t *Tracker) Live(resource schema.GroupVersionResource) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[resource]
+	return k != nil && k.root != nil && k.root.Err() == nil
+}
+
+// Failing returns why a resource can't be watched at present, nil if all can.
+func (t *Tracker) Failing() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.kinds {
+		if k.failing != nil {
+			return k.failing
+		}
+	}
+	return nil
+}
+
+// Stop ends all watches and forgets all objects. The Tracker can be used again.
+func (t *Tracker) Stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.kinds {
+		if k.stop != nil {
+			k.stop()
+		}
+	}
+	clear(t.kinds)
+	if t.delayed != nil {
+		t.delayed.Stop()
+		t.delayed = nil
+	}
+}
+
+// observe takes in an object's status; true if its phase changed.
+func (t *Tracker) observe(o *tracked, status Status, seen uint64) bool {
+	if seen < o.seen {
+		return false
+	}
+	old := o.status
+	o.status, o.seen = status, seen
+	if old.Message != status.Message && t.delayed == nil {
+		t.delayed = t.clock.AfterFunc(messageDelay, func() {
+			t.mu.Lock()
+			t.delayed = nil
+			t.mu.Unlock()
+			t.notify()
+		})
+	}
+	return old.Phase != status.Phase
+}
+
+// version reads a resourceVersion. They can be compared within a resource as the
+// numbers that they are (KEP-5504); what isn't a number counts as new.
+func version(rv string) uint64 {
+	n, err := strconv.ParseUint(rv, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"math"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watch lists and watches a resource until ctx ends.
+func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource schema.GroupVersionResource, k *kind) {
+	objects := cluster.Resource(resource)
+	note := func(err error) {
+		t.mu.Lock()
+		k.failing = err
+		t.mu.Unlock()
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = t.selector
+			if options.ResourceVersion == "0" {
+				// A cache may be behind, and would show an object as gone that was just made.
+				options.ResourceVersion = ""
+			}
+			list, err := objects.List(ctx, options)
+			note(err)
+			if err != nil {
+				return nil, err
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = t.selector
+			w, err := objects.Watch(ctx, options)
+			note(err)
+			return w, err
+		},
+	}
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(lw, cluster), &unstructured.Unstructured{},
+		&sink{ctx: ctx, tracker: t, kind: k},
+		cache.ReflectorOptions{Name: "deliver", TypeDescription: resource.String()})
+	reflector.RunWithContext(ctx)
+}
+
+// sink is a Reflector's store that keeps statuses instead of objects.
+type sink struct {
+	ctx     context.Context //nolint:containedctx // that of the watch, whose last events may come after its end
+	tracker *Tracker
+	kind    *kind
+}
+
+func (s *sink) Add(obj any) error    { return s.seen(obj) }
+func (s *sink) Update(obj any) error { return s.seen(obj) }
+func (s *sink) Resync() error        { return nil }
+
+func (s *sink) seen(obj any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		s.change(func() bool { return s.judge(u) })
+	}
+	return nil
+}
+
+func (s *sink) Delete(obj any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		s.change(func() bool {
+			o, ok := s.kind.objects[keyOf(u)]
+			return ok && s.tracker.observe(o, gone, version(u.GetResourceVersion()))
+		})
+	}
+	return nil
+}
+
+// Replace takes in a list: what isn't in it is gone, if the list is new enough.
+func (s *sink) Replace(list []any, resourceVersion string) error {
+	at := version(resourceVersion)
+	if at == 0 {
+		at = math.MaxUint64
+	}
+	s.change(func() bool {
+		changed := false
+		listed := make(map[Key]bool, len(list))
+		for _, obj := range list {
+			if u, ok := obj.(*unstructured.Unstructured); ok {
+				listed[keyOf(u)] = true
+				changed = s.judge(u) || changed
+			}
+		}
+		for key, o := range s.kind.objects {
+			if !listed[key] && at >= o.seen && o.status.Phase != Gone {
+				changed = s.tracker.observe(o, gone, o.seen) || changed
+			}
+		}
+		return changed
+	})
+	return nil
+}
+
+func (s *sink) judge(u *unstructured.Unstructured) bool {
+	o, ok := s.kind.objects[keyOf(u)]
+	if !ok {
+		return false
+	}
+	seen := version(u.GetResourceVersion())
+	if seen < o.seen {
+		return false
+	}
+	return s.tracker.observe(o, o.judge(u), seen)
+}
+
+// change runs f under the lock, and notifies if it says so.
+func (s *sink) change(f func() bool) {
+	s.tracker.mu.Lock()
+	changed := s.ctx.Err() == nil && f()
+	s.tracker.mu.Unlock()
+	if changed {
+		s.tracker.notify()
+	}
+}
+
+var gone = Status{Phase: Gone, Message: "it is gone"}
+
+func keyOf(u *unstructured.Unstructured) Key {
+	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"cmp"
+	"slices"
+
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+var (
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+)
+
+// installWaves are the kinds of each wave: an object is applied after those of
+// the waves before, and together with those of its own. It is Helm's install
+// order, with kinds joined that don't need each other.
+var installWaves = [][]string{
+	{"PriorityClass", "Namespace"},
+	{"NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
+		"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "PersistentVolume", "PersistentVolumeClaim"},
+	{"CustomResourceDefinition"},
+	{"ClusterRole", "Role"},
+	{"ClusterRoleBinding", "RoleBinding"},
+	{"Service"},
+	{"DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
+		"StatefulSet", "Job", "CronJob"},
+	{"IngressClass", "Ingress", "APIService"},
+	{"MutatingWebhookConfiguration"},
+	{"ValidatingWebhookConfiguration"},
+}
+
+var (
+	installRank   = ranks(releaseutil.InstallOrder)
+	uninstallRank = ranks(releaseutil.UninstallOrder)
+	waveOf        = func() map[string]int {
+		waves := make(map[string]int)
+		for i, kinds := range installWaves {
+			for _, kind := range kinds {
+				waves[kind] = i
+			}
+		}
+		return waves
+	}()
+)
+
+func ranks(order releaseutil.KindSortOrder) map[string]int {
+	m := make(map[string]int, len(order))
+	for i, kind := range order {
+		m[kind] = i
+	}
+	return m
+}
+
+// waves groups objects for applying. Custom resources, and kinds that Helm
+// doesn't rank, come last: after the CRDs that define them and the webhooks that
+// default and check them.
+func waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
+	grouped := make([][]*unstructured.Unstructured, len(installWaves)+1)
+	for _, o := range objects {
+		gk := o.GroupVersionKind().GroupKind()
+		wave, ranked := waveOf[gk.Kind]
+		if !ranked || !builtin(gk) {
+			wave = len(installWaves)
+		}
+		grouped[wave] = append(grouped[wave], o)
+	}
+	return slices.DeleteFunc(grouped, func(w []*unstructured.Unstructured) bool { return len(w) == 0 })
+}
+
+// removal waves, in their order.
+const (
+	removeCustom     = iota // custom resources, while their controllers still run
+	removeOrdinary          // everything else
+	removeCRDs              // no custom resource is left of this add-on
+	removeNamespaces        // nothing is left of this add-on
+	removalWaveCount
+)
+
+// removalWaves groups entries for deletion, each wave in Helm's uninstall order.
+func removalWaves(entries []record.Entry) [removalWaveCount][]record.Entry {
+	var grouped [removalWaveCount][]record.Entry
+	for _, e := range entries {
+		gk := e.GroupVersionKind().GroupKind()
+		wave := removeOrdinary
+		switch {
+		case gk == crdKind:
+			wave = removeCRDs
+		case gk == namespaceKind:
+			wave = removeNamespaces
+		case !builtin(gk):
+			wave = removeCustom
+		}
+		grouped[wave] = append(grouped[wave], e)
+	}
+	for _, wave := range grouped {
+		slices.SortStableFunc(wave, func(a, b record.Entry) int {
+			return cmp.Compare(rankOr(uninstallRank, a.Kind), rankOr(uninstallRank, b.Kind))
+		})
+	}
+	return grouped
+}
+
+func rankOr(rank map[string]int, kind string) int {
+	if r, ok := rank[kind]; ok {
+		return r
+	}
+	return len(rank)
+}
+
+// builtin says whether a kind is part of Kubernetes itself.
+func builtin(gk schema.GroupKind) bool {
+	if gk == crdKind || gk.Group == "apiregistration.k8s.io" {
+		return true
+	}
+	if !scheme.Scheme.IsGroupRegistered(gk.Group) {
+		// Kinds of groups that Kubernetes has dropped are gone, too.
+		return false
+	}
+	for _, version := range scheme.Scheme.PrioritizedVersionsForGroup(gk.Group) {
+		if scheme.Scheme.Recognizes(version.WithKind(gk.Kind)) {
+			return true
+		}
+	}
+	return false
+}

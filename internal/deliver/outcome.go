@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Outcome is where an add-on stands after Ensure or Remove. It is the same each
+// time for the same state, so that writing it to a status causes no event.
+type Outcome struct {
+	Phase addonsv1.AddonPhase
+	// Reason is one of the Reason constants, or that of a rendering error.
+	Reason string
+	// Message names the object, what the server said, and the way out. It never
+	// contains what is in a Secret.
+	Message string
+	// Gone says that the add-on was removed. Phase is empty then.
+	Gone bool
+
+	// Version of the chart, Revision of the release, and Digest of its inputs.
+	Version  string
+	Revision int32
+	Digest   string
+	// Total is the number of objects, Ready that of those that are applied and ready.
+	Total, Ready int32
+
+	// RetryAfter is when to call again at the latest. Zero: an event will tell.
+	RetryAfter time.Duration
+	// Wrote says that the cluster was written to.
+	Wrote bool
+}
+
+// Reasons of an Outcome. They are stable API.
+const (
+	// ReasonReady: installed as wanted, and was ready.
+	ReasonReady = "Ready"
+
+	// Waiting for the cluster.
+
+	// ReasonRunningHook: a hook's Job or Pod is running.
+	ReasonRunningHook = "RunningHook"
+	// ReasonWaitingForCRDs: CustomResourceDefinitions aren't established yet.
+	ReasonWaitingForCRDs = "WaitingForCRDs"
+	// ReasonWaitingForObjects: objects aren't ready yet.
+	ReasonWaitingForObjects = "WaitingForObjects"
+	// ReasonWaitingForDeletion: objects aren't gone yet.
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonWaitingForWebhook: the API server couldn't call an admission or
+	// conversion webhook, which this add-on may be about to bring.
+	ReasonWaitingForWebhook = "WaitingForWebhook"
+	// ReasonReleaseLocked: Helm is working on the release.
+	ReasonReleaseLocked = "ReleaseLocked"
+
+	// Needs a change by somebody.
+
+	// ReasonNamespaceMissing: the release's namespace isn't there, or is going away.
+	ReasonNamespaceMissing = "NamespaceMissing"
+	// ReasonReleaseExists: Helm installed a release of this name.
+	ReasonReleaseExists = "ReleaseExists"
+	// ReasonReleaseOwnedByOther: another ClusterAddon installed a release of this name.
+	ReasonReleaseOwnedByOther = "ReleaseOwnedByOther"
+	// ReasonObjectExists: an object is there and isn't this add-on's.
+	ReasonObjectExists = "ObjectExists"
+	// ReasonOwnedByOther: an object belongs to another add-on.
+	ReasonOwnedByOther = "OwnedByOther"
+	// ReasonFieldConflict: somebody else owns a field of an object and set it differently.
+	ReasonFieldConflict = "FieldConflict"
+	// ReasonImmutableField: a change of a field that can't be changed.
+	ReasonImmutableField = "ImmutableField"
+	// ReasonKindMissing: the cluster doesn't know an object's kind.
+	ReasonKindMissing = "KindMissing"
+	// ReasonForbidden: Chandler's user in the cluster may not do this.
+	ReasonForbidden = "Forbidden"
+	// ReasonObjectRejected: the API server, or a webhook, refused an object.
+	ReasonObjectRejected = "ObjectRejected"
+	// ReasonObjectFailed: an object says that it failed.
+	ReasonObjectFailed = "ObjectFailed"
+	// ReasonReadinessTimeout: objects didn't become ready in time.
+	ReasonReadinessTimeout = "ReadinessTimeout"
+	// ReasonReadinessInvalid: a readiness check can't be compiled, or names an
+	// object that the add-on doesn't have.
+	ReasonReadinessInvalid = "ReadinessInvalid"
+	// ReasonHookFailed: a hook failed, or didn't finish in time.
+	ReasonHookFailed = "HookFailed"
+	// ReasonPruneFailed: an object couldn't be deleted.
+	ReasonPruneFailed = "PruneFailed"
+	// ReasonEmptyRendering: nothing was rendered, and objects are installed.
+	ReasonEmptyRendering = "EmptyRendering"
+	// ReasonRecordTooLarge: the release record doesn't fit in the cluster.
+	ReasonRecordTooLarge = "RecordTooLarge"
+	// ReasonRecordUnreadable: the release record can't be decoded.
+	ReasonRecordUnreadable = "RecordUnreadable"
+)
+
+// maxNamed is the number of objects that a message names.
+const maxNamed = 3
+
+// firstOf joins the first few of many texts.
+func firstOf(texts []string) string {
+	if len(texts) <= maxNamed {
+		return strings.Join(texts, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:maxNamed], "; "), len(texts)-maxNamed)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"time"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// step is what is to be done about an add-on that is wanted.
+type step int
+
+const (
+	// stepSettled: nothing.
+	stepSettled step = iota
+	// stepRefuse: nothing, as it isn't ours.
+	stepRefuse
+	// stepBegin: make a new revision.
+	stepBegin
+	// stepResume: go on with the newest revision.
+	stepResume
+)
+
+// decision is a step and why it is refused, if it is.
+type decision struct {
+	step            step
+	reason, message string
+}
+
+// next decides what to do about an add-on with these records, the newest first,
+// when its inputs have this digest.
+func next(records []Summary, digest string, want *Desired, now time.Time) decision {
+	if len(records) == 0 {
+		return decision{step: stepBegin}
+	}
+	newest := records[0]
+	switch {
+	case newest.Owner != "" && want.Owner != "" && newest.Owner != want.Owner:
+		return decision{stepRefuse, ReasonReleaseOwnedByOther, fmt.Sprintf(
+			"ClusterAddon %s has release %s in this cluster already. Change the add-on's name or namespace in one of the two",
+			newest.Owner, newest.Release)}
+	case !newest.Owned && newest.Status == string(helmcommon.StatusUninstalled):
+		return decision{step: stepBegin} // what `helm uninstall --keep-history` left
+	case !newest.Owned && want.Adoption != addonsv1.AdoptionPolicyAdopt && want.Adoption != addonsv1.AdoptionPolicyAdoptIfEqual:
+		return decision{stepRefuse, ReasonReleaseExists, fmt.Sprintf(
+			"Helm installed a release %s (revision %d, %s). Uninstall it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual",
+			newest.Release, newest.Revision, newest.Status)}
+	case !newest.Complete && newest.Pending() && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline)):
+		return decision{stepRefuse, ReasonReleaseLocked, fmt.Sprintf(
+			"Helm is working on release %s: its revision %d is %s", newest.Release, newest.Revision, newest.Status)}
+	case !newest.Complete, newest.Digest != digest:
+		return decision{step: stepBegin}
+	case !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt):
+		return decision{step: stepBegin}
+	}
+	switch helmcommon.Status(newest.Status) {
+	case helmcommon.StatusDeployed:
+		return decision{step: stepSettled}
+	case helmcommon.StatusFailed, helmcommon.StatusPendingInstall, helmcommon.StatusPendingUpgrade:
+		return decision{step: stepResume}
+	default: // it was being removed, and is wanted again
+		return decision{step: stepBegin}
+	}
+}
+
+// installed says whether the add-on is there at least in part, so that a new
+// revision is an upgrade: a revision of it was deployed, and none was removed since.
+func installed(records []Summary) bool {
+	for _, r := range records {
+		switch helmcommon.Status(r.Status) {
+		case helmcommon.StatusUninstalled, helmcommon.StatusUninstalling:
+			return false
+		case helmcommon.StatusDeployed, helmcommon.StatusSuperseded:
+			return true
+		}
+	}
+	return false
+}

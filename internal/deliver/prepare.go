@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// prepare returns copies of rendered objects as they are to be applied. Of
+// objects with the same key, the last one counts.
+func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(rendered))
+	index := make(map[record.ObjectKey]int, len(rendered))
+	for _, original := range rendered {
+		o := original.DeepCopy()
+		namespaced, known, err := r.scope.namespaced(o.GroupVersionKind())
+		switch {
+		case err != nil:
+			return nil, err
+		case known && !namespaced:
+			o.SetNamespace("")
+		case o.GetNamespace() == "":
+			o.SetNamespace(r.release.Namespace)
+		}
+		// Neither is the author's to set, and both are in many charts: a status would
+		// be owned by us, and a null creationTimestamp makes a difference each time.
+		unstructured.RemoveNestedField(o.Object, "status")
+		unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
+		label(o, r.release)
+		if i, again := index[record.KeyOf(o)]; again {
+			objects[i] = o
+			continue
+		}
+		index[record.KeyOf(o)] = len(objects)
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// label says whose an object is: on the object itself, not on what it makes.
+func label(o *unstructured.Unstructured, r Release) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = make(map[string]string, 2)
+	}
+	labels[addonsv1.AddonLabel] = r.Name
+	labels[addonsv1.AddonNamespaceLabel] = r.Namespace
+	o.SetLabels(labels)
+}
+
+// normalize gives inventory entries the namespace that they have in the cluster:
+// one in a manifest may lack it, or have one that means nothing.
+func (r *run) normalize(entries []record.Entry) ([]record.Entry, error) {
+	out := make([]record.Entry, 0, len(entries))
+	for _, e := range entries {
+		namespaced, known, err := r.scope.namespaced(e.GroupVersionKind())
+		switch {
+		case err != nil:
+			return nil, err
+		case known && !namespaced:
+			e.Namespace = ""
+		case known && e.Namespace == "":
+			e.Namespace = r.release.Namespace
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// ensureNamespace makes the release's namespace if it is missing and may be made.
+// It isn't part of the inventory: it stays when the add-on goes.
+func (r *run) ensureNamespace(ctx context.Context, digest string) (*Outcome, error) {
+	name := r.release.Namespace
+	if len(r.records) > 0 {
+		return nil, nil // the records are in it
+	}
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.t.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	switch {
+	case err == nil && ns.DeletionTimestamp != nil:
+		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))), nil
+	case err == nil:
+		return nil, nil
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
+	case !r.want.CreateNamespace:
+		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf(
+			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))), nil
+	}
+	r.wrote.Store(true)
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := r.t.Client.Create(ctx, made, client.FieldOwner(r.manager)); err != nil && !apierrors.IsAlreadyExists(err) {
+		if apierrors.IsForbidden(err) {
+			return ptr(r.refuse(digest, ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))), nil
+		}
+		return nil, fmt.Errorf("making namespace %s: %w", name, err)
+	}
+	return nil, nil
+}

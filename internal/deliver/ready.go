@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// statusOf returns the newest status of an object that was applied.
+func (r *run) statusOf(a applied) observe.Status {
+	if a.watched {
+		if s, ok := r.s.tracker.Status(a.resource, a.key); ok {
+			return s
+		}
+	}
+	return a.status
+}
+
+// readyCount counts the objects that are ready.
+func (r *run) readyCount() int32 {
+	var n int32
+	for _, a := range r.s.applied {
+		if r.statusOf(a).Phase == observe.Current {
+			n++
+		}
+	}
+	return n
+}
+
+// watchUnready watches the objects that aren't ready, and goes on watching those
+// that were watched before on a connection that is over.
+func (r *run) watchUnready(objects []*unstructured.Unstructured) {
+	var watch []observe.Object
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		a, ok := r.s.applied[key]
+		if !ok || !a.watched && a.status.Phase == observe.Current {
+			continue
+		}
+		if a.watched && r.s.tracker.Live(a.resource) {
+			continue
+		}
+		a.watched = true
+		r.s.applied[key] = a
+		watch = append(watch, observe.Object{
+			Resource: a.resource, Key: a.key, Judge: a.judge, Status: a.status, ResourceVersion: a.version,
+		})
+	}
+	if len(watch) > 0 {
+		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
+	}
+}
+
+// root is what watches hang on.
+func (r *run) root() context.Context {
+	if r.t.Context != nil {
+		return r.t.Context
+	}
+	return context.Background() //nolint:forbidigo // a Target without a connection to end
+}
+
+// unready describes the objects that aren't ready: those that failed, and the rest.
+func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []string) {
+	for _, o := range objects {
+		a, ok := r.s.applied[record.KeyOf(o)]
+		if !ok {
+			continue
+		}
+		s := r.statusOf(a)
+		text := fmt.Sprintf("%s: %s", record.KeyOf(o), truncate(s.Message, maxWords))
+		switch s.Phase {
+		case observe.Current:
+		case observe.Failed:
+			failed = append(failed, text)
+		default:
+			waiting = append(waiting, text)
+		}
+	}
+	return failed, waiting
+}
+
+// established waits for CRDs to be served.
+func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) (*Outcome, error) {
+	failed, waiting := r.unready(crds)
+	if len(failed) > 0 {
+		r.watchUnready(crds)
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
+	}
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	r.watchUnready(crds)
+	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
+	if !r.now().Before(deadline) {
+		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting))
+	}
+	if _, message := rejections.first(rejected); message != "" {
+		waiting = append(waiting, message)
+	}
+	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now())), nil
+}
+
+// awaitReady waits until all objects are ready. When they aren't in time, the
+// add-on counts as failed, yet they are still watched.
+func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
+	failed, waiting := r.unready(r.s.objects)
+	if len(failed)+len(waiting) == 0 {
+		return nil, nil
+	}
+	r.watchUnready(r.s.objects)
+	if r.rec.State.AppliedAt.IsZero() {
+		r.rec.State.AppliedAt = r.now()
+		r.rec.State.Inventory = r.withUIDs(r.rec.State.Inventory)
+		if err := r.update(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(failed) > 0 {
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
+	}
+	left := r.rec.State.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
+	if left <= 0 {
+		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
+			"%d of %d objects aren't ready within %s: %s",
+			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)))
+	}
+	if r.s.tracker.Failing() != nil {
+		// What can't be watched is applied again, to see its status.
+		for key, a := range r.s.applied {
+			if r.statusOf(a).Phase != observe.Current {
+				delete(r.s.applied, key)
+			}
+		}
+	}
+	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), left), nil
+}
+
+// withUIDs notes the objects that are known to be this add-on's.
+func (r *run) withUIDs(entries []record.Entry) []record.Entry {
+	out := make([]record.Entry, 0, len(entries))
+	for _, e := range entries {
+		if a, ok := r.s.applied[e.Key()]; ok && !a.left {
+			e.UID = a.uid
+		}
+		out = append(out, e)
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+)
+
+// Keys of the Secret's data.
+const (
+	releaseKey = "release"
+	stateKey   = "chandler"
+	crdsKey    = "crds"
+	partKey    = "part"
+)
+
+// maxInflated bounds what a record may unpack to, in bytes: a record is written
+// by us or by Helm, yet anybody who may write Secrets there can change it.
+const maxInflated = 256 << 20
+
+var errTooLarge = errors.New("unpacks to more than 256 MiB")
+
+// deflate is gzip at its best.
+func deflate(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func inflate(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	out, err := io.ReadAll(io.LimitReader(r, maxInflated+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(out) > maxInflated {
+		return nil, errTooLarge
+	}
+	return out, nil
+}
+
+// encodeRelease writes a release as Helm does (pkg/storage/driver/util.go).
+func encodeRelease(r *helmrelease.Release) ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := deflate(data)
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.AppendEncode(nil, packed), nil
+}
+
+// decodeRelease reads what Helm or encodeRelease wrote. Very old Helm versions
+// didn't compress.
+func decodeRelease(data []byte) (*helmrelease.Release, error) {
+	plain, err := base64.StdEncoding.AppendDecode(nil, data)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(plain, []byte{0x1f, 0x8b, 0x08}) {
+		if plain, err = inflate(plain); err != nil {
+			return nil, err
+		}
+	}
+	r := &helmrelease.Release{}
+	if err := json.Unmarshal(plain, r); err != nil {
+		return nil, err
+	}
+	if r.Info == nil {
+		r.Info = &helmrelease.Info{}
+	}
+	return r, nil
+}
+
+// packJSON and unpackJSON are gzip(json(v)).
+func packJSON(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return deflate(data)
+}
+
+func unpackJSON(data []byte, v any) error {
+	plain, err := inflate(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, v)
+}
+
+// bulk is what leaves the Secret when a record is too large for one. It doesn't
+// change once the revision is recorded.
+type bulk struct {
+	Manifest string            `json:"manifest"`
+	Hooks    map[string]string `json:"hooks,omitempty"` // manifests by index
+	Config   map[string]any    `json:"config,omitempty"`
+	CRDs     json.RawMessage   `json:"crds,omitempty"`
+}
+
+// split cuts data in chunks of at most size bytes.
+func split(data []byte, size int) [][]byte {
+	var chunks [][]byte
+	for len(data) > size {
+		chunks, data = append(chunks, data[:size]), data[size:]
+	}
+	return append(chunks, data)
+}
+
+func sha(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// withoutBulk returns a copy of the release that Helm can still list and show,
+// with a note in place of the manifest. Helm finds no object in it, so that its
+// uninstall would delete none of them: nothing gets lost by it.
+func withoutBulk(r *helmrelease.Release, parts []Part) *helmrelease.Release {
+	c := *r
+	c.Manifest = fmt.Sprintf("# This manifest is too large for one Secret. It is in %d Secrets, from %s on.\n",
+		len(parts), parts[0].Name)
+	c.Config = nil
+	c.Hooks = make([]*helmrelease.Hook, 0, len(r.Hooks))
+	for _, h := range r.Hooks {
+		hook := *h
+		hook.Manifest = ""
+		c.Hooks = append(c.Hooks, &hook)
+	}
+	return &c
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ResourcePolicyAnnotation with the value ResourcePolicyKeep keeps an object when
+// its release goes (https://helm.sh/docs/howto/charts_tips_and_tricks/).
+const (
+	ResourcePolicyAnnotation = "helm.sh/resource-policy"
+	ResourcePolicyKeep       = "keep"
+)
+
+// ObjectKey identifies an object across versions of its API.
+type ObjectKey struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String is "Kind namespace/name" or "Kind name".
+func (k ObjectKey) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
+
+// Entry is an object of an inventory.
+type Entry struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// UID of the object once it is known to be this add-on's.
+	UID types.UID `json:"uid,omitempty"`
+	// Keep says that the object stays when it is pruned, by Helm's resource policy.
+	Keep bool `json:"keep,omitempty"`
+	// CRD says that it is from the chart's crds/ directory: it is never deleted.
+	CRD bool `json:"crd,omitempty"`
+	// Helm says that the entry is from a manifest that Helm installed, so that the
+	// object may lack our labels.
+	Helm bool `json:"helm,omitempty"`
+}
+
+// Key of the object.
+func (e Entry) Key() ObjectKey {
+	return ObjectKey{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
+}
+
+// GroupVersionKind of the object.
+func (e Entry) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
+}
+
+// KeyOf returns the object's key.
+func KeyOf(o *unstructured.Unstructured) ObjectKey {
+	gvk := o.GroupVersionKind()
+	return ObjectKey{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// EntryOf returns the object's entry, without its UID.
+func EntryOf(o *unstructured.Unstructured) Entry {
+	gvk := o.GroupVersionKind()
+	return Entry{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
+		Namespace: o.GetNamespace(), Name: o.GetName(),
+		Keep: o.GetAnnotations()[ResourcePolicyAnnotation] == ResourcePolicyKeep,
+	}
+}
+
+// Union returns the entries of both, sorted. Of an object that is in both, the
+// version and marks are the later one's, and what is known of its owner is kept.
+func Union(earlier, later []Entry) []Entry {
+	merged := make(map[ObjectKey]Entry, len(earlier)+len(later))
+	for _, e := range earlier {
+		merged[e.Key()] = e
+	}
+	for _, e := range later {
+		if old, ok := merged[e.Key()]; ok {
+			if e.UID == "" {
+				e.UID = old.UID
+			}
+			e.Helm = e.Helm || old.Helm
+			// What a chart once put into crds/ holds data of people, wherever it is now.
+			e.CRD = e.CRD || old.CRD
+		}
+		merged[e.Key()] = e
+	}
+	return sorted(merged)
+}
+
+// Minus returns the entries of old whose objects aren't in kept, sorted.
+func Minus(old, kept []Entry) []Entry {
+	left := make(map[ObjectKey]Entry, len(old))
+	for _, e := range old {
+		left[e.Key()] = e
+	}
+	for _, e := range kept {
+		delete(left, e.Key())
+	}
+	return sorted(left)
+}
+
+// Kinds returns the distinct kinds as "group/version/Kind" ("version/Kind" in the
+// core group), sorted and joined by commas.
+func Kinds(entries []Entry) string {
+	var kinds []string
+	for _, e := range entries {
+		kind := e.Version + "/" + e.Kind
+		if e.Group != "" {
+			kind = e.Group + "/" + kind
+		}
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), ",")
+}
+
+func sorted(m map[ObjectKey]Entry) []Entry {
+	entries := make([]Entry, 0, len(m))
+	for _, e := range m {
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return slices.Compare(
+			[]string{a.Group, a.Kind, a.Namespace, a.Name},
+			[]string{b.Group, b.Kind, b.Namespace, b.Name})
+	})
+	return entries
+}

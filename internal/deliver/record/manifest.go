@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// ParseManifest returns the objects of a manifest of YAML documents, in their
+// order. Lists are taken apart; documents without content are left out.
+func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for n := 1; ; n++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("splitting document %d: %w", n, err)
+		}
+		converted, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, fmt.Errorf("parsing document %d: %w", n, err)
+		}
+		if bytes.Equal(bytes.TrimSpace(converted), []byte("null")) {
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(converted); err != nil {
+			return nil, fmt.Errorf("parsing document %d: %w", n, err)
+		}
+		if !u.IsList() {
+			objects = append(objects, u)
+			continue
+		}
+		list, err := u.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("taking the list of document %d apart: %w", n, err)
+		}
+		for i := range list.Items {
+			objects = append(objects, &list.Items[i])
+		}
+	}
+}
+
+// FormatManifest is the opposite of ParseManifest.
+func FormatManifest(objects []*unstructured.Unstructured) (string, error) {
+	var b strings.Builder
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return "", fmt.Errorf("writing %s: %w", KeyOf(o), err)
+		}
+		b.WriteString("---\n")
+		b.Write(text)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+const watchLabel = clusterv1.WatchLabel
+
+// partsOf moves what is large of a new record into continuation Secrets, and
+// notes them in its state.
+func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
+	large := bulk{Manifest: r.Helm.Manifest, Config: r.Helm.Config, Hooks: map[string]string{}, CRDs: crds}
+	for i, h := range r.Helm.Hooks {
+		large.Hooks[strconv.Itoa(i)] = h.Manifest
+	}
+	packed, err := packJSON(large)
+	if err != nil {
+		return nil, err
+	}
+	if len(packed) > maxRecord {
+		return nil, &TooLargeError{Bytes: len(packed), Limit: maxRecord}
+	}
+	var secrets []*corev1.Secret
+	for i, chunk := range split(packed, maxSecret) {
+		sum := sha(chunk)
+		name := fmt.Sprintf("%s.part%d.%s", SecretName(r.Name, r.Revision), i+1, sum[:10])
+		r.State.Parts = append(r.State.Parts, Part{Name: name, SHA256: sum})
+		secrets = append(secrets, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name, Labels: map[string]string{
+				helmNameLabel:                r.Name,
+				helmOwnerLabel:               ownerParts,
+				helmVersionLabel:             strconv.Itoa(r.Revision),
+				addonsv1.AddonLabel:          r.Name,
+				addonsv1.AddonNamespaceLabel: r.Namespace,
+			}},
+			Type: partSecretType,
+			Data: map[string][]byte{partKey: chunk},
+		})
+	}
+	return secrets, nil
+}
+
+// join reads a record's continuation Secrets back into it.
+func (s *Store) join(ctx context.Context, r *Record) error {
+	var packed []byte
+	for _, p := range r.State.Parts {
+		secret := &corev1.Secret{}
+		if err := s.Client.Get(ctx, s.secretKey(p.Name), secret); err != nil {
+			return fmt.Errorf("reading its part %s: %w", p.Name, err)
+		}
+		if sha(secret.Data[partKey]) != p.SHA256 {
+			return fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)
+		}
+		packed = append(packed, secret.Data[partKey]...)
+	}
+	var large bulk
+	if err := unpackJSON(packed, &large); err != nil {
+		return fmt.Errorf("unpacking its parts: %w", err)
+	}
+	r.Helm.Manifest, r.Helm.Config = large.Manifest, large.Config
+	for i, h := range r.Helm.Hooks {
+		h.Manifest = large.Hooks[strconv.Itoa(i)]
+	}
+	if len(large.CRDs) > 0 {
+		crds, err := crdsFromJSON(large.CRDs)
+		if err != nil {
+			return fmt.Errorf("unpacking its CRDs: %w", err)
+		}
+		r.CRDs = crds
+	}
+	return nil
+}
+
+var errCorrupt = errors.New("digest differs")

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Release identifies an add-on in a cluster: it is the name of its Helm release.
+type Release struct {
+	Namespace, Name string
+}
+
+// String is "namespace/name".
+func (r Release) String() string { return r.Namespace + "/" + r.Name }
+
+// Record is one revision of a release, with everything that is stored of it.
+type Record struct {
+	// Summary is what the Secret's metadata says. Its fields are written back.
+	Summary
+	// Helm is Helm's record.
+	Helm *helmrelease.Release
+	// State is ours. It is nil in a record that Helm wrote.
+	State *State
+	// CRDs are those of the chart's crds/ directory, until the revision is deployed.
+	CRDs []*unstructured.Unstructured
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
+	WatchFilter string
+}
+
+// State is what Chandler keeps beside Helm's record.
+type State struct {
+	// Format of this structure: 1.
+	Format int `json:"format"`
+	// Inventory is every object that may be in the cluster because of this add-on.
+	Inventory []Entry `json:"inventory,omitempty"`
+	// Generated are values that were made up while rendering, to be kept.
+	Generated map[string]string `json:"generated,omitempty"`
+	// Hooks are the runs of this revision's hooks.
+	Hooks []HookRun `json:"hooks,omitempty"`
+	// EventsDone are the hook events that are over, cleanup included.
+	EventsDone []string `json:"eventsDone,omitempty"`
+	// AppliedAt is when all objects had been applied. The progress deadline counts
+	// from here.
+	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	// ObjectsGone says that a removal has deleted the objects.
+	ObjectsGone bool `json:"objectsGone,omitempty"`
+	// Notes name what was left in the cluster, and why.
+	Notes []string `json:"notes,omitempty"`
+	// Parts are the Secrets that hold what was too large for this one.
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// HookRun is the progress of one hook for one event.
+type HookRun struct {
+	Event     string                `json:"event"`
+	Kind      string                `json:"kind"`
+	Name      string                `json:"name"`
+	Attempt   int                   `json:"attempt"`
+	Phase     helmrelease.HookPhase `json:"phase"`
+	StartedAt time.Time             `json:"startedAt,omitzero"`
+	Message   string                `json:"message,omitempty"`
+}
+
+// Part is a continuation Secret.
+type Part struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// SecretName is the name of the Secret that holds a revision, as Helm's storage
+// names it (helm.sh/helm/v4/pkg/storage, makeKey).
+func SecretName(release string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision)
+}
+
+// SetStatus sets Helm's status and its description.
+func (r *Record) SetStatus(status helmcommon.Status, description string) {
+	r.Helm.SetStatus(status, description)
+	r.Status = status.String()
+}
+
+// Inventory returns the objects that this record answers for. When Helm wrote the
+// record, these are the objects of its manifest, marked as Helm's.
+func (r *Record) Inventory() ([]Entry, error) {
+	if r.State != nil {
+		return r.State.Inventory, nil
+	}
+	objects, err := ParseManifest(r.Helm.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest of %s: %w", r.SecretName, err)
+	}
+	entries := make([]Entry, 0, len(objects))
+	for _, o := range objects {
+		e := EntryOf(o)
+		e.Helm = true
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Run returns the progress of a hook, nil if it wasn't started.
+func (s *State) Run(event, kind, name string) *HookRun {
+	for i := range s.Hooks {
+		if h := &s.Hooks[i]; h.Event == event && h.Kind == kind && h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// crdsJSON and crdsFromJSON keep CRDs as a JSON list.
+func crdsJSON(crds []*unstructured.Unstructured) ([]byte, error) {
+	list := make([]map[string]any, 0, len(crds))
+	for _, c := range crds {
+		list = append(list, c.Object)
+	}
+	return json.Marshal(list)
+}
+
+func crdsFromJSON(data []byte) ([]*unstructured.Unstructured, error) {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, err
+	}
+	crds := make([]*unstructured.Unstructured, 0, len(raw))
+	for _, r := range raw {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(r); err != nil {
+			return nil, err
+		}
+		crds = append(crds, u)
+	}
+	return crds, nil
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Remove takes the removal of an add-on as far as it can go now, by the deletion
+// policy of its record. It is called again as Ensure is, until Outcome.Gone. A
+// release that isn't Chandler's is left alone, and counts as gone.
+//
+// The order is: pre-delete hooks, the objects, post-delete hooks, the records.
+func (d *Deliverer) Remove(ctx context.Context, t Target, release Release) (Outcome, error) {
+	r := d.run(t, release, nil)
+	defer r.s.mu.Unlock()
+	o, err := r.remove(ctx)
+	o.Wrote = r.wrote.Load()
+	if err != nil {
+		return o, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	return o, nil
+}
+
+func (r *run) remove(ctx context.Context) (Outcome, error) {
+	if err := r.list(ctx); err != nil {
+		return Outcome{}, err
+	}
+	if len(r.records) == 0 || !r.records[0].Owned {
+		return r.gone(ctx, "")
+	}
+	newest := r.records[0]
+	if o, early := r.s.backoff.waiting(r.now(), newest.Digest); early && r.s.about.removing {
+		return o, nil
+	}
+	if o, err := r.openForRemoval(ctx); o != nil || err != nil {
+		return value(o), err
+	}
+	if newest.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		return r.orphan(ctx)
+	}
+	if r.rec.Status != string(helmcommon.StatusUninstalling) {
+		r.rec.SetStatus(helmcommon.StatusUninstalling, "Deletion in progress")
+		r.rec.Helm.Info.Deleted = r.now()
+		r.rec.State.EventsDone, r.rec.State.Notes = nil, nil
+		if err := r.update(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
+	for _, step := range []func(context.Context) (*Outcome, error){
+		func(ctx context.Context) (*Outcome, error) { return r.runHooks(ctx, helmrelease.HookPreDelete) },
+		r.deleteObjects,
+		func(ctx context.Context) (*Outcome, error) { return r.runHooks(ctx, helmrelease.HookPostDelete) },
+	} {
+		if o, err := step(ctx); o != nil || err != nil {
+			return value(o), err
+		}
+	}
+	message := ""
+	if notes := r.rec.State.Notes; len(notes) > 0 {
+		message = "Left in the cluster: " + firstOf(notes)
+	}
+	return r.gone(ctx, message)
+}
+
+// openForRemoval loads the newest record. One that Helm wrote last gets a state
+// of ours again, so that the removal can be resumed.
+func (r *run) openForRemoval(ctx context.Context) (*Outcome, error) {
+	rec, o, err := r.load(ctx, r.records[0], r.records[0].Digest)
+	if o != nil || err != nil {
+		return o, err
+	}
+	inventory, _, o, err := r.inherit(ctx, rec.Digest)
+	if o != nil || err != nil {
+		return o, err
+	}
+	r.rec = rec
+	r.s.turnTo(rec.UID, true)
+	if rec.State == nil {
+		rec.State = &record.State{Format: 1, Inventory: inventory}
+		if rec.Helm.Chart != nil && rec.Helm.Chart.Metadata != nil {
+			rec.Chart, rec.Version = rec.Helm.Chart.Metadata.Name, rec.Helm.Chart.Metadata.Version
+		}
+		if rec.Digest == "" {
+			rec.Digest = "unknown" // a record without one doesn't count as ours
+		}
+		rec.Objects = int32(len(inventory))
+	}
+	return nil, nil
+}
+
+// deleteObjects deletes what the inventory says, and notes when that is done.
+func (r *run) deleteObjects(ctx context.Context) (*Outcome, error) {
+	if r.rec.State.ObjectsGone {
+		return nil, nil
+	}
+	inventory, err := r.normalize(r.rec.State.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	if o, err := r.takeAway(ctx, inventory, true); o != nil || err != nil {
+		return o, err
+	}
+	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
+		return nil, nil
+	}
+	r.rec.State.ObjectsGone = true
+	return nil, r.update(ctx)
+}
+
+// gone deletes the records, the newest last, as it says what is to be done.
+func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
+	var names []string
+	for _, parts := range r.parts {
+		names = append(names, parts...)
+	}
+	slices.Sort(names)
+	if len(r.records) > 0 && r.records[0].Owned {
+		for _, s := range slices.Backward(r.records) {
+			names = append(names, s.SecretName)
+		}
+		// The newest record's parts are needed to read it.
+		names = partsOfNewestLast(names, r.records[0].SecretName)
+	}
+	if len(names) > 0 {
+		r.wrote.Store(true)
+	}
+	if err := r.s.store.Delete(ctx, names...); err != nil {
+		return Outcome{}, err
+	}
+	r.d.settle(r.t, r.release, r.s)
+	return Outcome{Gone: true, Message: message}, nil
+}
+
+// partsOfNewestLast orders Secrets for deletion so that the newest record can be
+// read until it is deleted itself; its continuations follow.
+func partsOfNewestLast(names []string, newest string) []string {
+	var first, last []string
+	for _, name := range names {
+		switch {
+		case name == newest:
+			last = append([]string{name}, last...)
+		case strings.HasPrefix(name, newest+".part"):
+			last = append(last, name)
+		default:
+			first = append(first, name)
+		}
+	}
+	return append(first, last...)
+}
+
+// orphan lets go of all objects, and makes the records plain Helm ones. The
+// objects lose our labels, as what has them is never taken over by another add-on.
+func (r *run) orphan(ctx context.Context) (Outcome, error) {
+	inventory, err := r.normalize(r.rec.State.Inventory)
+	if err != nil {
+		return Outcome{}, err
+	}
+	failed := r.inParallel(len(inventory), func(i int) *failure { return r.letGo(ctx, inventory[i]) })
+	if err := failed.transient(); err != nil {
+		return Outcome{}, err
+	}
+	if reason, message := failed.first(rejected); reason != "" {
+		o, err := r.fail(ctx, reason, message)
+		return value(o), err
+	}
+	for _, s := range slices.Backward(r.records) { // the newest last
+		rec, err := r.s.store.Load(ctx, s)
+		if damaged := (*record.UnreadableError)(nil); errors.As(err, &damaged) {
+			continue
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+		r.wrote.Store(true)
+		if s.Revision == r.rec.Revision && rec.Status != string(helmcommon.StatusDeployed) && rec.State != nil {
+			// It will never be completed, so that Helm may work on it.
+			rec.SetStatus(helmcommon.StatusFailed, "Left by Chandler before it was complete")
+		}
+		if err := r.s.store.Plain(ctx, rec); err != nil {
+			if _, ok := errors.AsType[*record.TooLargeError](err); !ok {
+				return Outcome{}, err
+			}
+			if err := r.s.store.Delete(ctx, s.SecretName); err != nil {
+				return Outcome{}, err
+			}
+		}
+	}
+	r.records = nil // kept
+	return r.gone(ctx, fmt.Sprintf("Left in the cluster as Helm release %s", r.release))
+}
+
+// letGo makes an object nobody's.
+func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
+	fail := func(err error) *failure {
+		f := classify(redact(err, e.Key()), e.Key(), false)
+		return &f
+	}
+	live, err := r.metadata(ctx, e)
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if ownerOf(&live.ObjectMeta) != r.release {
+		return nil
+	}
+	if err := r.handOver(ctx, live); !isGone(err) && err != nil {
+		return fail(err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// run is one call of Ensure or Remove.
+type run struct {
+	d       *Deliverer
+	s       *session
+	t       Target
+	release Release
+	manager string
+	want    *Desired // nil in Remove
+
+	records []Summary // the newest first
+	parts   map[int][]string
+	rec     *record.Record // the revision that is being worked on
+	checks  readiness.Checks
+	scope   *scope
+	wrote   atomic.Bool
+}
+
+func (d *Deliverer) run(t Target, r Release, want *Desired) *run {
+	return &run{
+		d: d, s: d.session(t, r), t: t, release: r, manager: fieldManager(r), want: want,
+		scope: &scope{mapper: t.Client.RESTMapper()},
+	}
+}
+
+func (r *run) now() time.Time { return r.d.options.Clock.Now() }
+
+// outcome about the revision that is being worked on.
+func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcome {
+	o := &Outcome{Phase: phase, Reason: reason, Message: message}
+	if r.rec != nil {
+		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
+		o.Total, o.Ready = r.rec.Objects, r.readyCount()
+	}
+	return o
+}
+
+// wait is an outcome for what an event will tell about, or the time.
+func (r *run) wait(reason, message string, after time.Duration) *Outcome {
+	phase := addonsv1.AddonInstalling
+	switch {
+	case r.want == nil:
+		phase = addonsv1.AddonRemoving
+	case r.rec != nil && len(r.records) > 0 && r.upgrading():
+		phase = addonsv1.AddonUpgrading
+	}
+	o := r.outcome(phase, reason, message)
+	o.RetryAfter = after
+	if err := r.s.tracker.Failing(); err != nil {
+		// Watching doesn't work, so look again instead.
+		o.RetryAfter = shorter(o.RetryAfter, unwatchedRetry)
+	}
+	return o
+}
+
+// unwatchedRetry is how often is looked at what can't be watched.
+const unwatchedRetry = 30 * time.Second
+
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// fail marks the revision failed, and returns the outcome with the time of the
+// next attempt.
+func (r *run) fail(ctx context.Context, reason, message string) (*Outcome, error) {
+	o, err := r.failed(ctx, reason, message)
+	if err != nil {
+		return nil, err
+	}
+	*o = r.s.backoff.fail(r.now(), r.rec.Digest, *o)
+	return o, nil
+}
+
+// failed marks the revision failed. Only an event, or a change, leads to more.
+func (r *run) failed(ctx context.Context, reason, message string) (*Outcome, error) {
+	phase := addonsv1.AddonFailed
+	if r.want != nil {
+		description := truncate(reason+": "+message, 1024)
+		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
+			r.rec.SetStatus(helmcommon.StatusFailed, description)
+			if err := r.update(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r.outcome(phase, reason, message), nil
+}
+
+// refuse is a failure before there is a revision.
+func (r *run) refuse(digest, reason, message string) Outcome {
+	phase := addonsv1.AddonFailed
+	if reason == ReasonReleaseLocked {
+		phase = addonsv1.AddonPending
+	}
+	o := r.outcome(phase, reason, message)
+	if len(r.records) > 0 {
+		newest := r.records[0]
+		o.Version, o.Revision = newest.Version, int32(newest.Revision)
+		o.Digest, o.Total = newest.Digest, newest.Objects
+	}
+	return r.s.backoff.fail(r.now(), digest, *o)
+}
+
+// update writes the record.
+func (r *run) update(ctx context.Context) error {
+	r.wrote.Store(true)
+	return r.s.store.Update(ctx, r.rec)
+}
+
+// upgrading says whether the revision follows one that was deployed.
+func (r *run) upgrading() bool {
+	var before []Summary
+	for _, s := range r.records {
+		if s.Revision < r.rec.Revision {
+			before = append(before, s)
+		}
+	}
+	return installed(before)
+}
+
+func (r *run) list(ctx context.Context) error {
+	var err error
+	r.records, r.parts, err = r.s.store.List(ctx)
+	return err
+}
+
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 { // not within a character
+		n--
+	}
+	return s[:n]
+}

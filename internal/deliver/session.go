@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// Backoff between attempts that failed.
+const (
+	firstRetry = 10 * time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+type sessionKey struct {
+	target  string
+	release Release
+}
+
+// session is what is kept in memory of an add-on that isn't settled. Losing it
+// costs requests and nothing else.
+type session struct {
+	mu      sync.Mutex
+	store   record.Store
+	tracker *observe.Tracker
+
+	// about is the revision that the following is about, and whether it is removed.
+	about subject
+	// objects of the revision, and its CRDs of crds/, as they are to be applied.
+	objects, crds []*unstructured.Unstructured
+	// applied are those that were applied since the session began. Objects are
+	// applied in parallel, so noting takes a lock.
+	noting  sync.Mutex
+	applied map[record.ObjectKey]applied
+	// hooks are the hooks' objects.
+	hooks map[hookKey]applied
+	// removed are those that are known to be gone, or were let go of.
+	removed map[record.ObjectKey]bool
+	// deleted are those that were asked to go.
+	deleted map[record.ObjectKey]bool
+	// pruned says that nothing is left to be pruned.
+	pruned bool
+
+	backoff backoff
+}
+
+// applied is an object as it was left.
+type applied struct {
+	uid      types.UID
+	version  string // resourceVersion
+	resource schema.GroupVersionResource
+	key      observe.Key
+	judge    observe.Judge
+	status   observe.Status // when it was applied
+	watched  bool
+	left     bool // as it was: it isn't ours
+}
+
+// backoff of an add-on that failed.
+type backoff struct {
+	digest  string // that failed
+	retries int
+	until   time.Time
+	outcome Outcome
+}
+
+// session returns the add-on's, locked.
+func (d *Deliverer) session(t Target, r Release) *session {
+	d.mu.Lock()
+	key := sessionKey{target: t.Name, release: r}
+	s, ok := d.sessions[key]
+	if !ok {
+		s = &session{
+			tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
+			store:   record.Store{Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)},
+		}
+		d.sessions[key] = s
+	}
+	d.mu.Unlock()
+	s.mu.Lock()
+	s.store.Client = t.Client // a new one after each reconnection
+	return s
+}
+
+// settle drops a session whose add-on needs nothing any more.
+func (d *Deliverer) settle(t Target, r Release, s *session) {
+	s.tracker.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := sessionKey{target: t.Name, release: r}
+	if d.sessions[key] == s {
+		delete(d.sessions, key)
+	}
+}
+
+type subject struct {
+	revision types.UID // of the record
+	removing bool
+}
+
+// turnTo makes the session be about a revision.
+func (s *session) turnTo(revision types.UID, removing bool) {
+	about := subject{revision: revision, removing: removing}
+	if s.about == about {
+		return
+	}
+	s.tracker.Stop()
+	s.about = about
+	s.objects, s.crds = nil, nil
+	s.applied = make(map[record.ObjectKey]applied)
+	s.removed = make(map[record.ObjectKey]bool)
+	s.hooks = make(map[hookKey]applied)
+	s.deleted = make(map[record.ObjectKey]bool)
+	s.pruned = false
+}
+
+// fail returns the outcome with the time of the next attempt, and remembers it.
+func (b *backoff) fail(now time.Time, digest string, o Outcome) Outcome {
+	if b.digest != digest {
+		*b = backoff{digest: digest}
+	}
+	delay := lastRetry
+	if b.retries < 6 {
+		delay = min(firstRetry<<b.retries, lastRetry)
+	}
+	b.retries++
+	b.until = now.Add(delay)
+	o.RetryAfter = delay
+	b.outcome = o
+	b.outcome.Wrote = false
+	return o
+}
+
+// waiting returns the outcome of the last attempt while it is too early for the next.
+func (b *backoff) waiting(now time.Time, digest string) (Outcome, bool) {
+	if b.digest != digest || !now.Before(b.until) {
+		return Outcome{}, false
+	}
+	o := b.outcome
+	o.RetryAfter = b.until.Sub(now)
+	return o, true
+}
+
+// fieldManager of an add-on's objects. At most 128 characters are allowed: an
+// add-on's name has up to 53, a namespace up to 63.
+func fieldManager(r Release) string { return "chandler/" + r.Namespace + "/" + r.Name }
+
+// selectorOf selects an add-on's objects.
+func selectorOf(r Release) string {
+	return fmt.Sprintf("%s=%s,%s=%s", addonsv1.AddonLabel, r.Name, addonsv1.AddonNamespaceLabel, r.Namespace)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// Connection is one reachable workload cluster. It is made new each time a
+// cluster is connected, and is of no more use once Done is closed. All its
+// clients share one rate limit and one identity, which follows a rotation of
+// the credentials.
+//
+// GetConfig holds no credentials: its Transport adds them. So copies of it work
+// for further clients, and follow a rotation, too.
+type Connection struct {
+	cluster.Cluster
+
+	identity          *identity
+	requests, watches *transport
+	prober            *prober
+	dynamic           dynamic.Interface
+	clock             clock.PassiveClock
+	version           atomic.Pointer[string]
+
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+
+	discovery   discovery.DiscoveryInterface
+	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
+	facts       keptFacts
+	factsWanted atomic.Uint64
+}
+
+// Client reads and writes directly, without a cache. Kinds that appear later
+// are discovered when they are first asked for.
+func (c *Connection) Client() client.Client { return c.GetClient() }
+
+// Dynamic is for lists and watches: it has no timeout of its own, so the
+// context of each call must end. Connections that fall silent are closed, and
+// so are all when the cluster is disconnected.
+func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Version is the last seen Kubernetes version, e.g. "v1.36.3".
+func (c *Connection) Version() string { return *c.version.Load() }
+
+// Done is closed when the cluster is disconnected.
+func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Context ends with the connection. Watches hang on it.
+func (c *Connection) Context() context.Context { return c.ctx }
+
+// attempt is all that is needed to connect once.
+type attempt struct {
+	// root ends with the provider; a connection outlives its attempt.
+	root         context.Context
+	kubeconfig   *Kubeconfig
+	subject      subject
+	options      Options
+	unauthorized func()
+	log          logr.Logger
+}
+
+// connect returns a connection to a cluster that has answered a probe, or why
+// there is none. Its cache is not started. The context bounds the attempt only.
+func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
+	id := &identity{}
+	id.current.Store(&a.kubeconfig.credentials)
+	requests, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized)
+	if err != nil {
+		return nil, a.unusable(err)
+	}
+	p := &prober{server: a.kubeconfig.endpoint.server, agent: a.options.UserAgent, round: requests}
+	version, fault := p.probe(ctx, a.subject)
+	if fault != nil {
+		requests.close()
+		return nil, fault
+	}
+	watches, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized)
+	if err != nil {
+		requests.close()
+		return nil, a.unusable(err)
+	}
+	c := &Connection{
+		identity: id, requests: requests, watches: watches, prober: p,
+		clock: a.options.Clock, discovering: make(chan struct{}, 1),
+	}
+	c.ctx, c.cancel = context.WithCancel(a.root)
+	c.version.Store(&version)
+	if err := c.build(a.kubeconfig, a.options, a.log); err != nil {
+		c.close()
+		return nil, a.unusable(err)
+	}
+	return c, nil
+}
+
+// unusable reports a kubeconfig that passed the checks and can't be used. The
+// cause goes to the log only: client-go words it.
+func (a attempt) unusable(err error) *Fault {
+	a.log.Error(err, "Could not make the clients of a cluster")
+	return a.subject.fault(ReasonConnectionFailed, "can't be connected to with the kubeconfig in %s", a.subject.origin)
+}
+
+// build makes the clients. It sends no request.
+func (c *Connection) build(k *Kubeconfig, o Options, log logr.Logger) error {
+	config := &rest.Config{
+		Host: k.endpoint.server, Transport: c.requests, UserAgent: o.UserAgent, Timeout: o.Timeout,
+		QPS: o.QPS, Burst: o.Burst, RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst),
+	}
+	watchConfig := rest.CopyConfig(config)
+	watchConfig.Transport, watchConfig.Timeout = c.watches, 0
+
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the HTTP client: %w", err)
+	}
+	watchClient, err := rest.HTTPClientFor(watchConfig)
+	if err != nil {
+		return fmt.Errorf("making the HTTP client for watches: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, watchClient); err != nil {
+		return fmt.Errorf("making the dynamic client: %w", err)
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
+		return fmt.Errorf("making the discovery client: %w", err)
+	}
+	if c.Cluster, err = cluster.New(config, clusterOptions(o, client, watchClient, log)); err != nil {
+		return fmt.Errorf("making the cluster: %w", err)
+	}
+	return nil
+}
+
+// clusterOptions keep a cluster cheap: reads go to the server, and the cache
+// only holds what somebody started an informer for.
+func clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
+	return func(c *cluster.Options) {
+		c.Scheme, c.Logger, c.HTTPClient = o.Scheme, log, requests
+		c.Cache = cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultLabelSelector:        cacheSelector(o.CacheLabel),
+			DefaultTransform:            o.CacheTransform,
+		}
+		c.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+			options.HTTPClient = watches
+			return cache.New(config, options)
+		}
+		c.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+			options.Cache = nil
+			return client.New(config, options)
+		}
+	}
+}
+
+// cacheSelector selects objects that carry a label, or all if there is no key.
+func cacheSelector(key string) labels.Selector {
+	if key == "" {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}},
+	})
+	if err != nil {
+		return labels.Nothing() // not a label key: nothing carries it
+	}
+	return selector
+}
+
+// swappable tells whether a kubeconfig differs from another in what can be
+// replaced below a running connection.
+func swappable(old, wanted *Kubeconfig) bool {
+	return old.endpoint == wanted.endpoint && old.credentials.exec == nil && wanted.credentials.exec == nil
+}
+
+// swap replaces the credentials. Watches go on with a new token; a TLS
+// connection keeps its client certificate, so with a new one the connections
+// are opened anew, and watches resume where they were.
+func (c *Connection) swap(k *Kubeconfig) {
+	old := c.identity.current.Swap(&k.credentials)
+	if old.cert != k.credentials.cert || old.key != k.credentials.key {
+		c.requests.close()
+		c.watches.close()
+	}
+}
+
+// close ends the connection and everything that runs on it.
+func (c *Connection) close() {
+	c.cancel()
+	c.requests.close()
+	c.watches.close()
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// link looks after one cluster: it tells its machine what happens and does what
+// the machine decides. All its fields but those marked belong to the goroutine
+// of run.
+type link struct {
+	name     multicluster.ClusterName
+	id       string
+	provider *Provider
+	log      logr.Logger
+
+	mu     sync.Mutex // guards member and fresh
+	member Member     // as last reported; its Kubeconfig only until run has read it
+	fresh  bool       // run has not read member yet
+	seen   [sha256.Size]byte
+
+	published atomic.Pointer[published]
+
+	machine    machine
+	kubeconfig *Kubeconfig // wanted
+	inUse      *Kubeconfig // that of conn
+	conn       *Connection
+	engaged    chan struct{} // closed when the last Engage has returned
+
+	cancel     context.CancelFunc // ends run; guarded by the provider
+	done       chan struct{}      // closed when run has ended
+	changed    chan struct{}
+	refused    chan struct{} // a request was answered with 401
+	broken     chan breakage
+	dialled    chan outcome
+	probed     chan outcome
+	cancelDial context.CancelFunc
+}
+
+// published is what others see of a link.
+type published struct {
+	state State
+	conn  *Connection
+}
+
+// outcome is how an attempt or a probe ended.
+type outcome struct {
+	kubeconfig *Kubeconfig
+	conn       *Connection
+	version    string
+	fault      *Fault
+}
+
+// breakage is a connection that could not be put to use.
+type breakage struct {
+	conn  *Connection
+	fault *Fault
+}
+
+func newLink(p *Provider, name multicluster.ClusterName, m Member) *link {
+	l := &link{
+		name: name, id: m.ID, provider: p, log: p.log.WithValues("cluster", name),
+		machine: machine{options: p.options, origin: m.Origin, missing: len(m.Kubeconfig) == 0, problem: m.Problem},
+		engaged: make(chan struct{}),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}, 1),
+		refused: make(chan struct{}, 1),
+		broken:  make(chan breakage),
+		dialled: make(chan outcome, 1),
+		probed:  make(chan outcome, 1),
+	}
+	close(l.engaged)
+	state := l.machine.state()
+	state.Since = p.options.Clock.Now()
+	l.published.Store(&published{state: state})
+	countPhase(state.Phase, 1)
+	l.set(m)
+	return l
+}
+
+// set takes what the source reports, and wakes run when it matters to it.
+func (l *link) set(m Member) {
+	digest := sha256.Sum256(m.Kubeconfig)
+	l.mu.Lock()
+	if same := digest == l.seen && l.member.Origin == m.Origin && l.member.Problem == m.Problem; same && !l.fresh {
+		m.Kubeconfig = nil
+		l.member = m
+		l.mu.Unlock()
+		return
+	}
+	l.member, l.seen, l.fresh = m, digest, true
+	l.mu.Unlock()
+	signal(l.changed)
+}
+
+// run works until the context ends. It waits for the link that had the name
+// before, so that a cluster is engaged once at a time.
+func (l *link) run(ctx context.Context, before <-chan struct{}) {
+	defer close(l.done)
+	defer l.end()
+	if before != nil {
+		<-before
+	}
+	for ctx.Err() == nil {
+		l.publish()
+		l.step(ctx, l.start(ctx))
+	}
+}
+
+// step waits for one event and hands it to the machine.
+func (l *link) step(ctx context.Context, again time.Time) {
+	now := l.provider.options.Clock.Now
+	var due <-chan time.Time
+	if !again.IsZero() {
+		timer := l.provider.options.Clock.NewTimer(again.Sub(now()))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-l.changed:
+		l.do(l.read(now()))
+	case o := <-l.dialled:
+		l.cancelDial()
+		l.adopt(l.machine.dialled(now(), o.version, o.fault), o)
+	case o := <-l.probed:
+		if o.conn != l.conn {
+			l.machine.probeAbandoned()
+			return
+		}
+		l.do(l.machine.probed(now(), o.version, o.fault))
+		if o.fault == nil {
+			o.conn.version.Store(&o.version)
+		}
+	case <-l.refused:
+		l.machine.unauthorized()
+	case b := <-l.broken:
+		if b.conn == l.conn {
+			l.do(l.machine.broken(now(), b.fault))
+		}
+	}
+}
+
+// read tells the machine of the kubeconfig that the source reported last.
+func (l *link) read(now time.Time) orders {
+	l.mu.Lock()
+	data, origin, problem := l.member.Kubeconfig, l.member.Origin, l.member.Problem
+	l.member.Kubeconfig, l.fresh = nil, false
+	l.mu.Unlock()
+
+	if len(data) == 0 {
+		l.kubeconfig = nil
+		return l.machine.kubeconfigMissing(origin, problem)
+	}
+	k, err := ParseKubeconfig(data, l.provider.options.policy())
+	if err != nil {
+		l.kubeconfig = nil
+		var why refusal
+		errors.As(err, &why)
+		return l.machine.kubeconfigRefused(origin, string(why))
+	}
+	l.kubeconfig = k
+	return l.machine.kubeconfigAccepted(now, origin, k.digest)
+}
+
+// start begins what is due, and returns when to ask again.
+func (l *link) start(ctx context.Context) time.Time {
+	p := l.machine.plan(l.provider.options.Clock.Now())
+	if p.dial {
+		var attempting context.Context
+		attempting, l.cancelDial = context.WithCancel(ctx)
+		go l.dial(attempting, p.retry, attempt{
+			root: ctx, kubeconfig: l.kubeconfig, subject: l.subject(l.kubeconfig), options: l.provider.options,
+			unauthorized: func() { signal(l.refused) }, log: l.log,
+		})
+	}
+	if p.probe {
+		go l.probe(l.conn, l.subject(l.inUse))
+	}
+	return p.again
+}
+
+func (l *link) subject(k *Kubeconfig) subject {
+	return subject{host: k.Host(), origin: l.machine.origin}
+}
+
+// dial makes one attempt. Its deadline starts when it has a slot.
+func (l *link) dial(ctx context.Context, retry bool, a attempt) {
+	release, err := l.provider.slots.acquire(ctx, retry)
+	if err != nil { // nobody wants the outcome any more
+		l.dialled <- outcome{kubeconfig: a.kubeconfig, fault: &Fault{Reason: ReasonConnecting}}
+		return
+	}
+	defer release()
+	timeout := a.options.FirstTimeout
+	if retry {
+		timeout = a.options.ConnectTimeout
+	}
+	attempting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, fault := a.connect(attempting)
+	o := outcome{kubeconfig: a.kubeconfig, conn: conn, fault: fault}
+	if fault == nil {
+		o.version = conn.Version()
+	}
+	if ctx.Err() == nil {
+		countAttempt(fault)
+	}
+	l.dialled <- o
+}
+
+// probe asks the cluster for its version.
+func (l *link) probe(conn *Connection, s subject) {
+	ctx, cancel := context.WithTimeout(conn.ctx, l.provider.options.ProbeTimeout)
+	defer cancel()
+	start := l.provider.options.Clock.Now()
+	version, fault := conn.prober.probe(ctx, s)
+	observeProbe(l.provider.options.Clock.Since(start), fault)
+	l.probed <- outcome{conn: conn, version: version, fault: fault}
+}
+
+// do carries out what the machine orders.
+func (l *link) do(o orders) {
+	if o.cancelDial {
+		l.cancelDial()
+	}
+	if o.disconnect {
+		l.disconnect()
+	}
+	if o.redial {
+		l.conn.requests.close()
+	}
+	if o.refresh {
+		l.provider.options.Source.Refresh(l.name)
+	}
+}
+
+// adopt puts a new connection to use, or swaps its credentials into the one in
+// use, or drops it when the machine doesn't want it any more.
+func (l *link) adopt(orders orders, o outcome) {
+	l.do(orders)
+	switch {
+	case o.conn == nil:
+	case !orders.adopt:
+		o.conn.close()
+	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
+		o.conn.close()
+		l.conn.swap(o.kubeconfig)
+		l.conn.version.Store(&o.version)
+		l.inUse = o.kubeconfig
+		l.log.Info("Rotated the credentials of a cluster")
+	default:
+		old := l.conn
+		l.conn, l.inUse = o.conn, o.kubeconfig
+		l.log.Info("Connected to a cluster", "version", o.version)
+		l.publish() // before Engage, which may look the connection up
+		if old != nil {
+			old.close()
+		}
+		l.engage(o.conn)
+	}
+}
+
+// engage starts the cluster's cache and hands it to the manager. It doesn't
+// wait: a component that is slow to engage holds up its own cluster only.
+func (l *link) engage(conn *Connection) {
+	before, engaged := l.engaged, make(chan struct{})
+	l.engaged = engaged
+	go func() {
+		err := conn.Start(conn.ctx)
+		l.report(conn, err, "its cache ended")
+	}()
+	go func() {
+		defer close(engaged)
+		<-before
+		if conn.ctx.Err() != nil {
+			return
+		}
+		if err := l.provider.aware.Engage(conn.ctx, l.name, conn); err != nil {
+			l.report(conn, err, "a controller could not start on it")
+		}
+	}()
+}
+
+// report tells run that a connection is of no use. The cause goes to the log:
+// it may change from one time to the next.
+func (l *link) report(conn *Connection, err error, what string) {
+	if conn.ctx.Err() != nil {
+		return
+	}
+	l.log.Error(err, "Could not use the connection to a cluster", "what", what)
+	fault := &Fault{Reason: ReasonEngageFailed, Message: "The cluster answers, but " + what + "; see the log of the manager"}
+	select {
+	case l.broken <- breakage{conn, fault}:
+	case <-conn.ctx.Done():
+	}
+}
+
+// disconnect takes the connection out of sight before it closes it.
+func (l *link) disconnect() {
+	if l.conn == nil {
+		return
+	}
+	conn := l.conn
+	l.conn, l.inUse = nil, nil
+	l.published.Store(&published{state: l.published.Load().state})
+	conn.close()
+	l.log.Info("Disconnected from a cluster")
+}
+
+// publish shows the state to others, and tells the subscribers if it changed.
+func (l *link) publish() {
+	old, state := l.published.Load(), l.machine.state()
+	if old.state.same(state) && old.conn == l.conn {
+		return
+	}
+	state.Since = old.state.Since
+	if old.state.Phase != state.Phase || old.state.Reason != state.Reason {
+		state.Since = l.provider.options.Clock.Now()
+	}
+	l.published.Store(&published{state: state, conn: l.conn})
+	countPhase(old.state.Phase, -1)
+	countPhase(state.Phase, 1)
+	l.provider.notify(l.name)
+}
+
+// end closes what is open and tells the subscribers that the cluster is gone.
+func (l *link) end() {
+	if l.machine.dialling != "" {
+		l.cancelDial()
+		if o := <-l.dialled; o.conn != nil {
+			o.conn.close()
+		}
+	}
+	l.disconnect()
+	countPhase(l.published.Load().state.Phase, -1)
+	l.provider.ended(l)
+	l.provider.notify(l.name)
+}
+
+// signal wakes whoever listens, once for any number of signals.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

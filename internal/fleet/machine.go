@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"time"
+)
+
+// unauthorizedEvery is the least time between probes that a 401 brings forward:
+// an API that always answers 401 must not make a link probe all the time.
+const unauthorizedEvery = time.Second
+
+// machine decides what happens with the connection to one cluster. It does no
+// I/O and knows no clock: events tell what happened and when; plan tells what
+// to start. Kubeconfigs are known to it by their digests.
+type machine struct {
+	options Options // intervals only
+
+	origin  string
+	missing bool   // there is no kubeconfig
+	problem string // why it can't be read, if it is there
+	refusal string // why the kubeconfig isn't acceptable, if it isn't
+
+	wanted string // digest of the kubeconfig to connect with; empty if there is none
+	using  string // digest of the one in use; empty while disconnected
+	fault  *Fault // of the last attempt with wanted, or of the connection lost
+
+	failures int       // attempts with wanted that failed in a row
+	dialling string    // digest of the attempt under way
+	dialAt   time.Time // when the next attempt is due
+
+	missed   int // probes that failed in a row
+	breaks   int // connections broken since the last good probe
+	probing  bool
+	probedAt time.Time // when the last probe started
+	probeAt  time.Time // when the next probe is due
+
+	version string
+}
+
+// orders are what an event asks the link to do at once.
+type orders struct {
+	cancelDial bool // end the attempt under way: its kubeconfig is out of date
+	disconnect bool // close the connection in use
+	adopt      bool // use the connection or the credentials just tried
+	redial     bool // let the next probe use new TCP connections
+	refresh    bool // ask the source for the kubeconfig again
+}
+
+// kubeconfigMissing: the source has none. A connection is kept as long as it
+// works: a Secret may be deleted to have it made again.
+func (m *machine) kubeconfigMissing(origin, problem string) orders {
+	m.origin, m.problem = origin, problem
+	m.missing, m.refusal, m.wanted = true, "", ""
+	return m.kubeconfigReplaced()
+}
+
+// kubeconfigRefused: the source has one that isn't acceptable. A connection
+// made with an earlier one is kept as long as it works.
+func (m *machine) kubeconfigRefused(origin, why string) orders {
+	m.origin = origin
+	m.missing, m.refusal, m.wanted = false, why, ""
+	return m.kubeconfigReplaced()
+}
+
+// kubeconfigAccepted: the source has one; it may be the one that is known.
+func (m *machine) kubeconfigAccepted(now time.Time, origin, digest string) orders {
+	m.origin = origin
+	m.missing, m.refusal = false, ""
+	if m.wanted == digest {
+		return orders{}
+	}
+	m.wanted, m.dialAt = digest, now
+	return m.kubeconfigReplaced()
+}
+
+func (m *machine) kubeconfigReplaced() orders {
+	m.failures, m.fault = 0, nil
+	return orders{cancelDial: m.dialling != "" && m.dialling != m.wanted}
+}
+
+// dialled: an attempt has ended.
+func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
+	digest := m.dialling
+	m.dialling = ""
+	switch {
+	case digest != m.wanted: // out of date, however it ended
+		return orders{}
+	case fault != nil:
+		return m.attemptFailed(now, fault)
+	}
+	m.using, m.version = digest, version
+	m.fault, m.failures, m.missed = nil, 0, 0
+	m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
+	return orders{adopt: true}
+}
+
+func (m *machine) attemptFailed(now time.Time, fault *Fault) orders {
+	m.fault = fault
+	m.failures++
+	m.dialAt = now.Add(backoff(m.options, m.failures))
+	return orders{refresh: fault.Reason == ReasonUnauthorized}
+}
+
+// probed: a probe of the connection in use has ended.
+func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
+	m.probing = false
+	switch {
+	case m.using == "":
+		return orders{}
+	case fault == nil:
+		m.missed, m.breaks, m.version = 0, 0, version
+		return orders{}
+	case fault.Reason == ReasonUnauthorized:
+		return m.lost(now, fault)
+	}
+	m.missed++
+	if m.missed < m.options.ProbeFailures {
+		return orders{redial: m.missed > 1}
+	}
+	return m.lost(now, &Fault{
+		Reason:  ReasonProbeFailed,
+		Message: fmt.Sprintf("%d probes in a row failed: %s", m.missed, fault.Message),
+	})
+}
+
+// unauthorized: a request was answered with 401. That may be about the request
+// only, so a probe decides.
+func (m *machine) unauthorized() {
+	m.probeAt = earlier(m.probeAt, m.probedAt.Add(unauthorizedEvery))
+}
+
+// probeAbandoned: a probe of a connection that is no longer in use has ended.
+func (m *machine) probeAbandoned() { m.probing = false }
+
+// broken: a component could not start on the connection in use.
+func (m *machine) broken(now time.Time, fault *Fault) orders {
+	if m.using == "" {
+		return orders{}
+	}
+	o := m.lost(now, fault)
+	m.breaks++
+	m.dialAt = now.Add(backoff(m.options, m.breaks))
+	return o
+}
+
+// lost gives the connection up and lets a new attempt start at once.
+func (m *machine) lost(now time.Time, fault *Fault) orders {
+	m.using, m.missed = "", 0
+	m.dialAt = now
+	if m.fault == nil { // else the newer kubeconfig has its own fault already
+		m.fault = fault
+	}
+	return orders{disconnect: true, refresh: fault.Reason == ReasonUnauthorized}
+}
+
+// plan is what to start now, and when to ask again (zero: on the next event).
+type plan struct {
+	dial, probe bool
+	retry       bool // the attempt is not the first with this kubeconfig
+	again       time.Time
+}
+
+// plan decides what to start and takes it as started.
+func (m *machine) plan(now time.Time) plan {
+	var p plan
+	if m.wanted != "" && m.wanted != m.using && m.dialling == "" {
+		if p.dial = !now.Before(m.dialAt); p.dial {
+			p.retry = m.failures > 0
+			m.dialling = m.wanted
+		} else {
+			p.again = m.dialAt
+		}
+	}
+	if m.using != "" && !m.probing {
+		if p.probe = !now.Before(m.probeAt); p.probe {
+			m.probing, m.probedAt = true, now
+			m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
+		} else {
+			p.again = earlier(p.again, m.probeAt)
+		}
+	}
+	return p
+}
+
+// state describes the connection. It keeps still while attempts fail the same
+// way, so conditions made from it don't flap.
+func (m *machine) state() State {
+	s := State{ServerVersion: m.version}
+	switch {
+	case m.using != "" && m.refusal != "":
+		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigRefused
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s is refused: %s", m.origin, m.refusal)
+	case m.using != "" && m.fault != nil:
+		s.Phase, s.Reason = PhaseConnected, m.fault.Reason
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s does not work: %s", m.origin, m.fault.Message)
+	case m.using != "":
+		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
+	case m.missing && m.problem != "":
+		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigUnreadable
+		s.Message = fmt.Sprintf("%s %s", m.origin, m.problem)
+	case m.missing:
+		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
+		s.Message = fmt.Sprintf("%s is missing; it appears once the control plane is initialized", m.origin)
+	case m.refusal != "":
+		s.Phase, s.Reason = PhaseRefused, ReasonKubeconfigRefused
+		s.Message = fmt.Sprintf("The kubeconfig in %s is refused: %s", m.origin, m.refusal)
+	case m.fault != nil:
+		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
+	default:
+		s.Phase, s.Reason = PhaseConnecting, ReasonConnecting
+		s.Message = fmt.Sprintf("Connecting with the kubeconfig in %s", m.origin)
+	}
+	return s
+}
+
+// backoff is the time to wait after a number of failed attempts: it doubles
+// from RetryMin to RetryMax, less up to a half at random, so that a fleet which
+// went dark together doesn't come back in step.
+func backoff(o Options, failures int) time.Duration {
+	d := o.RetryMin
+	for i := 1; i < failures && d < o.RetryMax; i++ {
+		d *= 2
+	}
+	d = min(d, o.RetryMax)
+	return d - time.Duration(o.Random()*float64(d)/2)
+}
+
+// jittered takes up to a tenth off.
+func (m *machine) jittered(d time.Duration) time.Duration {
+	return d - time.Duration(m.options.Random()*float64(d)/10)
+}
+
+// earlier returns the earlier of two times; zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// The metrics have no label for the cluster: a fleet may have thousands.
+var (
+	clustersByPhase = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandler_fleet_clusters",
+		Help: "Number of clusters that this instance knows, by the phase of their connection.",
+	}, []string{"phase"})
+
+	attemptsByReason = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_fleet_connection_attempts_total",
+		Help: "Number of attempts to connect to a cluster, by reason: Connected, or why it failed.",
+	}, []string{"reason"})
+
+	probeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "chandler_fleet_probe_duration_seconds",
+		Help: "Duration of probes (GET /version) of connected clusters, by result: success or failure.",
+		// From 1 ms, a cluster next door, to the default timeout of 5 s.
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	}, []string{"result"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(clustersByPhase, attemptsByReason, probeSeconds)
+	for _, phase := range phases {
+		clustersByPhase.WithLabelValues(string(phase))
+	}
+}
+
+func countPhase(phase Phase, change float64) {
+	clustersByPhase.WithLabelValues(string(phase)).Add(change)
+}
+
+func countAttempt(fault *Fault) {
+	reason := ReasonConnected
+	if fault != nil {
+		reason = fault.Reason
+	}
+	attemptsByReason.WithLabelValues(reason).Inc()
+}
+
+func observeProbe(d time.Duration, fault *Fault) {
+	result := "success"
+	if fault != nil {
+		result = "failure"
+	}
+	probeSeconds.WithLabelValues(result).Observe(d.Seconds())
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// Options of a Provider. A zero field means its default.
+type Options struct {
+	// Concurrency is the number of parallel first attempts, and again of
+	// parallel retries. Dead clusters wait among the retries, where they can't
+	// hold up a new cluster. Defaults to 32.
+	Concurrency int
+
+	// ConnectTimeout is the deadline of one attempt, from name resolution to
+	// the answer. Defaults to 10s.
+	ConnectTimeout time.Duration
+	// FirstTimeout is the deadline of the first attempt with a kubeconfig. It
+	// is shorter, so that a fleet with many dead clusters is sorted quickly: a
+	// slow cluster gets ConnectTimeout in its retry. Defaults to 3s, and is
+	// never more than ConnectTimeout.
+	FirstTimeout time.Duration
+	// RetryMin and RetryMax bound the time between failed attempts, which
+	// doubles each time; up to half of it is taken off at random. A changed
+	// kubeconfig is tried at once. Default to 1s and 60s.
+	RetryMin, RetryMax time.Duration
+
+	// ProbeInterval is the time from the start of one probe to the next.
+	// ProbeTimeout is the deadline of one. After ProbeFailures in a row the
+	// connection is given up. Default to 10s, 5s and 5.
+	ProbeInterval, ProbeTimeout time.Duration
+	ProbeFailures               int
+
+	// QPS and Burst limit the requests to one cluster: all its clients share
+	// one limit, probes are exempt. Default to 20 and 30.
+	QPS   float32
+	Burst int
+	// Timeout is the deadline of one request that isn't a watch. Defaults to 10s.
+	Timeout time.Duration
+	// UserAgent is sent with every request. Defaults to "chandler".
+	UserAgent string
+	// Proxy chooses the proxy for a request; nil means none, whatever the
+	// environment says: set http.ProxyFromEnvironment to honour it. A proxy
+	// hides the address from the check of refused addresses.
+	Proxy func(*http.Request) (*url.URL, error)
+
+	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
+	// certificate, or that name an http:// server.
+	AllowInsecureTLS bool
+	// AllowExec accepts kubeconfigs that run a program to get a credential:
+	// whoever can write a kubeconfig Secret then runs programs in this process'
+	// container.
+	AllowExec bool
+	// AllowLoopback accepts servers on this host. It is for tests and local
+	// control planes: in a pod, loopback is the pod itself.
+	AllowLoopback bool
+
+	// CacheLabel is a label key: the cache of a cluster only holds objects
+	// that carry it. Empty means all objects.
+	CacheLabel string
+	// CacheTransform is applied to each object before it is cached. Defaults
+	// to dropping managedFields.
+	CacheTransform toolscache.TransformFunc
+	// Scheme of the typed clients. Defaults to that of client-go.
+	Scheme *runtime.Scheme
+
+	// WatchFilter restricts the default source to Clusters whose label
+	// cluster.x-k8s.io/watch-filter has this value. Empty means all.
+	WatchFilter string
+	// Source discovers the clusters. Defaults to Cluster API's Clusters.
+	Source Source
+
+	// Clock is injected by tests.
+	Clock clock.WithTicker
+	// Random returns a number in [0,1) for jitter; injected by tests.
+	Random func() float64
+}
+
+// defaulted returns the options with every zero field set.
+func (o Options) defaulted() Options {
+	setDefault(&o.Concurrency, 32)
+	setDefault(&o.ConnectTimeout, 10*time.Second)
+	setDefault(&o.FirstTimeout, 3*time.Second)
+	o.FirstTimeout = min(o.FirstTimeout, o.ConnectTimeout)
+	setDefault(&o.RetryMin, time.Second)
+	setDefault(&o.RetryMax, 60*time.Second)
+	setDefault(&o.ProbeInterval, 10*time.Second)
+	setDefault(&o.ProbeTimeout, 5*time.Second)
+	setDefault(&o.ProbeFailures, 5)
+	setDefault(&o.QPS, 20)
+	setDefault(&o.Burst, 30)
+	setDefault(&o.Timeout, 10*time.Second)
+	setDefault(&o.UserAgent, "chandler")
+	if o.CacheTransform == nil {
+		o.CacheTransform = cache.TransformStripManagedFields()
+	}
+	if o.Scheme == nil {
+		o.Scheme = scheme.Scheme
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Source == nil {
+		o.Source = NewClusterAPISource(o.WatchFilter)
+	}
+	return o
+}
+
+// policy returns what a kubeconfig may hold.
+func (o Options) policy() KubeconfigPolicy {
+	return KubeconfigPolicy{AllowInsecureTLS: o.AllowInsecureTLS, AllowExec: o.AllowExec, AllowLoopback: o.AllowLoopback}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

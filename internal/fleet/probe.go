@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// maxVersionSize bounds the answer to a probe, in bytes.
+const maxVersionSize = 64 << 10
+
+// prober asks a server for its version: the cheapest request that shows that a
+// Kubernetes API server is there and takes the credentials. It has no part in
+// the rate limit, so a busy cluster doesn't look dead.
+type prober struct {
+	server string
+	agent  string
+	round  http.RoundTripper
+}
+
+// probe returns the Kubernetes version, or what is wrong with the subject. The
+// deadline is that of the context.
+func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
+	progress := &trace{}
+	ctx = context.WithValue(ctx, traceKey{}, progress)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { progress.secured.Store(err == nil) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			progress.dialled.Store(true)
+			progress.secured.Store(true)
+			if info.Reused {
+				progress.answered.Store(true)
+			}
+		},
+	})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+"/version", nil)
+	if err != nil {
+		return "", s.fault(ReasonProbeFailed, "can't be asked for its version")
+	}
+	request.Header.Set("User-Agent", p.agent)
+	request.Header.Set("Accept", "application/json")
+
+	// The round tripper is used directly: a probe follows no redirect.
+	response, err := p.round.RoundTrip(request)
+	if err != nil {
+		return "", s.networkFault(ctx, err, progress)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return "", s.statusFault(response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxVersionSize))
+	if err != nil {
+		return "", s.networkFault(ctx, err, progress)
+	}
+	var info version.Info
+	if err := json.Unmarshal(body, &info); err != nil || !plausible(info.GitVersion) {
+		return "", s.fault(ReasonProbeFailed, "answers, but not as a Kubernetes API server; check the address in %s", s.origin)
+	}
+	return info.GitVersion, nil
+}
+
+// plausible keeps what a hostile server calls its version out of status and logs.
+func plausible(version string) bool {
+	if len(version) < 2 || len(version) > 64 || version[0] != 'v' {
+		return false
+	}
+	for _, r := range version {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '.' && r != '-' && r != '+' && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// statusFault explains an HTTP status other than 200.
+func (s subject) statusFault(code int) *Fault {
+	switch code {
+	case http.StatusUnauthorized:
+		return s.fault(ReasonUnauthorized, "does not accept the credentials in %s; they may have expired: renew them there", s.origin)
+	case http.StatusForbidden:
+		return s.fault(ReasonForbidden, "does not let the user in %s read /version; bind it to the ClusterRole system:public-info-viewer", s.origin)
+	default:
+		return s.fault(ReasonProbeFailed, "answers GET /version with HTTP status %d; check the API server and what is in front of it", code)
+	}
+}
+
+// subject is what a fault is about.
+type subject struct {
+	host   string // host:port of the server
+	origin string // where its kubeconfig is kept
+}
+
+func (s subject) fault(reason, format string, args ...any) *Fault {
+	return &Fault{Reason: reason, Message: s.host + " " + fmt.Sprintf(format, args...)}
+}

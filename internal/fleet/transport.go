@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+)
+
+const (
+	// keepAlive is the time between TCP keep-alives, and pingAfter the silence
+	// after which an HTTP/2 connection is pinged. A connection that doesn't
+	// answer for pingTimeout is closed, with every watch on it.
+	keepAlive, pingAfter, pingTimeout = 30 * time.Second, 30 * time.Second, 15 * time.Second
+	idleTimeout                       = 90 * time.Second
+)
+
+// errForeignHost is returned instead of following a redirect away from the
+// server that the kubeconfig names: credentials stay where they belong.
+var errForeignHost = errors.New("refusing a request to another host than the kubeconfig names")
+
+// identity holds the credentials of one connection. They can be swapped while
+// requests are under way.
+type identity struct{ current atomic.Pointer[credentials] }
+
+// certificate implements tls.Config.GetClientCertificate.
+func (i *identity) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if pair := i.current.Load().certificate; pair != nil {
+		return pair, nil
+	}
+	return &tls.Certificate{}, nil // none
+}
+
+// authorize adds the credentials that are sent in a header.
+func (c *credentials) authorize(header http.Header) {
+	switch {
+	case c.token != "":
+		header.Set("Authorization", "Bearer "+c.token)
+	case c.username != "":
+		r := http.Request{Header: header}
+		r.SetBasicAuth(c.username, c.password)
+	}
+}
+
+// transport is one set of TCP connections to an API server. It sends no
+// request, and so no credential, anywhere else.
+type transport struct {
+	scheme, host string
+	identity     *identity
+	base         http.RoundTripper
+	dialer       *connrotation.Dialer
+	// unauthorized is called when the server answers 401.
+	unauthorized func()
+}
+
+// newTransport connects to nothing yet.
+func newTransport(k *Kubeconfig, id *identity, o Options, unauthorized func()) (*transport, error) {
+	server, err := url.Parse(k.endpoint.server)
+	if err != nil {
+		return nil, err
+	}
+	net := &net.Dialer{KeepAlive: keepAlive}
+	if o.Proxy == nil {
+		net.Control = dialControl(o.policy())
+	}
+	t := &transport{
+		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized,
+		dialer: connrotation.NewDialer(traced(net.DialContext)),
+	}
+	if k.credentials.exec != nil {
+		t.base, err = execTransport(k, t.dialer, o)
+		return t, err
+	}
+	base := &http.Transport{
+		Proxy:               o.Proxy,
+		DialContext:         t.dialer.DialContext,
+		TLSClientConfig:     tlsConfig(k.endpoint, id),
+		TLSHandshakeTimeout: o.ConnectTimeout,
+		IdleConnTimeout:     idleTimeout,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		// A server can't make the manager hold large headers.
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	t.base = base
+	return t, nil
+}
+
+func tlsConfig(e endpoint, id *identity) *tls.Config {
+	config := &tls.Config{
+		MinVersion:           tls.VersionTLS12,
+		ServerName:           e.serverName,
+		InsecureSkipVerify:   e.insecure, //nolint:gosec // only with AllowInsecureTLS
+		GetClientCertificate: id.certificate,
+	}
+	if e.ca != "" {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM([]byte(e.ca))
+	}
+	return config
+}
+
+// execTransport leaves authentication to client-go, which runs the program and
+// renews what it returns. Only with AllowExec.
+func execTransport(k *Kubeconfig, dialer *connrotation.Dialer, o Options) (http.RoundTripper, error) {
+	config := &rest.Config{
+		Host:         k.endpoint.server,
+		ExecProvider: k.credentials.exec,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: k.endpoint.serverName, CAData: []byte(k.endpoint.ca), Insecure: k.endpoint.insecure,
+		},
+		Dial:  dialer.DialContext,
+		Proxy: noProxy,
+	}
+	if o.Proxy != nil {
+		config.Proxy = o.Proxy
+	}
+	return rest.TransportFor(config)
+}
+
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != t.scheme || !strings.EqualFold(request.URL.Host, t.host) {
+		return nil, errForeignHost
+	}
+	request = request.Clone(request.Context())
+	t.identity.current.Load().authorize(request.Header)
+	response, err := t.base.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		t.unauthorized()
+	}
+	return response, err
+}
+
+// close ends every connection, and with them all that waits for an answer.
+func (t *transport) close() {
+	t.dialer.CloseAll()
+	if base, ok := t.base.(*http.Transport); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// traced makes a dialer note in the context's trace how far it came.
+func traced(dial connrotation.DialFunc) connrotation.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		trace, ok := ctx.Value(traceKey{}).(*trace)
+		if err != nil || !ok {
+			return conn, err
+		}
+		trace.dialled.Store(true)
+		return &tracedConn{Conn: conn, trace: trace}, nil
+	}
+}
+
+type traceKey struct{}
+
+// trace is how far an attempt came before its deadline.
+type trace struct{ dialled, answered, secured atomic.Bool }
+
+// tracedConn notes the first byte that the server sends.
+type tracedConn struct {
+	net.Conn
+	trace *trace
+}
+
+func (c *tracedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.trace.answered.Store(true)
+	}
+	return n, err
+}
