@@ -33,11 +33,13 @@ type StackRevision struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// revision is the name of the ControllerRevision.
-	// +required
+	// revision is the name of the ControllerRevision. It is left out while the
+	// stack has none, or its selector can't be read: then what is installed of the
+	// stack stays as it is.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Revision string `json:"revision"`
+	Revision string `json:"revision,omitempty"`
 }
 
 // ClusterAddonStatus is what Chandler saw in the workload cluster.
@@ -71,7 +73,7 @@ type ClusterAddonStatus struct {
 }
 
 // AddonPhase says where an add-on stands.
-// +kubebuilder:validation:Enum=Pending;Installing;Upgrading;Ready;Failed;Removing
+// +kubebuilder:validation:Enum=Pending;Installing;Upgrading;Ready;Failed;Removing;Unassigned
 type AddonPhase string
 
 const (
@@ -87,6 +89,9 @@ const (
 	AddonFailed AddonPhase = "Failed"
 	// AddonRemoving is being uninstalled.
 	AddonRemoving AddonPhase = "Removing"
+	// AddonUnassigned was installed by a stack that this ClusterAddon has never
+	// run, as after a restore from a backup. It is left as it is.
+	AddonUnassigned AddonPhase = "Unassigned"
 )
 
 // AddonStatus is the state of one add-on of a cluster.

@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // standing says where a cluster stands with the stack's newest revision.
@@ -25,16 +27,18 @@ const (
 	waiting
 )
 
-// count sums up the stack's clusters in status.clusters and ClustersReady.
+// count sums up the stack's clusters in status.clusters and ClustersReady. A
+// selected Cluster counts from the moment it is selected, not only once it is
+// assigned: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack) error {
-	clusterAddons, err := r.clusterAddonsOf(ctx, s)
+	selected, err := r.selected(ctx, s)
 	if err != nil {
 		return err
 	}
-	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(clusterAddons))}
+	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	var failures []string
-	for i := range clusterAddons {
-		switch stand, message := standingOf(&clusterAddons[i], s); stand {
+	for i := range selected {
+		switch stand, message := standingOf(selected[i], s); stand {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
@@ -47,6 +51,33 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack) error {
 	}
 	conditions.Set(s, clustersReady(s.Status.Clusters, failures))
 	return nil
+}
+
+// selected returns the ClusterAddon of each Cluster that the stack selects, an
+// empty one where there is none yet.
+func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack) ([]*addonsv1.ClusterAddon, error) {
+	clusters, all := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
+	for _, list := range []client.ObjectList{clusters, all} {
+		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
+		}
+	}
+	of := map[string]*addonsv1.ClusterAddon{}
+	for i := range all.Items {
+		of[all.Items[i].Spec.ClusterName] = &all.Items[i]
+	}
+	var selected []*addonsv1.ClusterAddon
+	for i := range clusters.Items {
+		ca := of[clusters.Items[i].Name]
+		if ca == nil {
+			ca = &addonsv1.ClusterAddon{}
+		}
+		selects, err := stack.Selects(s, &clusters.Items[i])
+		if selects || err != nil && revisionIn(ca, s.Name) != "" {
+			selected = append(selected, ca)
+		}
+	}
+	return selected, nil
 }
 
 // standingOf decides from a ClusterAddon's status where its cluster stands.

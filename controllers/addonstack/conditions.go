@@ -12,14 +12,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// ownedConditions are written by this controller alone.
-var ownedConditions = []string{
-	addonsv1.ReadyCondition,
-	addonsv1.PausedCondition,
-	addonsv1.ValidCondition,
-	addonsv1.ClustersReadyCondition,
-}
-
 // setPaused writes the Paused condition, and says whether the stack is paused.
 func setPaused(s *addonsv1.AddonStack) bool {
 	paused := annotations.HasPaused(s)

@@ -7,16 +7,17 @@ package addonstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/cluster-api/util/patch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -36,15 +37,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 		return ctrl.Result{}, nil
 	}
 
-	helper, err := patch.NewHelper(s, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	before := s.DeepCopy()
 	defer func() {
 		summarize(s)
-		if err := helper.Patch(ctx, s, patch.WithOwnedConditions{Conditions: ownedConditions}); err != nil && reterr == nil {
-			reterr = client.IgnoreNotFound(err)
-		}
+		reterr = errors.Join(reterr, hub.PatchStatus(ctx, r.Client, before, s))
 	}()
 
 	s.Status.ObservedGeneration = s.Generation

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
@@ -26,6 +27,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		For(&addonsv1.AddonStack{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).
 		Watches(&addonsv1.ClusterAddon{}, hub.Map(stacksOfClusterAddon), hub.Only(), hub.OnlyHere()).
+		Watches(&clusterv1.Cluster{}, hub.Map(r.stacksOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
 		Complete(r)
 }
 
@@ -44,6 +46,20 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 	var keys []client.ObjectKey
 	for i := range ca.Spec.Stacks {
 		keys = append(keys, client.ObjectKey{Namespace: ca.Namespace, Name: ca.Spec.Stacks[i].Name})
+	}
+	return keys
+}
+
+// stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
+// cheap, and needs no request.
+func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
+	stacks := &addonsv1.AddonStackList{}
+	if err := r.Client.List(ctx, stacks, client.InNamespace(obj.GetNamespace())); err != nil {
+		return nil // the cache is synced before events are handed on
+	}
+	keys := make([]client.ObjectKey, 0, len(stacks.Items))
+	for i := range stacks.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&stacks.Items[i]))
 	}
 	return keys
 }

@@ -44,9 +44,10 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
-// assign decides which revisions the cluster is to run. What is assigned stays
-// as it is while nothing certain can be said: a selector that can't be read, or
-// a stack without a revision, takes no add-on away from a cluster.
+// assign decides which revisions the cluster is to run. While nothing certain
+// can be said of a stack (its selector can't be read, or it has no revision), the
+// cluster keeps the revision it has, or none: what is installed of the stack
+// stays as it is.
 func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted []addonsv1.StackRevision
 	for _, c := range candidates {
@@ -57,15 +58,21 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 		if err == nil && !selects {
 			continue
 		}
-		if err != nil || c.revision == "" {
-			i := slices.IndexFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == c.stack.Name })
-			if i >= 0 {
-				wanted = append(wanted, assigned[i])
-			}
-			continue
+		revision := c.revision
+		if err != nil || revision == "" {
+			revision = revisionOf(assigned, c.stack.Name)
 		}
-		wanted = append(wanted, addonsv1.StackRevision{Name: c.stack.Name, Revision: c.revision})
+		wanted = append(wanted, addonsv1.StackRevision{Name: c.stack.Name, Revision: revision})
 	}
 	slices.SortFunc(wanted, func(a, b addonsv1.StackRevision) int { return cmp.Compare(a.Name, b.Name) })
 	return wanted
+}
+
+func revisionOf(assigned []addonsv1.StackRevision, name string) string {
+	for _, a := range assigned {
+		if a.Name == name {
+			return a.Revision
+		}
+	}
+	return ""
 }

@@ -37,8 +37,9 @@ func TestAssign(t *testing.T) {
 			candidates: []candidate{{stackNamed("b", everyone), "b-1"}, {stackNamed("a", everyone), "a-1"}, {stackNamed("c", nobody), "c-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}},
 		},
-		"a stack without a revision waits": {
+		"a stack without a revision is named, as what is installed of it stays": {
 			candidates: []candidate{{stackNamed("a", everyone), ""}},
+			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"an assignment outlives a missing revision": {
 			reason:     "a lost snapshot must not remove add-ons",
@@ -52,8 +53,9 @@ func TestAssign(t *testing.T) {
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
-		"a selector that can't be read selects no new cluster": {
+		"a selector that can't be read gives no new cluster a revision": {
 			candidates: []candidate{{stackNamed("a", broken), "a-2"}},
+			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"a cluster that is no longer selected": {
 			candidates: []candidate{{stackNamed("a", nobody), "a-1"}},

@@ -3,24 +3,62 @@
 package clusteraddon
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// event is something that happened to a ClusterAddon.
+// event is something that happened to a ClusterAddon, or to one of its add-ons.
 type event struct {
 	kind, reason, action, note string
+	addon                      *addonsv1.AddonStatus // nil: the cluster as a whole
 }
 
-// recordEvents tells what changed from one status to the next.
-func (r *Reconciler) recordEvents(before, after *addonsv1.ClusterAddon) {
+// recordEvents tells what changed since events were last recorded. The status in
+// the cache may be older than that.
+func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.ClusterAddon) {
+	key := client.ObjectKeyFromObject(after)
+	if told, ok := r.told.Load(key); ok {
+		before = &addonsv1.ClusterAddon{Status: told.(addonsv1.ClusterAddonStatus)}
+	}
+	r.told.Store(key, *after.Status.DeepCopy())
 	for _, e := range eventsOf(before, after) {
-		r.Recorder.Eventf(after, nil, e.kind, e.reason, e.action, "%s", e.note)
+		r.record(ctx, after, e)
+	}
+}
+
+func (r *Reconciler) record(ctx context.Context, ca *addonsv1.ClusterAddon, e event) {
+	logf.FromContext(ctx).Info(e.note, "reason", e.reason)
+	r.Recorder.Eventf(ca, e.related(ca), e.kind, e.reason, e.action, "%s", e.note)
+}
+
+// removedEvent tells that an add-on is gone, or was let go of.
+func removedEvent(addon *addonsv1.AddonStatus, message string) event {
+	note := fmt.Sprintf("Removed add-on %s from namespace %s", addon.Name, addon.Namespace)
+	if message != "" {
+		note += ". " + message
+	}
+	return event{kind: corev1.EventTypeNormal, reason: "AddonRemoved", action: "Remove", note: note, addon: addon}
+}
+
+// related is where the add-on is asked for. Events that are equal in all but
+// their note are counted as one, so each add-on's have to differ in more.
+func (e *event) related(ca *addonsv1.ClusterAddon) runtime.Object {
+	if e.addon == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{
+		APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack",
+		Namespace: ca.Namespace, Name: e.addon.Stack,
+		FieldPath: fmt.Sprintf("spec.addons[%s]", e.addon.Name),
 	}
 }
 
@@ -48,9 +86,9 @@ func reachabilityEvent(before, after *addonsv1.ClusterAddon) *event {
 	}
 	switch is.Status {
 	case metav1.ConditionTrue:
-		return &event{corev1.EventTypeNormal, is.Reason, "Connect", "Connected to the workload cluster"}
+		return &event{kind: corev1.EventTypeNormal, reason: is.Reason, action: "Connect", note: "Connected to the workload cluster"}
 	case metav1.ConditionFalse:
-		return &event{corev1.EventTypeWarning, is.Reason, "Connect", is.Message}
+		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: "Connect", note: is.Message}
 	default:
 		return nil
 	}
@@ -61,26 +99,36 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 	if was.Phase == is.Phase && was.Reason == is.Reason && was.Revision == is.Revision {
 		return nil
 	}
-	name := fmt.Sprintf("add-on %s %s (release revision %d) in namespace %s", is.Name, is.Version, is.Revision, is.Namespace)
+	normal := func(reason, action, did string) *event {
+		return &event{kind: corev1.EventTypeNormal, reason: reason, action: action, addon: &is,
+			note: fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)}
+	}
+	warning := func(action, what string) *event {
+		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: action, addon: &is,
+			note: fmt.Sprintf("Add-on %s %s: %s", is.Name, what, is.Message)}
+	}
+	turned := was.Phase != is.Phase || was.Revision != is.Revision
 	switch is.Phase {
 	case addonsv1.AddonInstalling:
-		if was.Phase != is.Phase {
-			return &event{corev1.EventTypeNormal, "AddonInstalling", "Install", "Installing " + name}
+		if turned {
+			return normal("AddonInstalling", "Install", "Installing")
 		}
 	case addonsv1.AddonUpgrading:
-		if was.Phase != is.Phase || was.Revision != is.Revision {
-			return &event{corev1.EventTypeNormal, "AddonUpgrading", "Upgrade", "Upgrading to " + name}
+		if turned {
+			return normal("AddonUpgrading", "Upgrade", "Upgrading")
 		}
 	case addonsv1.AddonReady:
-		if was.Phase != is.Phase || was.Revision != is.Revision {
-			return &event{corev1.EventTypeNormal, "AddonReady", "Install", "Ready: " + name}
+		if turned {
+			return normal("AddonReady", "Install", "Installed")
 		}
-	case addonsv1.AddonFailed:
-		return &event{corev1.EventTypeWarning, is.Reason, "Install", fmt.Sprintf("Add-on %s failed: %s", is.Name, is.Message)}
 	case addonsv1.AddonRemoving:
 		if was.Phase != is.Phase {
-			return &event{corev1.EventTypeNormal, "AddonRemoving", "Remove", "Removing " + name}
+			return normal("AddonRemoving", "Remove", "Removing")
 		}
+	case addonsv1.AddonFailed:
+		return warning("Install", "failed")
+	case addonsv1.AddonUnassigned:
+		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:
 	}
 	return nil

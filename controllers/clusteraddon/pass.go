@@ -99,6 +99,11 @@ func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
 	for _, record := range removalOrder(p.installed, keep) {
 		status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: addonsv1.AddonRemoving}
 		describe(&status, record)
+		if reason, message := doubt(p.ca, record); reason != "" {
+			status.Phase, status.Reason, status.Message = addonsv1.AddonUnassigned, reason, message
+			p.statuses = append(p.statuses, status)
+			continue
+		}
 		if by := dependent(record, p.installed, keep); by != "" {
 			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
 			p.statuses = append(p.statuses, status)
@@ -111,7 +116,7 @@ func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
 		case outcome.Gone:
 			delete(p.installed, record.Release)
 			p.workload.conn.InvalidateFacts()
-			p.Recorder.Eventf(p.ca, nil, "Normal", "AddonRemoved", "Remove", "Removed add-on %s from namespace %s", record.Name, record.Namespace)
+			p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
 			continue
 		default:
 			p.note(outcome, &status)

@@ -11,6 +11,10 @@ const (
 	ReasonWaitingForDependency = "WaitingForDependency"
 	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
 	ReasonWaitingForDependent = "WaitingForDependent"
+	// ReasonStackUndecided: the add-on's stack has no valid revision.
+	ReasonStackUndecided = "StackUndecided"
+	// ReasonStackUnknown: the add-on's stack isn't assigned, and never was.
+	ReasonStackUnknown = "StackUnknown"
 	// ReasonRetrying: a request failed in a way that another try may mend.
 	ReasonRetrying = "Retrying"
 	// ReasonValuesNotFound: an object or key of valuesFrom is missing.

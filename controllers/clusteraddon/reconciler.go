@@ -12,17 +12,19 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/patch"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -53,6 +55,7 @@ type Reconciler struct {
 	provider  *providerObjects
 	templates *templateCache
 	users     *references
+	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
 
 // Reconcile takes one cluster as far as it can go now.
@@ -65,6 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.users.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
+			r.told.Delete(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -73,18 +77,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 		return ctrl.Result{}, err
 	}
 
-	helper, err := patch.NewHelper(ca, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	before := ca.DeepCopy()
 	defer func() {
 		summarize(ca)
-		if err := helper.Patch(ctx, ca, patch.WithOwnedConditions{Conditions: ownedConditions}); err != nil && reterr == nil {
-			reterr = client.IgnoreNotFound(err)
-			return
-		}
-		r.recordEvents(before, ca)
+		r.recordEvents(ctx, before, ca)
+		reterr = errors.Join(reterr, hub.PatchStatus(ctx, r.Client, before, ca))
 	}()
 
 	ca.Status.ObservedGeneration = ca.Generation

@@ -4,10 +4,12 @@ package clusteraddon
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -28,6 +30,26 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 		)
 	})
 	return records
+}
+
+// doubt tells why an add-on that no stack wants is left as it is, "" if there is
+// no doubt. It is removed only if its stack is known not to want it, by a
+// ClusterAddon that has known the add-on before. One that was made anew over a
+// cluster with add-ons (after a restore, or by a GitOps tool that brings Clusters
+// before AddonStacks) has no reason to take anything away.
+func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary) (reason, message string) {
+	for _, assigned := range ca.Spec.Stacks {
+		if assigned.Name == record.Stack && assigned.Revision == "" {
+			return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, see its conditions; the add-on is left as it is", record.Stack)
+		}
+	}
+	for _, known := range ca.Status.Addons {
+		if known.Name == record.Name && known.Namespace == record.Namespace && known.Phase != addonsv1.AddonUnassigned {
+			return "", ""
+		}
+	}
+	return ReasonStackUnknown, fmt.Sprintf(
+		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
 }
 
 // dependent returns an add-on of the same stack that depends on the record's,

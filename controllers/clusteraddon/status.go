@@ -14,16 +14,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// ownedConditions are written by this controller alone.
-var ownedConditions = []string{
-	addonsv1.ReadyCondition,
-	addonsv1.DeletingCondition,
-	addonsv1.PausedCondition,
-	addonsv1.ControlPlaneInitializedCondition,
-	addonsv1.ClusterReachableCondition,
-	addonsv1.AddonsReadyCondition,
-}
-
 // named is how many add-ons a condition's message names.
 const named = 3
 
@@ -33,19 +23,20 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus) {
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	ca.Status.Addons = statuses
-	ready := count(statuses, addonsv1.AddonReady)
-	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, len(statuses))
-	conditions.Set(ca, addonsReady(statuses, ready))
+	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
+	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
+	conditions.Set(ca, addonsReady(statuses, ready, all))
 }
 
-func addonsReady(statuses []addonsv1.AddonStatus, ready int) metav1.Condition {
+func addonsReady(statuses []addonsv1.AddonStatus, ready, all int) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
 	switch {
 	case len(statuses) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
 		c.Message = "No AddonStack selects this Cluster: there is nothing to do"
-	case ready == len(statuses):
+	case ready == all:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.AddonsReadyReason
+		c.Message = describeAll(statuses, addonsv1.AddonUnassigned)
 	case count(statuses, addonsv1.AddonFailed) > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)

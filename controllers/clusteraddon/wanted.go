@@ -30,10 +30,13 @@ func (a *addon) release() deliver.Release {
 
 // wanted reads the add-ons of all stacks that the cluster is to run, each one
 // after those it depends on. It fails rather than leave a stack out: what is
-// not wanted is removed.
+// not wanted is removed. A stack without a revision wants nothing yet.
 func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) ([]addon, error) {
 	var wanted []addon
 	for _, assigned := range ca.Spec.Stacks {
+		if assigned.Revision == "" {
+			continue
+		}
 		revision := &appsv1.ControllerRevision{}
 		key := client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Revision}
 		if err := r.Client.Get(ctx, key, revision); err != nil {

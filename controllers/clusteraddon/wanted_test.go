@@ -93,3 +93,35 @@ func TestDigestTellsInputsApart(t *testing.T) {
 var factsNone render.FactsUsed
 
 func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVersion: version} }
+
+// What no stack wants is removed only by a ClusterAddon that has run it.
+func TestDoubtKeeps(t *testing.T) {
+	record := deliver.Summary{Stack: "platform"}
+	record.Namespace, record.Name = "default", "web"
+	knew := func(phase addonsv1.AddonPhase) []addonsv1.AddonStatus {
+		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase}}
+	}
+	cases := map[string]struct {
+		stacks []addonsv1.StackRevision
+		known  []addonsv1.AddonStatus
+		want   string
+	}{
+		"it was ready, and its stack is gone":             {known: knew(addonsv1.AddonReady)},
+		"its removal has begun":                           {known: knew(addonsv1.AddonRemoving)},
+		"its stack is there without it":                   {stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "1"}}, known: knew(addonsv1.AddonReady)},
+		"a new ClusterAddon finds it":                     {want: ReasonStackUnknown},
+		"a new ClusterAddon found it, and looks again":    {known: knew(addonsv1.AddonUnassigned), want: ReasonStackUnknown},
+		"its stack has no revision":                       {stacks: []addonsv1.StackRevision{{Name: "platform"}}, known: knew(addonsv1.AddonReady), want: ReasonStackUndecided},
+		"another add-on of the same name is elsewhere":    {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
+		"another stack's undecidedness doesn't save it":   {stacks: []addonsv1.StackRevision{{Name: "other"}}, known: knew(addonsv1.AddonReady)},
+		"a new ClusterAddon finds it, with another stack": {stacks: []addonsv1.StackRevision{{Name: "other", Revision: "1"}}, want: ReasonStackUnknown},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ca := &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{Stacks: tc.stacks}, Status: addonsv1.ClusterAddonStatus{Addons: tc.known}}
+			if reason, message := doubt(ca, record); reason != tc.want {
+				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
+			}
+		})
+	}
+}

@@ -39,6 +39,9 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 		c.Status = metav1.ConditionTrue
 		c.Reason, c.Message = fleet.ReasonConnected, ""
 	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
+		if conditions.IsTrue(ca, c.Type) {
+			return nil, false // as after each restart: nothing says that it is otherwise now
+		}
 		c.Status = metav1.ConditionUnknown
 	}
 	if c.Reason == "" {

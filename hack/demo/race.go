@@ -68,6 +68,9 @@ func (o *runner) complete(wanted []wantedAddon) bool {
 	})
 }
 
+// started tells whether Chandler has said anything of the cluster's add-ons.
+func (o *runner) started() bool { return o.seen != nil && len(o.seen.Status.Addons) > 0 }
+
 func (o *runner) addon(name string) *addonsv1.AddonStatus {
 	if o.seen == nil {
 		return nil

@@ -41,7 +41,7 @@ func (t *table) draw() {
 	t.drawn = 0
 	for _, one := range t.race.runners {
 		line := t.line(one)
-		if !t.inPlace && (one.seen == nil || t.printed[one.cluster] == line) {
+		if !t.inPlace && (!one.started() || t.printed[one.cluster] == line) {
 			continue
 		}
 		t.printed[one.cluster] = line

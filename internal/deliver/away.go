@@ -93,7 +93,7 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, fai
 			return nil
 		}
 		key := todo[i].Key()
-		f := classify(redact(err, key), key, false)
+		f := classify(err, key, false)
 		return &f
 	})
 	var remaining []going
@@ -128,6 +128,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	live, err := r.metadata(ctx, e)
 	if apierrors.IsNotFound(err) {
 		r.noteRemoved(e, "")
+		// Before its CRD goes, and the watch with it.
+		r.s.tracker.Untrack(g.object.Resource, g.object.Key)
 		return nil, nil
 	}
 	if err != nil {

@@ -40,6 +40,7 @@ func TestCrash(t *testing.T) {
 				t.Logf("%d writes; at the end: %q", writes, expected)
 				for k := 1; k <= writes; k++ {
 					t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
+						t.Parallel()
 						got, _ := crashAt(t, phase, k, done)
 						NewWithT(t).Expect(got).To(Equal(expected))
 					})

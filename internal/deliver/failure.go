@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ const maxWords = 300
 // classify tells what an error about an object means. ownKind says that a CRD of
 // this add-on defines the object's kind.
 func classify(err error, key record.ObjectKey, ownKind bool) failure {
-	f := failure{err: fmt.Errorf("%s: %w", key, err)}
+	f := failure{err: fmt.Errorf("%s: %w", key, redact(err, key))}
 	reject := func(reason, message string) failure {
 		f.kind, f.reason, f.message = rejected, reason, fmt.Sprintf("%s: %s", key, message)
 		return f
@@ -66,13 +67,14 @@ func classify(err error, key record.ObjectKey, ownKind bool) failure {
 	status := api.Status()
 	words := wordsOf(status, key)
 	switch {
+	case malformed(status):
+		return reject(ReasonObjectRejected, words)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return put(ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace))
 	case webhookUnavailable(status):
 		return put(ReasonWaitingForWebhook, words)
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
-		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsInternalError(err),
-		status.Code >= http.StatusInternalServerError && status.Code != http.StatusNotImplemented:
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError:
 		return f
 	case apierrors.IsForbidden(err):
 		return reject(ReasonForbidden, words)
@@ -100,6 +102,16 @@ func webhookUnavailable(s metav1.Status) bool {
 	return s.Code == http.StatusInternalServerError &&
 		(strings.Contains(s.Message, "failed calling webhook") || strings.Contains(s.Message, "conversion webhook for"))
 }
+
+// malformed says that an object can't be converted to its type. The API server
+// answers that with code 500 and no reason (managedfields, structuredmerge.go).
+func malformed(s metav1.Status) bool {
+	return s.Code == http.StatusInternalServerError && s.Reason == "" &&
+		(strings.HasPrefix(s.Message, "failed to create typed ") || strings.HasPrefix(s.Message, "failed to convert new object"))
+}
+
+// safeWords are those of the server about a malformed object that quote no value.
+var safeWords = regexp.MustCompile(`\.[^ :]+: expected [a-z]+|\.[^ :]+: field not declared in schema|illegal base64 data at input byte [0-9]+`)
 
 // immutable says that all that is wrong is a field that can't be changed.
 func immutable(s metav1.Status) bool {
@@ -136,6 +148,9 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	text := string(s.Reason)
 	if text == "" {
 		text = http.StatusText(int(s.Code))
+	}
+	if malformed(s) {
+		return "it is malformed. " + safeWords.FindString(s.Message)
 	}
 	if s.Details == nil {
 		return text

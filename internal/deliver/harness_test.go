@@ -34,8 +34,6 @@ import (
 
 // meter counts the requests to the cluster, and can break the connection.
 type meter struct {
-	next http.RoundTripper
-
 	mu     sync.Mutex
 	counts map[string]int // "PATCH deployments"
 	writes int
@@ -48,7 +46,13 @@ type meter struct {
 
 var errCut = errors.New("connection cut by the test")
 
-func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+// metered is one connection through a meter.
+type metered struct {
+	*meter
+	next http.RoundTripper
+}
+
+func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
 	verb := r.Method
 	if r.URL.Query().Get("watch") != "" {
 		verb = "WATCH"
@@ -124,10 +128,7 @@ func (e *env) restart() {
 	e.meter.failFrom = 0
 	e.meter.mu.Unlock()
 	cfg := rest.CopyConfig(config)
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		e.meter.next = rt
-		return e.meter
-	})
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return metered{e.meter, rt} })
 	c, err := client.New(cfg, client.Options{})
 	e.Expect(err).NotTo(HaveOccurred())
 	dyn, err := dynamic.NewForConfig(cfg)
@@ -224,7 +225,7 @@ func (e *env) remove(r deliver.Release) deliver.Outcome {
 // drive calls f when the Deliverer asks for it, or its time has come. It never polls.
 func (e *env) drive(f func() (deliver.Outcome, error), done func(deliver.Outcome) bool) deliver.Outcome {
 	e.t.Helper()
-	limit := time.After(90 * time.Second)
+	limit, tries := time.After(40*time.Second), 0
 	for {
 		select { // what it says from now on counts
 		case <-e.wakeup:
@@ -234,6 +235,9 @@ func (e *env) drive(f func() (deliver.Outcome, error), done func(deliver.Outcome
 		if err != nil {
 			if errors.Is(err, errCut) {
 				return o
+			}
+			if tries++; tries > 20 {
+				e.t.Fatal(err)
 			}
 			e.t.Logf("retrying: %v", err)
 			time.Sleep(50 * time.Millisecond)

@@ -172,3 +172,18 @@ func TestOwnerIsRespected(t *testing.T) {
 	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
 	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
 }
+
+func TestRepair(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, demo("1", "x"))
+	e.install(want)
+	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("apps/v1", "Deployment", ns, "app"))).To(Succeed())
+	o, err := e.d.Repair(e.ctx, e.target, want.Release)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), o.Message)
+	e.Expect(o.Revision).To(BeEquivalentTo(1))
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings").Object["data"]).To(HaveKeyWithValue("key", "x"))
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil())
+}

@@ -21,6 +21,10 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// Tests wait for simulated Jobs and Pods most of the time.
+	if f := flag.Lookup("test.parallel"); f != nil {
+		_ = f.Value.Set("8")
+	}
 	os.Exit(run(m))
 }
 

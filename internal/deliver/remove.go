@@ -203,7 +203,7 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 // letGo makes an object nobody's.
 func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
 	fail := func(err error) *failure {
-		f := classify(redact(err, e.Key()), e.Key(), false)
+		f := classify(err, e.Key(), false)
 		return &f
 	}
 	live, err := r.metadata(ctx, e)

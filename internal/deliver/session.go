@@ -76,20 +76,28 @@ type backoff struct {
 
 // session returns the add-on's, locked.
 func (d *Deliverer) session(t Target, r Release) *session {
-	d.mu.Lock()
 	key := sessionKey{target: t.Name, release: r}
-	s, ok := d.sessions[key]
-	if !ok {
-		s = &session{
-			tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
-			store:   record.Store{Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)},
+	for {
+		d.mu.Lock()
+		s, ok := d.sessions[key]
+		if !ok {
+			s = &session{
+				tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
+				store:   record.Store{Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)},
+			}
+			d.sessions[key] = s
 		}
-		d.sessions[key] = s
+		d.mu.Unlock()
+		s.mu.Lock()
+		d.mu.Lock()
+		current := d.sessions[key] == s
+		d.mu.Unlock()
+		if current {
+			s.store.Client = t.Client // a new one after each reconnection
+			return s
+		}
+		s.mu.Unlock() // it was settled or forgotten while we waited for it
 	}
-	d.mu.Unlock()
-	s.mu.Lock()
-	s.store.Client = t.Client // a new one after each reconnection
-	return s
 }
 
 // settle drops a session whose add-on needs nothing any more.
@@ -115,6 +123,9 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 		return
 	}
 	s.tracker.Stop()
+	if s.about.removing != removing {
+		s.backoff = backoff{}
+	}
 	s.about = about
 	s.objects, s.crds = nil, nil
 	s.applied = make(map[record.ObjectKey]applied)

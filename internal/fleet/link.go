@@ -154,6 +154,10 @@ func (l *link) step(ctx context.Context, again time.Time) {
 // read tells the machine of the kubeconfig that the source reported last.
 func (l *link) read(now time.Time) orders {
 	l.mu.Lock()
+	if !l.fresh { // a signal too many: what it was about has been read
+		l.mu.Unlock()
+		return orders{}
+	}
 	data, origin, problem := l.member.Kubeconfig, l.member.Origin, l.member.Problem
 	l.member.Kubeconfig, l.fresh = nil, false
 	l.mu.Unlock()
@@ -245,79 +249,6 @@ func (l *link) do(o orders) {
 	}
 }
 
-// adopt puts a new connection to use, or swaps its credentials into the one in
-// use, or drops it when the machine doesn't want it any more.
-func (l *link) adopt(orders orders, o outcome) {
-	l.do(orders)
-	switch {
-	case o.conn == nil:
-	case !orders.adopt:
-		o.conn.close()
-	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
-		o.conn.close()
-		l.conn.swap(o.kubeconfig)
-		l.conn.version.Store(&o.version)
-		l.inUse = o.kubeconfig
-		l.log.Info("Rotated the credentials of a cluster")
-	default:
-		old := l.conn
-		l.conn, l.inUse = o.conn, o.kubeconfig
-		l.log.Info("Connected to a cluster", "version", o.version)
-		l.publish() // before Engage, which may look the connection up
-		if old != nil {
-			old.close()
-		}
-		l.engage(o.conn)
-	}
-}
-
-// engage starts the cluster's cache and hands it to the manager. It doesn't
-// wait: a component that is slow to engage holds up its own cluster only.
-func (l *link) engage(conn *Connection) {
-	before, engaged := l.engaged, make(chan struct{})
-	l.engaged = engaged
-	go func() {
-		err := conn.Start(conn.ctx)
-		l.report(conn, err, "its cache ended")
-	}()
-	go func() {
-		defer close(engaged)
-		<-before
-		if conn.ctx.Err() != nil {
-			return
-		}
-		if err := l.provider.aware.Engage(conn.ctx, l.name, conn); err != nil {
-			l.report(conn, err, "a controller could not start on it")
-		}
-	}()
-}
-
-// report tells run that a connection is of no use. The cause goes to the log:
-// it may change from one time to the next.
-func (l *link) report(conn *Connection, err error, what string) {
-	if conn.ctx.Err() != nil {
-		return
-	}
-	l.log.Error(err, "Could not use the connection to a cluster", "what", what)
-	fault := &Fault{Reason: ReasonEngageFailed, Message: "The cluster answers, but " + what + "; see the log of the manager"}
-	select {
-	case l.broken <- breakage{conn, fault}:
-	case <-conn.ctx.Done():
-	}
-}
-
-// disconnect takes the connection out of sight before it closes it.
-func (l *link) disconnect() {
-	if l.conn == nil {
-		return
-	}
-	conn := l.conn
-	l.conn, l.inUse = nil, nil
-	l.published.Store(&published{state: l.published.Load().state})
-	conn.close()
-	l.log.Info("Disconnected from a cluster")
-}
-
 // publish shows the state to others, and tells the subscribers if it changed.
 func (l *link) publish() {
 	old, state := l.published.Load(), l.machine.state()
@@ -342,7 +273,9 @@ func (l *link) end() {
 			o.conn.close()
 		}
 	}
-	l.disconnect()
+	if l.conn != nil {
+		l.conn.close()
+	}
 	countPhase(l.published.Load().state.Phase, -1)
 	l.provider.ended(l)
 	l.provider.notify(l.name)

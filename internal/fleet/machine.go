@@ -11,6 +11,10 @@ import (
 // an API that always answers 401 must not make a link probe all the time.
 const unauthorizedEvery = time.Second
 
+// refreshGrace is how long a source may take to come up with a new kubeconfig
+// after a 401, before the known one is tried again and the connection dropped.
+const refreshGrace = 500 * time.Millisecond
+
 // machine decides what happens with the connection to one cluster. It does no
 // I/O and knows no clock: events tell what happened and when; plan tells what
 // to start. Kubeconfigs are known to it by their digests.
@@ -30,8 +34,9 @@ type machine struct {
 	dialling string    // digest of the attempt under way
 	dialAt   time.Time // when the next attempt is due
 
-	missed   int // probes that failed in a row
-	breaks   int // connections broken since the last good probe
+	denied   bool // a probe of the connection in use was answered with 401
+	missed   int  // probes that failed in a row
+	breaks   int  // connections broken since the last good probe
 	probing  bool
 	probedAt time.Time // when the last probe started
 	probeAt  time.Time // when the next probe is due
@@ -91,7 +96,7 @@ func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
 		return m.attemptFailed(now, fault)
 	}
 	m.using, m.version = digest, version
-	m.fault, m.failures, m.missed = nil, 0, 0
+	m.fault, m.failures, m.missed, m.denied = nil, 0, 0, false
 	m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
 	return orders{adopt: true}
 }
@@ -99,8 +104,13 @@ func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
 func (m *machine) attemptFailed(now time.Time, fault *Fault) orders {
 	m.fault = fault
 	m.failures++
+	o := orders{refresh: fault.Reason == ReasonUnauthorized}
+	if m.denied {
+		m.using, m.denied, m.missed = "", false, 0
+		o.disconnect = true
+	}
 	m.dialAt = now.Add(backoff(m.options, m.failures))
-	return orders{refresh: fault.Reason == ReasonUnauthorized}
+	return o
 }
 
 // probed: a probe of the connection in use has ended.
@@ -110,8 +120,10 @@ func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
 	case m.using == "":
 		return orders{}
 	case fault == nil:
-		m.missed, m.breaks, m.version = 0, 0, version
+		m.missed, m.breaks, m.denied, m.version = 0, 0, false, version
 		return orders{}
+	case fault.Reason == ReasonUnauthorized && m.wanted != "":
+		return m.probeDenied(now)
 	case fault.Reason == ReasonUnauthorized:
 		return m.lost(now, fault)
 	}
@@ -123,6 +135,19 @@ func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
 		Reason:  ReasonProbeFailed,
 		Message: fmt.Sprintf("%d probes in a row failed: %s", m.missed, fault.Message),
 	})
+}
+
+// probeDenied lets an attempt decide: if a newer kubeconfig works, its
+// credentials can be swapped in below the watches; if not, the connection goes.
+func (m *machine) probeDenied(now time.Time) orders {
+	if m.denied {
+		return orders{}
+	}
+	m.denied, m.dialAt = true, now
+	if m.wanted == m.using {
+		m.dialAt = now.Add(refreshGrace)
+	}
+	return orders{refresh: true}
 }
 
 // unauthorized: a request was answered with 401. That may be about the request
@@ -147,95 +172,10 @@ func (m *machine) broken(now time.Time, fault *Fault) orders {
 
 // lost gives the connection up and lets a new attempt start at once.
 func (m *machine) lost(now time.Time, fault *Fault) orders {
-	m.using, m.missed = "", 0
+	m.using, m.missed, m.denied = "", 0, false
 	m.dialAt = now
 	if m.fault == nil { // else the newer kubeconfig has its own fault already
 		m.fault = fault
 	}
 	return orders{disconnect: true, refresh: fault.Reason == ReasonUnauthorized}
-}
-
-// plan is what to start now, and when to ask again (zero: on the next event).
-type plan struct {
-	dial, probe bool
-	retry       bool // the attempt is not the first with this kubeconfig
-	again       time.Time
-}
-
-// plan decides what to start and takes it as started.
-func (m *machine) plan(now time.Time) plan {
-	var p plan
-	if m.wanted != "" && m.wanted != m.using && m.dialling == "" {
-		if p.dial = !now.Before(m.dialAt); p.dial {
-			p.retry = m.failures > 0
-			m.dialling = m.wanted
-		} else {
-			p.again = m.dialAt
-		}
-	}
-	if m.using != "" && !m.probing {
-		if p.probe = !now.Before(m.probeAt); p.probe {
-			m.probing, m.probedAt = true, now
-			m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
-		} else {
-			p.again = earlier(p.again, m.probeAt)
-		}
-	}
-	return p
-}
-
-// state describes the connection. It keeps still while attempts fail the same
-// way, so conditions made from it don't flap.
-func (m *machine) state() State {
-	s := State{ServerVersion: m.version}
-	switch {
-	case m.using != "" && m.refusal != "":
-		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigRefused
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s is refused: %s", m.origin, m.refusal)
-	case m.using != "" && m.fault != nil:
-		s.Phase, s.Reason = PhaseConnected, m.fault.Reason
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s does not work: %s", m.origin, m.fault.Message)
-	case m.using != "":
-		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
-	case m.missing && m.problem != "":
-		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigUnreadable
-		s.Message = fmt.Sprintf("%s %s", m.origin, m.problem)
-	case m.missing:
-		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
-		s.Message = fmt.Sprintf("%s is missing; it appears once the control plane is initialized", m.origin)
-	case m.refusal != "":
-		s.Phase, s.Reason = PhaseRefused, ReasonKubeconfigRefused
-		s.Message = fmt.Sprintf("The kubeconfig in %s is refused: %s", m.origin, m.refusal)
-	case m.fault != nil:
-		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
-	default:
-		s.Phase, s.Reason = PhaseConnecting, ReasonConnecting
-		s.Message = fmt.Sprintf("Connecting with the kubeconfig in %s", m.origin)
-	}
-	return s
-}
-
-// backoff is the time to wait after a number of failed attempts: it doubles
-// from RetryMin to RetryMax, less up to a half at random, so that a fleet which
-// went dark together doesn't come back in step.
-func backoff(o Options, failures int) time.Duration {
-	d := o.RetryMin
-	for i := 1; i < failures && d < o.RetryMax; i++ {
-		d *= 2
-	}
-	d = min(d, o.RetryMax)
-	return d - time.Duration(o.Random()*float64(d)/2)
-}
-
-// jittered takes up to a tenth off.
-func (m *machine) jittered(d time.Duration) time.Duration {
-	return d - time.Duration(m.options.Random()*float64(d)/10)
-}
-
-// earlier returns the earlier of two times; zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -2,7 +2,10 @@
 
 package fleet
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Phase says how far the connection to a cluster has come.
 type Phase string
@@ -87,6 +90,37 @@ func (s State) same(o State) bool {
 // unknown is the state of a cluster that no source has reported.
 func unknown() State {
 	return State{Phase: PhaseUnknown, Reason: ReasonClusterUnknown, Message: "No such cluster in the scope of this instance"}
+}
+
+// state describes the connection. It keeps still while attempts fail the same
+// way, so conditions made from it don't flap.
+func (m *machine) state() State {
+	s := State{ServerVersion: m.version}
+	switch {
+	case m.using != "" && m.refusal != "":
+		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigRefused
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s is refused: %s", m.origin, m.refusal)
+	case m.using != "" && m.fault != nil:
+		s.Phase, s.Reason = PhaseConnected, m.fault.Reason
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s does not work: %s", m.origin, m.fault.Message)
+	case m.using != "":
+		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
+	case m.missing && m.problem != "":
+		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigUnreadable
+		s.Message = fmt.Sprintf("%s %s", m.origin, m.problem)
+	case m.missing:
+		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
+		s.Message = fmt.Sprintf("%s is missing; it appears once the control plane is initialized", m.origin)
+	case m.refusal != "":
+		s.Phase, s.Reason = PhaseRefused, ReasonKubeconfigRefused
+		s.Message = fmt.Sprintf("The kubeconfig in %s is refused: %s", m.origin, m.refusal)
+	case m.fault != nil:
+		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
+	default:
+		s.Phase, s.Reason = PhaseConnecting, ReasonConnecting
+		s.Message = fmt.Sprintf("Connecting with the kubeconfig in %s", m.origin)
+	}
+	return s
 }
 
 // Fault is one failed attempt, probe or engagement.

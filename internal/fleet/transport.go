@@ -145,6 +145,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// CancelRequest is what client-go looks for when a request times out. Its
+// context, which the copy made by RoundTrip shares, has ended it already.
+func (t *transport) CancelRequest(*http.Request) {}
+
 // close ends every connection, and with them all that waits for an answer.
 func (t *transport) close() {
 	t.dialer.CloseAll()

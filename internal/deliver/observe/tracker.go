@@ -149,6 +149,23 @@ func (t *Tracker) Status(resource schema.GroupVersionResource, key Key) (Status,
 	return o.status, true
 }
 
+// Untrack forgets an object, and ends its resource's watch if that was the last one.
+func (t *Tracker) Untrack(resource schema.GroupVersionResource, key Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[resource]
+	if k == nil {
+		return
+	}
+	delete(k.objects, key)
+	if len(k.objects) == 0 {
+		if k.stop != nil {
+			k.stop()
+		}
+		delete(t.kinds, resource)
+	}
+}
+
 // Live says whether the resource is being watched on a connection that still is.
 func (t *Tracker) Live(resource schema.GroupVersionResource) bool {
 	t.mu.Lock()

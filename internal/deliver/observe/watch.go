@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,10 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // watch lists and watches a resource until ctx ends.
 func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource schema.GroupVersionResource, k *kind) {
+	// The Reflector logs each failed request as an error. They are told by Failing.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	logger := logr.Discard()
 	objects := cluster.Resource(resource)
 	note := func(err error) {
 		t.mu.Lock()
@@ -47,7 +52,7 @@ func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource
 	reflector := cache.NewReflectorWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(lw, cluster), &unstructured.Unstructured{},
 		&sink{ctx: ctx, tracker: t, kind: k},
-		cache.ReflectorOptions{Name: "deliver", TypeDescription: resource.String()})
+		cache.ReflectorOptions{Logger: &logger, Name: "deliver", TypeDescription: resource.String()})
 	reflector.RunWithContext(ctx)
 }
 

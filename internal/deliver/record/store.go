@@ -4,22 +4,16 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // Types of our Secrets. The first is Helm's.
@@ -33,7 +27,7 @@ const (
 	// 1 MiB (corev1.MaxSecretSize); progress that is noted later needs some room.
 	maxSecret = 1000_000
 	// maxRecord is how much a record may hold in all of its Secrets.
-	maxRecord = 16 << 20
+	maxRecord = 8 << 20
 )
 
 // TooLargeError says that a record doesn't fit in the cluster.
@@ -285,112 +279,4 @@ func size(secret *corev1.Secret) int {
 		n += len(k) + len(v)
 	}
 	return n
-}
-
-// SetRemoval changes how the add-on is to be removed one day, in the metadata of
-// a record and nothing else.
-func (s *Store) SetRemoval(ctx context.Context, summary Summary, policy addonsv1.DeletionPolicy, dependsOn []string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": summary.ResourceVersion,
-		"labels":          map[string]any{DeletionPolicyAnnotation: orNil(string(policy))},
-		"annotations": map[string]any{
-			DeletionPolicyAnnotation: orNil(string(policy)),
-			DependsOnAnnotation:      orNil(strings.Join(dependsOn, ",")),
-		},
-	}})
-	if err != nil {
-		return err
-	}
-	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: summary.SecretName}}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := s.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("setting the deletion policy of record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
-	}
-	return nil
-}
-
-// orNil makes a merge patch remove what is empty.
-func orNil(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-// SetStatus changes Helm's status of a record, whoever wrote it, and nothing else.
-// A record that is gone or damaged is left.
-func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommon.Status, description string) error {
-	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, s.secretKey(summary.SecretName), secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
-	}
-	release, err := decodeRelease(secret.Data[releaseKey])
-	if err != nil {
-		return nil //nolint:nilerr // there is nothing to write it into
-	}
-	release.SetStatus(status, description)
-	if secret.Data[releaseKey], err = encodeRelease(release); err != nil {
-		return fmt.Errorf("encoding revision %d of release %s: %w", summary.Revision, s.Release, err)
-	}
-	secret.Labels[helmStatusLabel] = status.String()
-	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
-	delete(s.cache, summary.UID)
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
-	}
-	return nil
-}
-
-// Plain turns a record into one that only Helm's storage knows: without our
-// labels, annotations and keys.
-func (s *Store) Plain(ctx context.Context, r *Record) error {
-	data, err := encodeRelease(r.Helm)
-	if err != nil {
-		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
-	}
-	meta := r.metadata(s.Clock.Now())
-	for _, label := range ownLabels {
-		delete(meta.Labels, label)
-	}
-	meta.Annotations = nil
-	secret := &corev1.Secret{ObjectMeta: meta, Type: secretType, Data: map[string][]byte{releaseKey: data}}
-	s.Forget(r)
-	if len(data) > corev1.MaxSecretSize {
-		return &TooLargeError{Bytes: len(data), Limit: corev1.MaxSecretSize}
-	}
-	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-	return nil
-}
-
-// Surplus returns the Secrets that can go: the oldest records beyond max, but for
-// one that is deployed, and continuations of no record. The newest record's
-// inventory contains that of all older ones, so nothing is forgotten with them.
-func Surplus(records []Summary, parts map[int][]string, newest *Record, maxHistory int) []string {
-	var names []string
-	kept := map[int]bool{}
-	for i, r := range records {
-		if i < max(maxHistory, 1) || r.Status == helmcommon.StatusDeployed.String() {
-			kept[r.Revision] = true
-			continue
-		}
-		names = append(names, r.SecretName)
-	}
-	for revision, secrets := range parts {
-		for _, name := range secrets {
-			wanted := kept[revision]
-			if revision == newest.Revision {
-				wanted = slices.ContainsFunc(newest.State.Parts, func(p Part) bool { return p.Name == name })
-			}
-			if !wanted {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

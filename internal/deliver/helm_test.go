@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/action"
+	helmkube "helm.sh/helm/v4/pkg/kube"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// getter gives Helm a cluster.
+type getter struct{ namespace string }
+
+func (getter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(config), nil }
+
+func (g getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	return memory.NewMemCacheClient(d), err
+}
+
+func (g getter) ToRESTMapper() (meta.RESTMapper, error) {
+	d, err := g.ToDiscoveryClient()
+	return restmapper.NewDeferredDiscoveryRESTMapper(d), err
+}
+
+func (g getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{
+		Context: clientcmdapi.Context{Namespace: g.namespace},
+	})
+}
+
+func helm(e *env, ns string) *action.Configuration {
+	c := action.NewConfiguration()
+	e.Expect(c.Init(getter{ns}, ns, "secret")).To(Succeed())
+	return c
+}
+
+func TestHelmRollsBackAndUninstalls(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	one, two := e.want(ns, demo("1", "one")), e.want(ns, demo("2", "two", configMap("second", "x")))
+	e.install(one)
+	e.install(two)
+
+	list := action.NewList(helm(e, ns))
+	releases, err := list.Run()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(releases).To(HaveLen(1))
+	e.Expect(releases[0].(*helmrelease.Release)).To(And(HaveField("Name", "demo"), HaveField("Version", 2)))
+
+	rollback := action.NewRollback(helm(e, ns))
+	rollback.Version, rollback.ServerSideApply, rollback.ForceConflicts = 1, "true", true
+	rollback.WaitStrategy, rollback.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	e.Expect(rollback.Run("demo")).To(Succeed())
+	data := e.get("v1", "ConfigMap", ns, "settings").Object["data"]
+	e.Expect(data).To(HaveKeyWithValue("key", "one"))
+
+	// What Helm did is undone, and everything is ours again.
+	summary := e.records(ns)[one.Release]
+	e.Expect(summary.Revision).To(Equal(3))
+	e.Expect(summary.Settled(demo("2", "two", configMap("second", "x")).digest())).To(BeFalse())
+	e.Expect(summary.Owner).To(Equal("fleet/cluster-a"))
+	o := e.install(two)
+	e.Expect(o.Revision).To(BeEquivalentTo(4))
+	data = e.get("v1", "ConfigMap", ns, "settings").Object["data"]
+	e.Expect(data).To(HaveKeyWithValue("key", "two"))
+	e.Expect(e.get("v1", "ConfigMap", ns, "second")).NotTo(BeNil())
+
+	uninstall := action.NewUninstall(helm(e, ns))
+	uninstall.WaitStrategy, uninstall.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	_, err = uninstall.Run("demo")
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
+	e.Expect(e.records(ns)).To(BeEmpty())
+	o = e.install(two)
+	e.Expect(o.Revision).To(BeEquivalentTo(1))
+}
+
+func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	one, two := e.want(ns, demo("1", "one")), e.want(ns, demo("2", "two", configMap("second", "x")))
+	e.install(one)
+	e.install(two)
+	rollback := action.NewRollback(helm(e, ns))
+	rollback.Version, rollback.ServerSideApply, rollback.ForceConflicts = 1, "true", true
+	rollback.WaitStrategy, rollback.Timeout = helmkube.HookOnlyStrategy, time.Minute
+	e.Expect(rollback.Run("demo")).To(Succeed())
+	o := e.remove(one.Release)
+	e.Expect(o.Gone).To(BeTrue(), o.Message)
+	for _, name := range []string{"settings", "second"} {
+		e.Expect(e.get("v1", "ConfigMap", ns, name)).To(BeNil(), name)
+	}
+}
+
+func TestLargeAddon(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	var manifest strings.Builder
+	for i := range 4 {
+		noise := make([]byte, 500_000)
+		_, _ = rand.Read(noise)
+		manifest.WriteString(configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise)))
+	}
+	c := chart{version: "1", manifest: manifest.String(), hooks: []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete"})}}
+	e.install(e.want(ns, c))
+	releases, err := action.NewList(helm(e, ns)).Run()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(releases).To(HaveLen(1))
+	e.Expect(releases[0].(*helmrelease.Release).Manifest).To(ContainSubstring("too large"))
+
+	// It can be resumed, and removed, from its parts.
+	e.restart()
+	want := e.want(ns, chart{version: "2", manifest: manifest.String() + configMap("more", "x"), hooks: c.hooks})
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "more", Expression: "self.data.key == 'go'"}}
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	e.restart()
+	e.apply("kubectl", strings.Replace(configMap("more", "go"), "name: more", "name: more\n  namespace: "+ns, 1))
+	o, err = e.d.Ensure(e.ctx, e.target, want) // which repairs it
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())
+	e.Expect(e.snapshot(ns)).To(ContainElement("0 secrets"))
+}
+
+func TestTooLargeAddon(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	noise := make([]byte, 9<<20)
+	_, _ = rand.Read(noise)
+	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}))
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordTooLarge), o.Message)
+	e.Expect(o.Message).To(ContainSubstring("8388608"))
+}

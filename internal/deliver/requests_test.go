@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestRequests holds the number of requests of an add-on with many objects that
+// are ready at once, when kinds are known already.
+func TestRequests(t *testing.T) {
+	const n = 40
+	e := newEnv(t)
+	ns := e.namespace()
+	many := func(version, value string) chart {
+		c := chart{version: version}
+		for i := range n {
+			c.manifest += configMap(fmt.Sprintf("c%02d", i), value)
+		}
+		return c
+	}
+	warm := e.want(ns, chart{version: "1", manifest: configMap("warm", "x")})
+	warm.Name = "warm"
+	e.install(warm)
+
+	measure := func(what string, requests, writes int, f func()) {
+		t.Helper()
+		e.meter.reset()
+		f()
+		r, w := e.meter.total()
+		t.Logf("%s: %d requests, of them %d writes", what, r, w)
+		e.Expect(r).To(BeNumerically("<=", requests), what)
+		e.Expect(w).To(BeNumerically("<=", writes), what)
+	}
+	want := e.want(ns, many("1", "a"))
+	// LIST and namespace; a look and a write for each object; the record, pending and deployed.
+	measure("install", 2+2*n+2, n+2, func() { e.install(want) })
+	measure("unchanged", 1, 0, func() { e.install(want) })
+	// LIST; the old record is read twice and written once; one write for each object; the new record.
+	measure("upgrade", 1+3+n+2, n+3, func() { e.install(e.want(ns, many("2", "b"))) })
+	measure("repair", 2+2*n, n, func() { _, _ = e.d.Repair(e.ctx, e.target, want.Release) })
+	// A look, a deletion and a last look for each object, and two watches.
+	measure("remove", 3*n+12, n+4, func() { e.remove(want.Release) })
+}

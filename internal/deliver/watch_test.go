@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+func gated(e *env, ns string) deliver.Desired {
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.data.open == 'yes'"}}
+	return want
+}
+
+// open makes the add-on of gated ready, without touching a field of it.
+func open(e *env, ns string) {
+	e.apply("kubectl", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: "+ns+"}\ndata: {open: 'yes'}\n")
+}
+
+func TestWatchesEnd(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, chart{version: "0", manifest: configMap("a", "x")})) // opens the connections
+	before := runtime.NumGoroutine()
+	want := gated(e, ns)
+	for _, end := range []func(){
+		func() { e.d.Forget(e.target.Name) },
+		func() { open(e, ns); e.install(want) },
+	} {
+		o, err := e.d.Ensure(e.ctx, e.target, want)
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+		e.Expect(o.Message).To(ContainSubstring("self.data.open"))
+		e.Eventually(runtime.NumGoroutine).Should(BeNumerically(">", before))
+		end()
+		e.Eventually(runtime.NumGoroutine).WithTimeout(10 * time.Second).Should(BeNumerically("<=", before+2))
+	}
+}
+
+func TestWaitingCostsNothing(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := gated(e, ns)
+	_, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	time.Sleep(500 * time.Millisecond)
+	e.meter.reset()
+	time.Sleep(2 * time.Second)
+	requests, _ := e.meter.total()
+	e.Expect(requests).To(BeZero(), "%v", e.meter.counts)
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	requests, writes := e.meter.total()
+	e.Expect([]int{requests, writes}).To(Equal([]int{1, 0}))
+}
+
+func TestReconnection(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := gated(e, ns)
+	_, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	// The connection ends, and another one is made; the Deliverer stays.
+	d := e.d
+	e.stop()
+	notify := e.wakeup
+	e.restart()
+	e.d, e.wakeup = d, notify
+	open(e, ns) // nobody sees it
+	e.install(want)
+}
+
+func TestObjectDeletedWhileWaiting(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := gated(e, ns)
+	_, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	uid := e.get("v1", "ConfigMap", ns, "a").GetUID()
+	time.Sleep(300 * time.Millisecond)
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "a"))).To(Succeed())
+	e.Eventually(e.wakeup).WithTimeout(5 * time.Second).Should(Receive())
+	_, err = e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetUID()).NotTo(Equal(uid))
+}
+
+// TestWebhookOfTheAddonItself: a webhook that can't be called yet isn't a failure.
+func TestWebhookOfTheAddonItself(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	webhook := strings.NewReplacer("NS", ns).Replace(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: NS}
+webhooks:
+- name: check.NS.example.com
+  clientConfig: {service: {name: nobody, namespace: NS}}
+  rules: [{apiGroups: [NS.example.com], apiVersions: ["*"], operations: ["*"], resources: ["*"]}]
+  failurePolicy: Fail
+  sideEffects: None
+  timeoutSeconds: 1
+  admissionReviewVersions: [v1]
+`)
+	group := ns + ".example.com"
+	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "w") + webhook + configMap("a", "x")})
+	want.ProgressDeadline = 20 * time.Second
+	var o deliver.Outcome
+	e.drive(func() (deliver.Outcome, error) {
+		var err error
+		o, err = e.d.Ensure(e.ctx, e.target, want)
+		return o, err
+	},
+		func(o deliver.Outcome) bool { return o.Reason != deliver.ReasonWaitingForCRDs })
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForWebhook), o.Message)
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
+	e.Expect(o.RetryAfter).To(Equal(5 * time.Second))
+	e.Expect(o.Message).To(ContainSubstring("check." + ns))
+	e.clock.step(21 * time.Second)
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestFacts(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			facts, err := conn.Facts(t.Context())
+			want := []string{"apps/v1", "apps/v1/Deployment", "v1", "v1/Pod"}
+			if err != nil || !slices.Equal(facts.APIVersions, want) || facts.KubernetesVersion != "v1.36.3" {
+				t.Errorf("%+v, %v", facts, err)
+			}
+			if !facts.Has("apps/v1/Deployment") || facts.Has("apps/v2") {
+				t.Error("Has")
+			}
+		})
+	}
+	wg.Wait()
+	expect := func(want int32, why string) {
+		t.Helper()
+		if _, err := conn.Facts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.discoveries.Load(); n != want {
+			t.Errorf("%s: %d discoveries, want %d", why, n, want)
+		}
+	}
+	expect(1, "callers share one")
+	conn.InvalidateFacts()
+	expect(2, "invalidated")
+	s.set("v1.37.0", "secret-token")
+	eventually(t, func() string {
+		if v := conn.Version(); v != "v1.37.0" {
+			return v
+		}
+		return ""
+	})
+	expect(3, "a new version")
+	if facts, _ := conn.Facts(t.Context()); facts.KubernetesVersion != "v1.37.0" {
+		t.Errorf("%+v", facts)
+	}
+}
+
+// A caller that can't wait isn't held up by a discovery that hangs.
+func TestFactsOfAHangingServer(t *testing.T) {
+	o := quick()
+	o.ProbeInterval = time.Hour
+	f, s := startFleet(t, o), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	s.status.Store(http.StatusServiceUnavailable)
+	if _, err := conn.Facts(t.Context()); err == nil {
+		t.Error("facts of a server that fails")
+	}
+	s.status.Store(0)
+	if _, err := conn.Facts(t.Context()); err != nil {
+		t.Errorf("an error must not be kept: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	conn.InvalidateFacts()
+	conn.discovering <- struct{}{}
+	if _, err := conn.Facts(ctx); err == nil {
+		t.Error("no error")
+	}
+	<-conn.discovering
+}
