@@ -34,16 +34,18 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
 
 	stacks := &addonstack.Reconciler{
-		Client:   local.GetClient(),
-		Recorder: local.GetEventRecorder("addonstack"),
+		Client:    local.GetClient(),
+		APIReader: local.GetAPIReader(),
+		Recorder:  local.GetEventRecorder("addonstack"),
 	}
 	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)
 	}
 
 	assignments := &assignment.Reconciler{
-		Client:   local.GetClient(),
-		Recorder: local.GetEventRecorder("assignment"),
+		Client:    local.GetClient(),
+		APIReader: local.GetAPIReader(),
+		Recorder:  local.GetEventRecorder("assignment"),
 	}
 	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)

@@ -174,6 +174,7 @@ type ObjectCounts struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The Ready condition's reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.clusterName",message="a ClusterAddon has the name of its Cluster, spec.clusterName"
 type ClusterAddon struct {
 	metav1.TypeMeta `json:",inline"`
 

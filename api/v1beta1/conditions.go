@@ -60,7 +60,6 @@ const (
 	DependencyCycleReason   = "DependencyCycle"
 	UnknownDependencyReason = "UnknownDependency"
 	DuplicateReleaseReason  = "DuplicateRelease"
-	InvalidTemplateReason   = "InvalidTemplate"
 	InvalidValuesReason     = "InvalidValues"
 	InvalidReadinessReason  = "InvalidReadiness"
 )

@@ -2,9 +2,10 @@
 
 package v1beta1
 
-// Labels on objects of the management cluster.
+// Labels on objects of the management cluster, and on release records.
 const (
-	// StackNameLabel names the AddonStack that a ControllerRevision is a snapshot of.
+	// StackNameLabel names the AddonStack that a ControllerRevision is a snapshot of,
+	// or that a release is from.
 	StackNameLabel = "addons.cluster.x-k8s.io/stack"
 )
 

@@ -27,18 +27,34 @@ const (
 	waiting
 )
 
-// count sums up the stack's clusters in status.clusters and ClustersReady. A
-// selected Cluster counts from the moment it is selected, not only once it is
-// assigned: else a new stack would be Ready before anything was done.
-func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack) error {
-	selected, err := r.selected(ctx, s)
+// countFormer counts by the newest revision, which is in force while the spec
+// that is written now isn't.
+func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) error {
+	revisions, err := r.revisions(ctx, s)
+	if err != nil || len(revisions) == 0 {
+		return err
+	}
+	spec, err := stack.SpecOf(&revisions[0])
+	if err != nil {
+		return err
+	}
+	s.Status.LatestRevision = revisions[0].Name
+	return r.count(ctx, s, spec)
+}
+
+// count sums up the stack's clusters in status.clusters and ClustersReady, by the
+// spec that is in force. A selected Cluster counts from the moment it is selected,
+// not only once it is assigned: else a new stack would be Ready before anything
+// was done.
+func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) error {
+	selected, err := r.selected(ctx, s, spec)
 	if err != nil {
 		return err
 	}
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	var failures []string
 	for i := range selected {
-		switch stand, message := standingOf(selected[i], s); stand {
+		switch stand, message := standingOf(selected[i], s, len(spec.Addons)); stand {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
@@ -53,9 +69,9 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack) error {
 	return nil
 }
 
-// selected returns the ClusterAddon of each Cluster that the stack selects, an
+// selected returns the ClusterAddon of each Cluster that the spec selects, an
 // empty one where there is none yet.
-func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack) ([]*addonsv1.ClusterAddon, error) {
+func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	clusters, all := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
 	for _, list := range []client.ObjectList{clusters, all} {
 		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
@@ -68,20 +84,21 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack) ([]*a
 	}
 	var selected []*addonsv1.ClusterAddon
 	for i := range clusters.Items {
+		if selects, err := stack.Selects(s.Namespace, spec, &clusters.Items[i]); err != nil || !selects {
+			continue // a revision's selector was valid when it was kept
+		}
 		ca := of[clusters.Items[i].Name]
 		if ca == nil {
 			ca = &addonsv1.ClusterAddon{}
 		}
-		selects, err := stack.Selects(s, &clusters.Items[i])
-		if selects || err != nil && revisionIn(ca, s.Name) != "" {
-			selected = append(selected, ca)
-		}
+		selected = append(selected, ca)
 	}
 	return selected, nil
 }
 
-// standingOf decides from a ClusterAddon's status where its cluster stands.
-func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack) (standing, string) {
+// standingOf decides from a ClusterAddon's status where its cluster stands with
+// the stack, which has so many add-ons.
+func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (standing, string) {
 	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
 		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
 			return waiting, ""
@@ -105,7 +122,7 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack) (standing, st
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && own == len(s.Spec.Addons) && revisionIn(ca, s.Name) == s.Status.LatestRevision {
+	if allReady && own == addons && revisionIn(ca, s.Name) == s.Status.LatestRevision {
 		return ready, ""
 	}
 	return progressing, ""

@@ -16,7 +16,6 @@ import (
 func TestStandingOf(t *testing.T) {
 	s := &addonsv1.AddonStack{
 		ObjectMeta: metav1.ObjectMeta{Name: "platform"},
-		Spec:       addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "web"}}},
 		Status:     addonsv1.AddonStackStatus{LatestRevision: "platform-2"},
 	}
 	set := func(kind string, status metav1.ConditionStatus) func(*addonsv1.ClusterAddon) {
@@ -57,7 +56,7 @@ func TestStandingOf(t *testing.T) {
 				},
 			}
 			tc.change(ca)
-			if got, _ := standingOf(ca, s); got != tc.want {
+			if got, _ := standingOf(ca, s, 1); got != tc.want {
 				t.Errorf("standingOf() = %v, want %v", got, tc.want)
 			}
 		})

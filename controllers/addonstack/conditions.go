@@ -3,7 +3,11 @@
 package addonstack
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -29,13 +33,47 @@ func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Pro
 	c := metav1.Condition{Type: addonsv1.ValidCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ValidReason}
 	if len(problems) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, problems[0].Reason
-		c.Message = stack.Errors(problems).ToAggregate().Error() + ". Clusters stay as they are"
+		c.Message = describe(problems) + ". Clusters stay as they are"
 	}
 	before := conditions.Get(s, addonsv1.ValidCondition)
 	if len(problems) > 0 && (before == nil || before.Message != c.Message) {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Validate", "%s", c.Message)
 	}
 	conditions.Set(s, c)
+}
+
+// describe names the first problems: a message has a limit.
+func describe(problems []stack.Problem) string {
+	const limit = 3
+	var texts []string
+	for _, p := range problems[:min(limit, len(problems))] {
+		texts = append(texts, shorten(p.Error.Error()))
+	}
+	text := strings.Join(texts, "; ")
+	if more := len(problems) - limit; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// shorten keeps three problems within an event's note of 1024 bytes.
+func shorten(text string) string {
+	const limit = 300
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + " ..."
+}
+
+// reportUnkept says that the spec is valid, and could not be kept as a revision.
+func reportUnkept(s *addonsv1.AddonStack, err error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return // a lost race; the next try says more
+	}
+	conditions.Set(s, metav1.Condition{
+		Type: addonsv1.ValidCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.InternalErrorReason,
+		Message: "The spec is valid, but can't be kept as a ControllerRevision: " + shorten(err.Error()),
+	})
 }
 
 // summarize writes the Ready condition from the others.

@@ -8,9 +8,7 @@ package addonstack
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,45 +21,45 @@ import (
 
 // Reconciler reconciles AddonStacks.
 type Reconciler struct {
-	Client   client.Client
-	Recorder events.EventRecorder
+	Client client.Client
+	// APIReader reads what may be outside of the scope of the cache.
+	APIReader client.Reader
+	Recorder  events.EventRecorder
+
+	statuses hub.Statuses
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ ctrl.Result, reterr error) {
 	s := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if err = client.IgnoreNotFound(err); err == nil {
+			r.statuses.Forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, err
 	}
 	if !s.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
+	}
+	if r.statuses.Stale(s) {
+		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
 
 	before := s.DeepCopy()
 	defer func() {
 		summarize(s)
-		reterr = errors.Join(reterr, hub.PatchStatus(ctx, r.Client, before, s))
+		reterr = errors.Join(reterr, r.statuses.Patch(ctx, before, s))
 	}()
 
 	s.Status.ObservedGeneration = s.Generation
-	if setPaused(s) {
-		return ctrl.Result{}, r.count(ctx, s)
-	}
-
 	problems := stack.Validate(&s.Spec)
 	r.reportValidity(s, problems)
-	if len(problems) == 0 {
-		if err := r.snapshot(ctx, s); err != nil {
-			return retryConflict(err)
-		}
+	if paused := setPaused(s); len(problems) > 0 || paused {
+		return ctrl.Result{}, r.countFormer(ctx, s)
 	}
-	return ctrl.Result{}, r.count(ctx, s)
-}
-
-// retryConflict turns a lost race into another try: it says nothing to a user.
-func retryConflict(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	if err := r.snapshot(ctx, s); err != nil {
+		reportUnkept(s, err)
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, fmt.Errorf("keeping the revision: %w", err)
+	return ctrl.Result{}, r.count(ctx, s, &s.Spec)
 }

@@ -4,10 +4,12 @@ package addonstack
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,22 +17,16 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-const (
-	// historyLimit is how many revisions are kept that no cluster runs, besides
-	// the newest.
-	historyLimit = 10
-
-	// conflictDelay is how long the cache may take to show a write that won.
-	conflictDelay = 100 * time.Millisecond
-)
+// historyLimit is how many revisions are kept that no cluster runs, besides the
+// newest.
+const historyLimit = 10
 
 // snapshot keeps the spec as the newest revision, and names it in the status.
 func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) error {
-	all := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
+	revisions, err := r.revisions(ctx, s)
+	if err != nil {
 		return err
 	}
-	revisions := stack.OwnRevisions(s, all.Items)
 	next := int64(1)
 	if len(revisions) > 0 {
 		next = revisions[0].Revision + 1
@@ -39,27 +35,60 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) error
 	if err != nil {
 		return err
 	}
+	if err := r.keep(ctx, s, revisions, wanted); err != nil {
+		return fmt.Errorf("keeping revision %s: %w", wanted.Name, err)
+	}
 	s.Status.LatestRevision = wanted.Name
+	return r.trimHistory(ctx, s, revisions, wanted.Name)
+}
 
+// keep makes sure that the wanted revision is there, and the newest.
+func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, wanted *appsv1.ControllerRevision) error {
 	known := find(revisions, wanted.Name)
-	switch {
-	case known == nil:
-		if err := r.Client.Create(ctx, wanted); err != nil {
-			return err
-		}
-		r.Recorder.Eventf(s, wanted, corev1.EventTypeNormal, "RevisionCreated", "Snapshot", "Kept spec as revision %d, %s", wanted.Revision, wanted.Name)
-	case known.Revision != revisions[0].Revision:
-		// The spec went back to an earlier one: that revision becomes the newest.
-		before := known.DeepCopy()
-		known.Revision = next
-		if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return err
-		}
-		r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
-	default:
+	if known == nil {
+		return r.create(ctx, s, wanted)
+	}
+	isNewest := revisions[0].Name == known.Name && (len(revisions) == 1 || revisions[1].Revision != known.Revision)
+	if isNewest {
 		return r.syncLabels(ctx, known, wanted)
 	}
-	return r.trimHistory(ctx, s, revisions, wanted.Name)
+	// The spec went back to an earlier one: that revision becomes the newest.
+	before := known.DeepCopy()
+	known.Revision = wanted.Revision
+	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
+	return nil
+}
+
+// create makes the revision. One that is there, unseen by the cache, came into
+// the scope of this instance with its stack, by relabelling.
+func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted *appsv1.ControllerRevision) error {
+	err := r.Client.Create(ctx, wanted.DeepCopy())
+	if err == nil {
+		r.Recorder.Eventf(s, wanted, corev1.EventTypeNormal, "RevisionCreated", "Snapshot", "Kept spec as revision %d, %s", wanted.Revision, wanted.Name)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	known := &appsv1.ControllerRevision{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), known); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(known, s) {
+		return err // a stack of this name that is gone had it; it goes, too
+	}
+	return r.syncLabels(ctx, known, wanted)
+}
+
+func (r *Reconciler) revisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+	all := &appsv1.ControllerRevisionList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
+		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", s.Name, err)
+	}
+	return stack.OwnRevisions(s, all.Items), nil
 }
 
 // syncLabels carries a changed watch label over to the newest revision.

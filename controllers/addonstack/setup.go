@@ -15,14 +15,15 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/hub"
 )
 
-// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=get;patch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=patch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
+	r.statuses.Client = r.Client
 	return hub.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).

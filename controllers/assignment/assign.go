@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,14 +18,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// candidate is an AddonStack with the revision that clusters are to run, "" if
-// it has none yet.
+// maxStacks is how many stacks a ClusterAddon can name (spec.stacks, MaxItems).
+const maxStacks = 64
+
+// candidate is an AddonStack as it is in force: its newest revision. Selector and
+// add-ons are of one spec then, also while an edit is invalid, or the stack paused.
 type candidate struct {
-	stack    addonsv1.AddonStack
-	revision string
+	name     string
+	spec     addonsv1.AddonStackSpec
+	revision string // "" if there is none: then the spec is what is written now
 }
 
-// candidates reads the namespace's stacks and their newest revisions.
+// candidates reads the namespace's stacks. One that is being deleted is none.
 func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candidate, error) {
 	stacks := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, stacks, client.InNamespace(namespace)); err != nil {
@@ -35,13 +41,43 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	}
 	candidates := make([]candidate, 0, len(stacks.Items))
 	for i := range stacks.Items {
-		c := candidate{stack: stacks.Items[i]}
-		if own := stack.OwnRevisions(&c.stack, revisions.Items); len(own) > 0 {
-			c.revision = own[0].Name
+		s := &stacks.Items[i]
+		if !s.DeletionTimestamp.IsZero() {
+			continue
+		}
+		c := candidate{name: s.Name, spec: s.Spec}
+		if own := stack.OwnRevisions(s, revisions.Items); len(own) > 0 {
+			spec, err := stack.SpecOf(&own[0])
+			if err != nil {
+				return nil, err
+			}
+			c.spec, c.revision = *spec, own[0].Name
 		}
 		candidates = append(candidates, c)
 	}
 	return candidates, nil
+}
+
+// outOfSight returns the assigned stacks that aren't candidates, and yet exist:
+// they left the scope of this instance by relabelling, and weren't deleted.
+func (r *Reconciler) outOfSight(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) ([]addonsv1.StackRevision, error) {
+	var hidden []addonsv1.StackRevision
+	for _, a := range assigned {
+		if slices.ContainsFunc(candidates, func(c candidate) bool { return c.name == a.Name }) {
+			continue
+		}
+		s := &metav1.PartialObjectMetadata{}
+		s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name}, s)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
+		case s.DeletionTimestamp.IsZero():
+			hidden = append(hidden, a)
+		}
+	}
+	return hidden, nil
 }
 
 // assign decides which revisions the cluster is to run. While nothing certain
@@ -51,21 +87,36 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted []addonsv1.StackRevision
 	for _, c := range candidates {
-		if !c.stack.DeletionTimestamp.IsZero() {
-			continue
-		}
-		selects, err := stack.Selects(&c.stack, cluster)
+		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
 		if err == nil && !selects {
 			continue
 		}
 		revision := c.revision
 		if err != nil || revision == "" {
-			revision = revisionOf(assigned, c.stack.Name)
+			revision = revisionOf(assigned, c.name)
 		}
-		wanted = append(wanted, addonsv1.StackRevision{Name: c.stack.Name, Revision: revision})
+		wanted = append(wanted, addonsv1.StackRevision{Name: c.name, Revision: revision})
 	}
-	slices.SortFunc(wanted, func(a, b addonsv1.StackRevision) int { return cmp.Compare(a.Name, b.Name) })
 	return wanted
+}
+
+// limited sorts the stacks, and returns at most maxStacks of them: those that are
+// assigned already before others.
+func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left int) {
+	isNew := func(s addonsv1.StackRevision) int {
+		if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == s.Name }) {
+			return 0
+		}
+		return 1
+	}
+	byName := func(a, b addonsv1.StackRevision) int { return cmp.Compare(a.Name, b.Name) }
+	if len(wanted) > maxStacks {
+		slices.SortFunc(wanted, func(a, b addonsv1.StackRevision) int { return cmp.Or(isNew(a)-isNew(b), byName(a, b)) })
+		left = len(wanted) - maxStacks
+		wanted = wanted[:maxStacks]
+	}
+	slices.SortFunc(wanted, byName)
+	return wanted, left
 }
 
 func revisionOf(assigned []addonsv1.StackRevision, name string) string {

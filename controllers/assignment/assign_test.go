@@ -3,6 +3,7 @@
 package assignment
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,58 +13,50 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-func stackNamed(name string, selector *metav1.LabelSelector) addonsv1.AddonStack {
-	return addonsv1.AddonStack{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
-		Spec:       addonsv1.AddonStackSpec{ClusterSelector: selector},
-	}
+func selecting(selector *metav1.LabelSelector) addonsv1.AddonStackSpec {
+	return addonsv1.AddonStackSpec{ClusterSelector: selector}
 }
 
 func TestAssign(t *testing.T) {
 	everyone := &metav1.LabelSelector{}
 	nobody := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "nowhere"}}
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
-	deleted := stackNamed("deleted", everyone)
-	deletedNow := metav1.Now()
-	deleted.DeletionTimestamp = &deletedNow
-
 	cases := map[string]struct {
 		reason     string
 		candidates []candidate
 		assigned   []addonsv1.StackRevision
 		want       []addonsv1.StackRevision
 	}{
-		"selected stacks, sorted by name": {
-			candidates: []candidate{{stackNamed("b", everyone), "b-1"}, {stackNamed("a", everyone), "a-1"}, {stackNamed("c", nobody), "c-1"}},
+		"selected stacks": {
+			candidates: []candidate{{"a", selecting(everyone), "a-1"}, {"b", selecting(everyone), "b-1"}, {"c", selecting(nobody), "c-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}},
 		},
 		"a stack without a revision is named, as what is installed of it stays": {
-			candidates: []candidate{{stackNamed("a", everyone), ""}},
+			candidates: []candidate{{"a", selecting(everyone), ""}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"an assignment outlives a missing revision": {
 			reason:     "a lost snapshot must not remove add-ons",
-			candidates: []candidate{{stackNamed("a", everyone), ""}},
+			candidates: []candidate{{"a", selecting(everyone), ""}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
 		"an assignment outlives a selector that can't be read": {
 			reason:     "an invalid edit must not remove add-ons",
-			candidates: []candidate{{stackNamed("a", broken), "a-2"}},
+			candidates: []candidate{{"a", selecting(broken), "a-2"}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
 		"a selector that can't be read gives no new cluster a revision": {
-			candidates: []candidate{{stackNamed("a", broken), "a-2"}},
+			candidates: []candidate{{"a", selecting(broken), "a-2"}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"a cluster that is no longer selected": {
-			candidates: []candidate{{stackNamed("a", nobody), "a-1"}},
+			candidates: []candidate{{"a", selecting(nobody), "a-1"}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
-		"a stack that is deleted, or being deleted": {
-			candidates: []candidate{{deleted, "deleted-1"}},
-			assigned:   []addonsv1.StackRevision{{Name: "deleted", Revision: "deleted-1"}, {Name: "gone", Revision: "gone-1"}},
+		"a stack that is deleted": {
+			assigned: []addonsv1.StackRevision{{Name: "gone", Revision: "gone-1"}},
 		},
 	}
 	for name, tc := range cases {
@@ -94,5 +87,17 @@ func TestShapeIsStable(t *testing.T) {
 	shape(again, cluster, nil)
 	if _, ok := again.Labels[clusterv1.WatchLabel]; ok {
 		t.Error("the watch label stays though the Cluster has lost it")
+	}
+}
+
+func TestTooManyStacks(t *testing.T) {
+	var wanted []addonsv1.StackRevision
+	for i := range maxStacks + 3 {
+		wanted = append(wanted, addonsv1.StackRevision{Name: fmt.Sprintf("s%03d", i)})
+	}
+	last := wanted[len(wanted)-1]
+	kept, left := limited(wanted, []addonsv1.StackRevision{last})
+	if len(kept) != maxStacks || left != 3 || kept[len(kept)-1] != last {
+		t.Errorf("%d are kept, %d left; the last is %v, want the one that is assigned already", len(kept), left, kept[len(kept)-1])
 	}
 }

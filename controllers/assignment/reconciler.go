@@ -7,7 +7,6 @@ package assignment
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,13 +23,12 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// conflictDelay is how long the cache may take to show a write that won.
-const conflictDelay = 100 * time.Millisecond
-
 // Reconciler assigns AddonStacks to Clusters.
 type Reconciler struct {
-	Client   client.Client
-	Recorder events.EventRecorder
+	Client client.Client
+	// APIReader reads what may be outside of the scope of the cache.
+	APIReader client.Reader
+	Recorder  events.EventRecorder
 }
 
 // Reconcile brings the ClusterAddon of one Cluster up to date. A paused Cluster
@@ -59,7 +57,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if existing != nil {
 		assigned = existing.Spec.Stacks
 	}
-	return r.write(ctx, cluster, existing, assign(cluster, stacks, assigned))
+	wanted := assign(cluster, stacks, assigned)
+	hidden, err := r.outOfSight(ctx, cluster.Namespace, assigned, stacks)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, left := limited(append(wanted, hidden...), assigned)
+	return ctrl.Result{}, r.write(ctx, cluster, existing, wanted, left)
 }
 
 func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {
@@ -71,28 +75,54 @@ func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (
 }
 
 // write makes or patches the ClusterAddon, if it isn't as wanted.
-func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, existing *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision) (ctrl.Result, error) {
+func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, existing *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision, left int) error {
 	if existing == nil {
-		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
-		shape(ca, cluster, stacks)
-		if err := r.Client.Create(ctx, ca); err != nil {
-			return retryConflict(cluster, err)
-		}
-		r.Recorder.Eventf(ca, cluster, corev1.EventTypeNormal, "ClusterAddonCreated", "Assign", "Created for Cluster %s", cluster.Name)
-		return ctrl.Result{}, nil
+		return r.create(ctx, cluster, stacks)
 	}
 	if !existing.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // its end is an event, and the next one is made then
+		return nil // its end is an event, and the next one is made then
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
 	if equality.Semantic.DeepEqual(wanted, existing) {
-		return ctrl.Result{}, nil
+		return nil
 	}
-	if err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err != nil {
-		return retryConflict(cluster, err)
+	if left > 0 {
+		r.Recorder.Eventf(wanted, cluster, corev1.EventTypeWarning, "TooManyStacks", "Assign",
+			"%d AddonStacks more than the %d that a cluster can run select Cluster %s; they are left out", left, maxStacks, cluster.Name)
 	}
-	return ctrl.Result{}, nil
+	err := r.Client.Patch(ctx, wanted, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "writing the ClusterAddon of Cluster %s", cluster.Name)
+}
+
+// create makes the ClusterAddon. One that is there, unseen by the cache, is taken
+// over: the Cluster has come into the scope of this instance by relabelling.
+func (r *Reconciler) create(ctx context.Context, cluster *clusterv1.Cluster, stacks []addonsv1.StackRevision) error {
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+	shape(ca, cluster, stacks)
+	err := r.Client.Create(ctx, ca)
+	if err == nil {
+		r.Recorder.Eventf(ca, cluster, corev1.EventTypeNormal, "ClusterAddonCreated", "Assign", "Created for Cluster %s", cluster.Name)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the ClusterAddon of Cluster %s: %w", cluster.Name, err)
+	}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cluster), ca); err != nil {
+		return wrap(err, "reading the ClusterAddon of Cluster %s", cluster.Name)
+	}
+	before := ca.DeepCopy()
+	shape(ca, cluster, ca.Spec.Stacks) // the stacks follow once the cache shows it
+	err = r.Client.Patch(ctx, ca, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return wrap(err, "taking over the ClusterAddon of Cluster %s", cluster.Name)
+}
+
+// wrap says what failed. That the object is gone is no failure: its end is an event.
+func wrap(err error, format string, args ...any) error {
+	if err = client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf(format+": %w", append(args, err)...)
+	}
+	return nil
 }
 
 // shape sets what this controller owns of a ClusterAddon.
@@ -109,16 +139,6 @@ func shape(ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, stacks []addon
 	ca.OwnerReferences = util.EnsureOwnerRef(ca.OwnerReferences, metav1.OwnerReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
 	})
-	if ca.Spec.ClusterName == "" {
-		ca.Spec.ClusterName = cluster.Name
-	}
+	ca.Spec.ClusterName = cluster.Name
 	ca.Spec.Stacks = stacks
-}
-
-// retryConflict turns a lost race into another try: it says nothing to a user.
-func retryConflict(cluster *clusterv1.Cluster, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return ctrl.Result{}, fmt.Errorf("writing the ClusterAddon of Cluster %s: %w", cluster.Name, err)
 }

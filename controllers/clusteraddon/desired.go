@@ -48,12 +48,12 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked)
 	}
-	facts, err := p.workload.facts(ctx)
+	facts, complete, err := p.workload.facts(ctx)
 	if err != nil {
 		return "", err
 	}
-	if asked.Holds(facts) {
-		return in.digest(asked)
+	if asked.Holds(facts) || !complete {
+		return in.digest(asked) // an API that can't be discovered now isn't gone
 	}
 	all, err := hash(facts)
 	if err != nil {
@@ -67,6 +67,7 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 	return deliver.Desired{
 		Release:          in.release,
 		Owner:            ownerOf(p.ca),
+		OwnerUID:         p.ca.UID,
 		Stack:            a.stack,
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,
@@ -91,7 +92,7 @@ func (p *pass) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*
 	if err != nil {
 		return nil, err
 	}
-	facts, err := p.workload.facts(ctx)
+	facts, _, err := p.workload.facts(ctx)
 	if err != nil {
 		return nil, err
 	}

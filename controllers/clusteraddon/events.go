@@ -37,7 +37,7 @@ func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.C
 
 func (r *Reconciler) record(ctx context.Context, ca *addonsv1.ClusterAddon, e event) {
 	logf.FromContext(ctx).Info(e.note, "reason", e.reason)
-	r.Recorder.Eventf(ca, e.related(ca), e.kind, e.reason, e.action, "%s", e.note)
+	r.Recorder.Eventf(ca, e.related(ca), e.kind, e.reason, e.action, "%s", shorten(e.note))
 }
 
 // removedEvent tells that an add-on is gone, or was let go of.
@@ -67,12 +67,12 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	if e := reachabilityEvent(before, after); e != nil {
 		events = append(events, *e)
 	}
-	known := map[[2]string]addonsv1.AddonStatus{}
+	known := map[[3]string]addonsv1.AddonStatus{}
 	for _, s := range before.Status.Addons {
-		known[[2]string{s.Namespace, s.Name}] = s
+		known[[3]string{s.Namespace, s.Name, s.Stack}] = s
 	}
 	for _, s := range after.Status.Addons {
-		if e := addonEvent(known[[2]string{s.Namespace, s.Name}], s); e != nil {
+		if e := addonEvent(known[[3]string{s.Namespace, s.Name, s.Stack}], s); e != nil {
 			events = append(events, *e)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -22,11 +23,14 @@ type pass struct {
 	ca       *addonsv1.ClusterAddon
 	cluster  *clusterv1.Cluster
 	workload *workload
+	// undecided are stacks of which it isn't known what they want.
+	undecided sets.Set[string]
 
 	installed  map[deliver.Release]deliver.Summary
 	statuses   []addonsv1.AddonStatus
 	used       sets.Set[object]
 	errs       []error
+	silent     bool // the cluster doesn't answer any more: no use in going on
 	retryAfter time.Duration
 }
 
@@ -37,7 +41,9 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	for i := range wanted {
 		a := &wanted[i]
 		status := addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
-		if by := holder[a.release()]; by != a.stack {
+		if by := holder[a.release()]; p.silent {
+			status = p.formerly(status)
+		} else if by != a.stack {
 			status.Phase, status.Reason = addonsv1.AddonFailed, ReasonReleaseTaken
 			status.Message = fmt.Sprintf("AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
 				by, a.Name, a.release().Namespace)
@@ -54,15 +60,19 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)
+		if p.syncRemoval(ctx, a, record); p.silent {
+			*status = p.formerly(*status)
+			return
+		}
 	}
 	in, err := p.inputs(ctx, a)
 	if err != nil {
-		p.inputFailed(err, a, record, status)
+		p.inputFailed(ctx, err, a, record, status)
 		return
 	}
 	settled, err := p.settled(ctx, in, record)
 	if err != nil {
-		p.clusterFailed(err, status)
+		p.clusterFailed(ctx, err, status)
 		return
 	}
 	if settled {
@@ -70,7 +80,6 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		if !record.RenewAt.IsZero() {
 			p.retryIn(record.RenewAt.Sub(p.Clock.Now()))
 		}
-		p.syncPolicy(ctx, a, record, status)
 		return
 	}
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
@@ -80,7 +89,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
 	if err != nil {
-		p.clusterFailed(err, status)
+		p.clusterFailed(ctx, err, status)
 		return
 	}
 	if outcome.Phase == addonsv1.AddonReady {
@@ -89,50 +98,65 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	p.note(outcome, status)
 }
 
-// removeOthers removes what is installed and no longer wanted: first what
-// others may depend on least.
+// removeOthers removes what is installed and no longer wanted: what others depend
+// on goes after these.
 func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
 	keep := sets.New[deliver.Release]()
 	for i := range wanted {
 		keep.Insert(wanted[i].release())
 	}
+	var records []deliver.Summary
 	for _, record := range removalOrder(p.installed, keep) {
-		status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: addonsv1.AddonRemoving}
-		describe(&status, record)
-		if reason, message := doubt(p.ca, record); reason != "" {
-			status.Phase, status.Reason, status.Message = addonsv1.AddonUnassigned, reason, message
+		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
+			status := statusOf(record, addonsv1.AddonUnassigned)
+			status.Reason, status.Message = reason, shorten(message)
 			p.statuses = append(p.statuses, status)
 			continue
 		}
-		if by := dependent(record, p.installed, keep); by != "" {
+		records = append(records, record)
+	}
+	now, waiting := removable(records)
+	for _, record := range records {
+		if by, ok := waiting[record.Release]; ok {
+			status := statusOf(record, addonsv1.AddonRemoving)
 			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
 			p.statuses = append(p.statuses, status)
-			continue
 		}
-		outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
-		switch {
-		case err != nil:
-			p.clusterFailed(err, &status)
-		case outcome.Gone:
-			delete(p.installed, record.Release)
-			p.workload.conn.InvalidateFacts()
-			p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
-			continue
-		default:
-			p.note(outcome, &status)
-		}
-		p.statuses = append(p.statuses, status)
+	}
+	for _, record := range now {
+		p.remove(ctx, record)
 	}
 }
 
-// syncPolicy brings a changed deletion policy into the record, from which it is
-// read when the stack is gone.
-func (p *pass) syncPolicy(ctx context.Context, a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
-	if record.DeletionPolicy == a.deletionPolicy && slices.Equal(record.DependsOn, a.DependsOn) {
+// remove takes the removal of one add-on as far as it can go.
+func (p *pass) remove(ctx context.Context, record deliver.Summary) {
+	status := statusOf(record, addonsv1.AddonRemoving)
+	if p.silent {
+		p.statuses = append(p.statuses, status)
+		return
+	}
+	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
+	switch {
+	case err != nil:
+		p.clusterFailed(ctx, err, &status)
+	case outcome.Gone:
+		p.workload.conn.InvalidateFacts()
+		p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
+		return
+	default:
+		p.note(outcome, &status)
+	}
+	p.statuses = append(p.statuses, status)
+}
+
+// syncRemoval brings a changed deletion policy, and changed dependencies, into the
+// record: there they are read when the stack is gone.
+func (p *pass) syncRemoval(ctx context.Context, a *addon, record deliver.Summary) {
+	if !record.Complete || record.DeletionPolicy == a.deletionPolicy && slices.Equal(record.DependsOn, a.DependsOn) {
 		return
 	}
 	if err := p.Deliverer.SetRemoval(ctx, p.workload.target(), a.release(), a.deletionPolicy, a.DependsOn); err != nil {
-		p.clusterFailed(err, status)
+		p.clusterFailed(ctx, err, &addonsv1.AddonStatus{Name: a.Name})
 	}
 }
 
@@ -150,13 +174,33 @@ func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 }
 
 // clusterFailed notes a failure that another try may mend: the cluster didn't
-// answer, or a write was lost to another one.
-func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
+// answer, or a write was lost to another one. The details differ each time (ports,
+// versions), so they go to the log.
+func (p *pass) clusterFailed(ctx context.Context, err error, status *addonsv1.AddonStatus) {
+	*status = p.formerly(*status)
+	status.Reason = ReasonRetrying
+	status.Message = "The cluster didn't answer, or another write came first; trying again"
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
+		if !apierrors.IsConflict(err) {
+			status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
+		}
+	} else {
+		p.silent = p.silent || ctx.Err() != nil || !isInput(err)
+	}
+	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
+}
+
+// formerly is the add-on's status as it was last time, Pending if it had none.
+func (p *pass) formerly(status addonsv1.AddonStatus) addonsv1.AddonStatus {
+	for _, s := range p.ca.Status.Addons {
+		if s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack {
+			return s
+		}
+	}
 	if status.Phase == "" {
 		status.Phase = addonsv1.AddonPending
 	}
-	status.Reason, status.Message = ReasonRetrying, shorten(err.Error())
-	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
+	return status
 }
 
 func (p *pass) retryIn(after time.Duration) {
@@ -166,6 +210,13 @@ func (p *pass) retryIn(after time.Duration) {
 }
 
 func (p *pass) err() error { return errors.Join(p.errs...) }
+
+// statusOf is the status of an add-on that only a record knows.
+func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
+	status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: phase}
+	describe(&status, record)
+	return status
+}
 
 // describe fills the status with what a record says.
 func describe(status *addonsv1.AddonStatus, record deliver.Summary) {

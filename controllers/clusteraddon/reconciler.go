@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
@@ -55,6 +56,7 @@ type Reconciler struct {
 	provider  *providerObjects
 	templates *templateCache
 	users     *references
+	statuses  hub.Statuses
 	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
 
@@ -69,8 +71,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 			r.users.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
+			r.statuses.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
+	}
+	if r.statuses.Stale(ca) {
+		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
 	cluster, err := r.clusterOf(ctx, ca)
 	if err != nil {
@@ -81,11 +87,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 	defer func() {
 		summarize(ca)
 		r.recordEvents(ctx, before, ca)
-		reterr = errors.Join(reterr, hub.PatchStatus(ctx, r.Client, before, ca))
+		reterr = errors.Join(reterr, r.statuses.Patch(ctx, before, ca))
 	}()
 
-	ca.Status.ObservedGeneration = ca.Generation
 	if blocked := gate(ca, cluster); blocked {
+		ca.Status.ObservedGeneration = ca.Generation
 		return ctrl.Result{}, nil
 	}
 	workload, ok := r.reach(ca)
@@ -98,18 +104,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 // deliver compares what the cluster is to run with what it runs, and acts on
 // the difference.
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
-	wanted, err := r.wanted(ctx, ca)
+	ctx, cancel := workload.whileConnected(ctx)
+	defer cancel()
+	wanted, undecided, err := r.wanted(ctx, ca)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
-	if known, err := pass.readRecords(ctx); !known || err != nil {
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload, undecided: undecided}
+	known, err := pass.readRecords(ctx)
+	if err != nil || !known {
+		if !conditions.Has(ca, addonsv1.AddonsReadyCondition) {
+			conditions.Set(ca, recordsUnread())
+		}
 		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
 	}
 	pass.ensureAll(ctx, wanted)
 	pass.removeOthers(ctx, wanted)
 	r.users.replace(client.ObjectKeyFromObject(ca), pass.used)
 
+	ca.Status.ObservedGeneration = ca.Generation
 	report(ca, pass.statuses)
 	return ctrl.Result{RequeueAfter: pass.retryAfter}, pass.err()
 }

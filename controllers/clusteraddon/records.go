@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,10 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
+
+// watchRetry is when to try again to watch a cluster's records: what fails is the
+// discovery before it, as when the API server is just starting.
+const watchRetry = 5 * time.Second
 
 // recordWatch watches the metadata of the release records of every engaged
 // cluster: one LIST and one WATCH for each, and no request afterwards for an
@@ -41,11 +47,11 @@ func (w *recordWatch) Start(ctx context.Context) error {
 
 // Engage starts watching a cluster's records. It doesn't wait for them.
 func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	go func() {
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := w.watch(ctx, name, cl); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "Watching release records failed", "Cluster", name)
+			logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
 		}
-	}()
+	}, watchRetry)
 	return nil
 }
 
@@ -55,7 +61,12 @@ func (w *recordWatch) watch(ctx context.Context, name multicluster.ClusterName, 
 		return err
 	}
 	notify := func(any) { w.queue.AddCluster(name) }
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if !isInInitialList {
+				notify(obj)
+			}
+		},
 		UpdateFunc: func(_, obj any) { notify(obj) },
 		DeleteFunc: notify,
 	})

@@ -65,6 +65,19 @@ func (r *references) of(o object) []client.ObjectKey {
 	return r.users[o].UnsortedList()
 }
 
+// paths returns the paths of the artifact root that are used.
+func (r *references) paths() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var paths []string
+	for o := range r.users {
+		if o.kind == kindPath {
+			paths = append(paths, o.key.Name)
+		}
+	}
+	return paths
+}
+
 func (r *references) insert(user client.ObjectKey, o object) {
 	if r.users[o] == nil {
 		r.users[o] = sets.New[client.ObjectKey]()

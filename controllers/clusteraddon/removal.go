@@ -13,8 +13,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// removalOrder returns the records of releases that are not kept, by namespace
-// and name.
+// removalOrder returns the records of releases that are not kept: first what has
+// the most dependencies, then by namespace and name.
 func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
 	var records []deliver.Summary
 	for release, record := range installed {
@@ -33,18 +33,19 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 }
 
 // doubt tells why an add-on that no stack wants is left as it is, "" if there is
-// no doubt. It is removed only if its stack is known not to want it, by a
-// ClusterAddon that has known the add-on before. One that was made anew over a
-// cluster with add-ons (after a restore, or by a GitOps tool that brings Clusters
-// before AddonStacks) has no reason to take anything away.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary) (reason, message string) {
-	for _, assigned := range ca.Spec.Stacks {
-		if assigned.Name == record.Stack && assigned.Revision == "" {
-			return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, see its conditions; the add-on is left as it is", record.Stack)
-		}
+// no doubt. It is removed only by a ClusterAddon that has run it: that made its
+// record, or has it in its status. One that was made anew over a cluster with
+// add-ons (after a restore, or by a GitOps tool that brings Clusters before
+// AddonStacks) has no reason to take anything away.
+func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided sets.Set[string]) (reason, message string) {
+	if undecided.Has(record.Stack) {
+		return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, see its conditions; the add-on is left as it is", record.Stack)
+	}
+	if record.OwnerUID == ca.UID {
+		return "", ""
 	}
 	for _, known := range ca.Status.Addons {
-		if known.Name == record.Name && known.Namespace == record.Namespace && known.Phase != addonsv1.AddonUnassigned {
+		if known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown {
 			return "", ""
 		}
 	}
@@ -52,13 +53,32 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary) (reason, message s
 		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
 }
 
-// dependent returns an add-on of the same stack that depends on the record's,
-// is to be removed too, and is still there. "" if there is none.
-func dependent(record deliver.Summary, installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) string {
+// removable returns what can be removed now: what no other one that is to be
+// removed depends on. Add-ons that depend on each other, as records of different
+// times may say, don't hold each other up for ever: then the first one goes.
+func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
+	waiting = map[deliver.Release]string{}
+	for _, record := range records {
+		if by := dependent(record, records); by != "" {
+			waiting[record.Release] = by
+		} else {
+			now = append(now, record)
+		}
+	}
+	if len(now) == 0 && len(records) > 0 {
+		now = records[:1]
+		delete(waiting, records[0].Release)
+	}
+	return now, waiting
+}
+
+// dependent returns another one of the records, of the same stack, that depends
+// on the record's add-on; "" if there is none.
+func dependent(record deliver.Summary, records []deliver.Summary) string {
 	var names []string
-	for release, other := range installed {
-		if !keep.Has(release) && other.Stack == record.Stack && release != record.Release && slices.Contains(other.DependsOn, record.Name) {
-			names = append(names, release.Name)
+	for _, other := range records {
+		if other.Release != record.Release && other.Stack == record.Stack && slices.Contains(other.DependsOn, record.Name) {
+			names = append(names, other.Name)
 		}
 	}
 	if len(names) == 0 {

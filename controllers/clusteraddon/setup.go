@@ -4,10 +4,15 @@ package clusteraddon
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
@@ -15,13 +20,13 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/hub"
 )
 
-// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons/status,verbs=get;patch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io;infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch;update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
@@ -34,9 +39,8 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	if err := mgr.Add(r.records); err != nil {
 		return err
 	}
-	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.Sources.Watch(ctx, r.pathChanged)
-	})); err != nil {
+	r.statuses.Client = r.Client
+	if err := local.Add(manager.RunnableFunc(r.watchPaths)); err != nil {
 		return err
 	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
@@ -44,6 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	return hub.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
 		For(&addonsv1.ClusterAddon{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
 		Watches(&clusterv1.Cluster{}, hub.Map(clusterAddonOf), hub.Only(), hub.OnlyHere()).
+		Watches(&appsv1.ControllerRevision{}, hub.Map(r.usersOfRevision), hub.Only(), hub.OnlyHere()).
 		WatchesMetadata(&corev1.Secret{}, hub.Map(r.usersOf("Secret")), hub.Only(), hub.OnlyHere()).
 		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.usersOf("ConfigMap")), hub.Only(), hub.OnlyHere()).
 		WatchesRawSource(r.Queue).
@@ -59,6 +64,39 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 	return func(_ context.Context, obj client.Object) []client.ObjectKey {
 		return r.users.of(object{kind: kind, key: client.ObjectKeyFromObject(obj)})
 	}
+}
+
+// usersOfRevision maps a revision to the ClusterAddons that are to run it. It may
+// be seen after these.
+func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
+	all := &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(obj.GetNamespace())); err != nil {
+		return nil // the cache is synced before events are handed on
+	}
+	var users []client.ObjectKey
+	for i := range all.Items {
+		if slices.ContainsFunc(all.Items[i].Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Revision == obj.GetName() }) {
+			users = append(users, client.ObjectKeyFromObject(&all.Items[i]))
+		}
+	}
+	return users
+}
+
+// unwatchedPaths is how often paths are looked at where they can't be watched, as
+// when the host's inotify instances are used up.
+const unwatchedPaths = time.Minute
+
+// watchPaths starts work when a chart under the artifact root changes.
+func (r *Reconciler) watchPaths(ctx context.Context) error {
+	if err := r.Sources.Watch(ctx, r.pathChanged); err != nil {
+		logf.FromContext(ctx).Error(err, "Can't watch the artifact root; it is looked at every minute instead")
+		wait.UntilWithContext(ctx, func(context.Context) {
+			for _, path := range r.users.paths() {
+				r.pathChanged(path)
+			}
+		}, unwatchedPaths)
+	}
+	return nil
 }
 
 // pathChanged enqueues the ClusterAddons whose charts are at a path of the

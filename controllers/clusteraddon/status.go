@@ -25,12 +25,23 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus) {
 	ca.Status.Addons = statuses
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
-	conditions.Set(ca, addonsReady(statuses, ready, all))
+	conditions.Set(ca, addonsReady(len(ca.Spec.Stacks), statuses, ready, all))
 }
 
-func addonsReady(statuses []addonsv1.AddonStatus, ready, all int) metav1.Condition {
+// recordsUnread is AddonsReady until it is known what the cluster runs.
+func recordsUnread() metav1.Condition {
+	return metav1.Condition{
+		Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.AddonsUnknownReason,
+		Message: "The release records of the workload cluster are being read. If this stays, see if its kubeconfig's user may list and watch Secrets",
+	}
+}
+
+func addonsReady(stacks int, statuses []addonsv1.AddonStatus, ready, all int) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
 	switch {
+	case len(statuses) == 0 && stacks > 0:
+		c.Reason = addonsv1.AddonsProgressingReason
+		c.Message = "The AddonStacks that select this Cluster have no valid revision yet, see their conditions"
 	case len(statuses) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
 		c.Message = "No AddonStack selects this Cluster: there is nothing to do"

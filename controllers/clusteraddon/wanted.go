@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -29,22 +31,27 @@ func (a *addon) release() deliver.Release {
 }
 
 // wanted reads the add-ons of all stacks that the cluster is to run, each one
-// after those it depends on. It fails rather than leave a stack out: what is
-// not wanted is removed. A stack without a revision wants nothing yet.
-func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) ([]addon, error) {
-	var wanted []addon
+// after those it depends on. What is not wanted is removed, so a stack without a
+// revision that can be read is undecided: what is installed of it stays.
+func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) (wanted []addon, undecided sets.Set[string], err error) {
+	undecided = sets.New[string]()
 	for _, assigned := range ca.Spec.Stacks {
 		if assigned.Revision == "" {
+			undecided.Insert(assigned.Name)
 			continue
 		}
 		revision := &appsv1.ControllerRevision{}
 		key := client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Revision}
 		if err := r.Client.Get(ctx, key, revision); err != nil {
-			return nil, fmt.Errorf("reading revision of AddonStack %s: %w", assigned.Name, err)
+			if !apierrors.IsNotFound(err) {
+				return nil, nil, fmt.Errorf("reading revision of AddonStack %s: %w", assigned.Name, err)
+			}
+			undecided.Insert(assigned.Name) // its coming is an event
+			continue
 		}
 		spec, err := stack.SpecOf(revision)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, a := range stack.InOrder(spec.Addons) {
 			wanted = append(wanted, addon{
@@ -54,7 +61,7 @@ func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) ([]a
 			})
 		}
 	}
-	return wanted, nil
+	return wanted, undecided, nil
 }
 
 // claims decides which stack has each release: the one that installed it, or

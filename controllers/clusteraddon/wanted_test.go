@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -46,13 +47,28 @@ func TestRemovalGoesAgainstDependencies(t *testing.T) {
 	}
 	keep := sets.New(deliver.Release{Namespace: "default", Name: "kept"})
 
-	waitsFor := map[string]string{}
-	for _, s := range removalOrder(installed, keep) {
-		waitsFor[s.Name] = dependent(s, installed, keep)
+	now, waiting := removable(removalOrder(installed, keep))
+	if len(now) != 1 || now[0].Name != "top" {
+		t.Errorf("removed now: %v; want top alone", now)
 	}
-	want := map[string]string{"base": "middle", "middle": "top", "top": ""}
-	if diff := cmp.Diff(want, waitsFor); diff != "" {
+	want := map[deliver.Release]string{
+		{Namespace: "default", Name: "base"}:   "middle",
+		{Namespace: "default", Name: "middle"}: "top",
+	}
+	if diff := cmp.Diff(want, waiting); diff != "" {
 		t.Errorf("who waits for whom: -want +got:\n%s", diff)
+	}
+}
+
+// Records of different times may say that two depend on each other.
+func TestRemovalOfACycleBegins(t *testing.T) {
+	a, b := deliver.Summary{DependsOn: []string{"b"}}, deliver.Summary{DependsOn: []string{"a"}}
+	a.Name, b.Name = "a", "b"
+	if now, _ := removable([]deliver.Summary{a, b}); len(now) != 1 {
+		t.Errorf("removed now: %v; want one of them", now)
+	}
+	if now, _ := removable(nil); len(now) != 0 {
+		t.Errorf("removed now: %v, of nothing", now)
 	}
 }
 
@@ -96,30 +112,34 @@ func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVers
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestDoubtKeeps(t *testing.T) {
-	record := deliver.Summary{Stack: "platform"}
+	record := deliver.Summary{Stack: "platform", OwnerUID: "former"}
 	record.Namespace, record.Name = "default", "web"
-	knew := func(phase addonsv1.AddonPhase) []addonsv1.AddonStatus {
-		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase}}
+	knew := func(phase addonsv1.AddonPhase, reason string) []addonsv1.AddonStatus {
+		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase, Reason: reason}}
 	}
 	cases := map[string]struct {
-		stacks []addonsv1.StackRevision
-		known  []addonsv1.AddonStatus
-		want   string
+		uid       types.UID
+		undecided []string
+		known     []addonsv1.AddonStatus
+		want      string
 	}{
-		"it was ready, and its stack is gone":             {known: knew(addonsv1.AddonReady)},
-		"its removal has begun":                           {known: knew(addonsv1.AddonRemoving)},
-		"its stack is there without it":                   {stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "1"}}, known: knew(addonsv1.AddonReady)},
-		"a new ClusterAddon finds it":                     {want: ReasonStackUnknown},
-		"a new ClusterAddon found it, and looks again":    {known: knew(addonsv1.AddonUnassigned), want: ReasonStackUnknown},
-		"its stack has no revision":                       {stacks: []addonsv1.StackRevision{{Name: "platform"}}, known: knew(addonsv1.AddonReady), want: ReasonStackUndecided},
-		"another add-on of the same name is elsewhere":    {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
-		"another stack's undecidedness doesn't save it":   {stacks: []addonsv1.StackRevision{{Name: "other"}}, known: knew(addonsv1.AddonReady)},
-		"a new ClusterAddon finds it, with another stack": {stacks: []addonsv1.StackRevision{{Name: "other", Revision: "1"}}, want: ReasonStackUnknown},
+		"it is in the status, and its stack is gone":     {known: knew(addonsv1.AddonReady, "")},
+		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
+		"the record is its own, and the status was lost": {uid: "former"},
+		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
+		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
+		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
+		"its stack is undecided":                         {uid: "former", undecided: []string{"platform"}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
+		"another stack is undecided":                     {undecided: []string{"other"}, known: knew(addonsv1.AddonReady, "")},
+		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{Stacks: tc.stacks}, Status: addonsv1.ClusterAddonStatus{Addons: tc.known}}
-			if reason, message := doubt(ca, record); reason != tc.want {
+			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.known}}
+			if ca.UID = tc.uid; ca.UID == "" {
+				ca.UID = "new"
+			}
+			if reason, message := doubt(ca, record, sets.New(tc.undecided...)); reason != tc.want {
 				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

@@ -38,6 +38,9 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 	case connected:
 		c.Status = metav1.ConditionTrue
 		c.Reason, c.Message = fleet.ReasonConnected, ""
+		if state.Reason != fleet.ReasonConnected {
+			c.Message = state.Message // why a newer kubeconfig isn't in use
+		}
 	case state.Phase == fleet.PhaseConnecting || state.Phase == fleet.PhaseUnknown:
 		if conditions.IsTrue(ca, c.Type) {
 			return nil, false // as after each restart: nothing says that it is otherwise now
@@ -81,14 +84,22 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
+// whileConnected ends with the connection, too: a cluster that falls silent in the
+// middle of a pass isn't waited for, request by request.
+func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(w.conn.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // facts are what charts may ask about the cluster. They are read once for each
-// connection.
-func (w *workload) facts(ctx context.Context) (render.Facts, error) {
-	facts, err := w.conn.Facts(ctx)
+// connection. They are incomplete while an aggregated API server is down.
+func (w *workload) facts(ctx context.Context) (facts render.Facts, complete bool, err error) {
+	found, err := w.conn.Facts(ctx)
 	if err != nil {
-		return render.Facts{}, err
+		return render.Facts{}, false, err
 	}
-	return render.Facts{KubeVersion: facts.KubernetesVersion, APIVersions: facts.APIVersions}, nil
+	return render.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, len(found.Incomplete) == 0, nil
 }
 
 // ownerOf names the ClusterAddon in the records it makes.

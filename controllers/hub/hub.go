@@ -27,11 +27,11 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
-// Failed reconciles are tried again after retryMin, doubled each time up to
-// retryMax, so that one broken object can't keep a worker busy.
+// Failed reconciles are tried again after firstRetry, doubled each time up to
+// lastRetry, so that one broken object can't keep a worker busy.
 const (
-	retryMin = 200 * time.Millisecond
-	retryMax = 2 * time.Minute
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 2 * time.Minute
 )
 
 // NewController starts building a controller with the given name, kind to log
@@ -54,7 +54,7 @@ func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbui
 			UsePriorityQueue:        ptr.To(true),
 			CacheSyncTimeout:        5 * time.Minute,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](
-				retryMin, retryMax),
+				firstRetry, lastRetry),
 		})
 }
 

@@ -5,22 +5,61 @@ package hub
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PatchStatus writes the status that a reconcile made of an object, in one
-// request, and none if it made no difference. An object that is gone is no error.
+// StaleDelay is how long the cache is given to show a write of our own.
+const StaleDelay = 50 * time.Millisecond
+
+// writeTimeout bounds the write of a status, which is tried also when the time of
+// the reconcile is over: then it matters most.
+const writeTimeout = 10 * time.Second
+
+// Statuses writes the statuses of one kind. It remembers the version that each
+// write made: a reconcile that reads an older one from the cache would compare
+// with, and decide on, what is no longer so.
+type Statuses struct {
+	Client client.Client
+
+	versions sync.Map // client.ObjectKey to the resource version of the last write
+}
+
+// Stale says that the cache doesn't show the last write of this object yet.
+func (s *Statuses) Stale(obj client.Object) bool {
+	written, ok := s.versions.Load(client.ObjectKeyFromObject(obj))
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), written.(string))
+	return err == nil && order < 0
+}
+
+// Forget drops what is remembered of an object that is gone.
+func (s *Statuses) Forget(key client.ObjectKey) { s.versions.Delete(key) }
+
+// Patch writes the status that a reconcile made of an object, in one request, and
+// none if it made no difference. An object that is gone is no error.
 //
 // Cluster API's patch helper takes two requests, conditions first: whoever waits
 // for a condition would see it beside an older status.
-func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
+func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of %T %s: %w", after, client.ObjectKeyFromObject(after), err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	key := client.ObjectKeyFromObject(after)
+	if err := s.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+		if err = client.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("writing the status of %T %s: %w", after, key, err)
+		}
+		return nil
 	}
+	s.versions.Store(key, after.GetResourceVersion())
 	return nil
 }

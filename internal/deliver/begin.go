@@ -149,7 +149,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 	rec := &record.Record{
 		Summary: record.Summary{
 			Release: r.release, Revision: revision, Status: status.String(),
-			Digest: in.Digest, Owner: r.want.Owner, Stack: r.want.Stack, Spec: r.want.Spec,
+			Digest: in.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: r.want.Spec,
 			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy,
 			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
 			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),

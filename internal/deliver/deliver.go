@@ -9,6 +9,7 @@ import (
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ type Desired struct {
 	Release
 	// Owner is the ClusterAddon, as "namespace/name". A release of another owner is refused.
 	Owner string
+	// OwnerUID is the ClusterAddon's; informative.
+	OwnerUID types.UID
 	// Stack is the name of the AddonStack.
 	Stack string
 	// Spec is a digest of what the user wrote; informative.

@@ -5,7 +5,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -136,7 +136,7 @@ func (s *ClusterAPISource) Reconcile(ctx context.Context, request reconcile.Requ
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("getting the Cluster: %w", err)
 	}
-	if err != nil || !s.inScope(cluster) {
+	if exists := err == nil; !exists || !s.inScope(cluster) {
 		s.forget(request.NamespacedName)
 		s.sink.Remove(name)
 		return reconcile.Result{}, nil
@@ -152,7 +152,7 @@ func (s *ClusterAPISource) Reconcile(ctx context.Context, request reconcile.Requ
 		Properties: propertiesOf(cluster),
 	})
 	if err == nil && read.kubeconfig == nil {
-		return reconcile.Result{RequeueAfter: missingRecheck - rand.N(missingRecheck/2)}, nil
+		return reconcile.Result{RequeueAfter: wait.Jitter(missingRecheck/2, 1)}, nil
 	}
 	return reconcile.Result{}, err
 }

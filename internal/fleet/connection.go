@@ -38,7 +38,7 @@ type Connection struct {
 	clock             clock.PassiveClock
 	version           atomic.Pointer[string]
 
-	ctx    context.Context // ends with the connection
+	ctx    context.Context //nolint:containedctx // it is the lifetime of the connection
 	cancel context.CancelFunc
 
 	discovery   discovery.DiscoveryInterface
@@ -68,7 +68,7 @@ func (c *Connection) Context() context.Context { return c.ctx }
 // attempt is all that is needed to connect once.
 type attempt struct {
 	// root ends with the provider; a connection outlives its attempt.
-	root         context.Context
+	root         context.Context //nolint:containedctx // the parent of the connection's lifetime
 	kubeconfig   *Kubeconfig
 	subject      subject
 	options      Options

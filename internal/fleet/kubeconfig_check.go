@@ -56,11 +56,11 @@ func checkYAML(data []byte) error {
 		}
 		seen := make(map[string]bool, len(node.Content)/2)
 		for i := 0; i < len(node.Content); i += 2 {
-			if key := node.Content[i].Value; seen[key] {
+			key := node.Content[i].Value
+			if seen[key] {
 				return refuse("it holds a key twice")
-			} else {
-				seen[key] = true
 			}
+			seen[key] = true
 		}
 	}
 	return nil
@@ -142,7 +142,10 @@ func checkServer(server string, policy KubeconfigPolicy) error {
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return refuse("the server must not hold a query or fragment")
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	return checkHost(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), policy)
+}
+
+func checkHost(host string, policy KubeconfigPolicy) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if why := refusedAddress(addr, policy); why != "" {
 			return refuse("the server is %s, which is not allowed", why)
@@ -166,30 +169,20 @@ func isNumeric(host string) bool {
 }
 
 func checkUser(u *clientcmdapi.AuthInfo, policy KubeconfigPolicy) (credentials, error) {
-	token := strings.TrimSpace(u.Token) // a line break at the end is a common slip
-	switch {
-	case u.Exec != nil && !policy.AllowExec:
-		return credentials{}, refuse("the user runs a program (exec), which is not allowed; use a token or a client certificate")
-	case u.AuthProvider != nil:
-		return credentials{}, refuse("the user has an auth-provider, which is not allowed; use a token or a client certificate")
-	case u.TokenFile != "":
-		return credentials{}, refuse("tokenFile names a file; use token")
-	case u.ClientCertificate != "":
-		return credentials{}, refuse("client-certificate names a file; use client-certificate-data")
-	case u.ClientKey != "":
-		return credentials{}, refuse("client-key names a file; use client-key-data")
-	case u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0:
-		return credentials{}, refuse("impersonation (as, as-uid, as-groups, as-user-extra) is not allowed")
-	case !httpguts.ValidHeaderFieldValue(token):
+	if err := checkUserFields(u, policy); err != nil {
+		return credentials{}, err
+	}
+	// A line break at the end of a token is a common slip.
+	c := credentials{token: strings.TrimSpace(u.Token), username: u.Username, password: u.Password}
+	if !httpguts.ValidHeaderFieldValue(c.token) {
 		return credentials{}, refuse("the token holds characters that no header may hold")
-	case strings.Contains(u.Username, ":"):
+	}
+	if strings.Contains(c.username, ":") {
 		return credentials{}, refuse("the user name holds a colon")
 	}
-	c := credentials{token: token, username: u.Username, password: u.Password, exec: u.Exec}
-	if c.exec != nil {
-		c.exec = c.exec.DeepCopy()
-		c.exec.InteractiveMode = clientcmdapi.NeverExecInteractiveMode
-		c.exec.StdinUnavailable = true
+	if u.Exec != nil {
+		c.exec = u.Exec.DeepCopy()
+		c.exec.InteractiveMode, c.exec.StdinUnavailable = clientcmdapi.NeverExecInteractiveMode, true
 	}
 	if len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0 {
 		if len(u.ClientKeyData) > maxKeySize {
@@ -206,4 +199,24 @@ func checkUser(u *clientcmdapi.AuthInfo, policy KubeconfigPolicy) (credentials, 
 		return credentials{}, refuse("the user has no credentials; use a token or a client certificate")
 	}
 	return c, nil
+}
+
+// checkUserFields refuses what would make client-go read a file, run a program
+// or act as somebody else.
+func checkUserFields(u *clientcmdapi.AuthInfo, policy KubeconfigPolicy) error {
+	switch {
+	case u.Exec != nil && !policy.AllowExec:
+		return refuse("the user runs a program (exec), which is not allowed; use a token or a client certificate")
+	case u.AuthProvider != nil:
+		return refuse("the user has an auth-provider, which is not allowed; use a token or a client certificate")
+	case u.TokenFile != "":
+		return refuse("tokenFile names a file; use token")
+	case u.ClientCertificate != "":
+		return refuse("client-certificate names a file; use client-certificate-data")
+	case u.ClientKey != "":
+		return refuse("client-key names a file; use client-key-data")
+	case u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0:
+		return refuse("impersonation (as, as-uid, as-groups, as-user-extra) is not allowed")
+	}
+	return nil
 }

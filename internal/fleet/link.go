@@ -110,6 +110,7 @@ func (l *link) run(ctx context.Context, before <-chan struct{}) {
 	if before != nil {
 		<-before
 	}
+	l.provider.notify(l.name) // that it is known: its first state was made before anybody could see it
 	for ctx.Err() == nil {
 		l.publish()
 		l.step(ctx, l.start(ctx))

@@ -40,11 +40,11 @@ func kubeconfig(digest string) step {
 }
 
 func dialled(f *Fault) step {
-	return func(w *world) { w.orders = w.machine.dialled(w.now, "v1.36.3", f) }
+	return func(w *world) { w.orders = w.dialled(w.now, "v1.36.3", f) }
 }
 
 func probed(version string, f *Fault) step {
-	return func(w *world) { w.orders = w.machine.probed(w.now, version, f) }
+	return func(w *world) { w.orders = w.probed(w.now, version, f) }
 }
 
 func after(d time.Duration) step { return func(w *world) { w.now = w.now.Add(d) } }
@@ -53,7 +53,7 @@ var (
 	missing      step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "") }
 	unreadable   step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "can't be read (Forbidden)") }
 	refused      step = func(w *world) { w.orders = w.kubeconfigRefused(w.origin, "tokenFile names a file; use token") }
-	denied       step = func(w *world) { w.machine.unauthorized() }
+	denied       step = func(w *world) { w.unauthorized() }
 	planned      step = func(w *world) { w.plan(w.now) }
 	engageFailed step = func(w *world) {
 		w.orders = w.broken(w.now, &Fault{Reason: ReasonEngageFailed, Message: "see the log"})
@@ -258,19 +258,17 @@ func describePlan(p plan, now time.Time) string {
 }
 
 func TestBackoff(t *testing.T) {
-	for random, want := range map[float64][]time.Duration{
-		0: {1, 2, 4, 8, 16, 32, 60, 60},
-		1: {500, 1000, 2000, 4000, 8000, 16000, 30000, 30000},
+	for random, want := range map[float64]string{
+		0: "[1s 2s 4s 8s 16s 32s 1m0s 1m0s]",
+		1: "[500ms 1s 2s 4s 8s 16s 30s 30s]",
 	} {
 		o := Options{Random: func() float64 { return random }}.defaulted()
-		for i, w := range want {
-			unit := time.Second
-			if random == 1 {
-				unit = time.Millisecond
-			}
-			if got := backoff(o, i+1); got != w*unit {
-				t.Errorf("random %g, failure %d: %s, want %s", random, i+1, got, w*unit)
-			}
+		var got []time.Duration
+		for failures := range 8 {
+			got = append(got, backoff(o, failures+1))
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("random %g: %v, want %s", random, got, want)
 		}
 	}
 	o := Options{}.defaulted()

@@ -35,7 +35,7 @@ type Provider struct {
 	links       map[multicluster.ClusterName]*link
 	ending      map[multicluster.ClusterName]chan struct{} // links that close down
 	subscribers []func(multicluster.ClusterName)
-	root        context.Context // of Start; nil before
+	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
 	stopped     bool            // nothing is launched any more
 	running     sync.WaitGroup
 

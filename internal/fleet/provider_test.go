@@ -286,8 +286,12 @@ func TestTokenRotation(t *testing.T) {
 		t.Error("a new token must not make a new connection")
 	}
 	response, err := client.Get(s.URL + "/version")
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("a client made before the rotation: %v, %v", response, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("a client made before the rotation: %s", response.Status)
 	}
 	select {
 	case <-ended:
@@ -400,7 +404,10 @@ func TestRedirect(t *testing.T) {
 	}
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
-	_, err := conn.GetHTTPClient().Get(s.URL + "/extra")
+	response, err := conn.GetHTTPClient().Get(s.URL + "/extra")
+	if err == nil {
+		_ = response.Body.Close()
+	}
 	if !errors.Is(err, errForeignHost) {
 		t.Errorf("%v", err)
 	}

@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,7 +54,8 @@ func SpecOf(revision *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, erro
 	return spec, nil
 }
 
-// OwnRevisions returns the stack's revisions, the newest first.
+// OwnRevisions returns the stack's revisions, the newest first. Two of one number
+// (which only a lagging cache can bring about) have an order as well.
 func OwnRevisions(stack *addonsv1.AddonStack, all []appsv1.ControllerRevision) []appsv1.ControllerRevision {
 	var own []appsv1.ControllerRevision
 	for i := range all {
@@ -61,6 +63,8 @@ func OwnRevisions(stack *addonsv1.AddonStack, all []appsv1.ControllerRevision) [
 			own = append(own, all[i])
 		}
 	}
-	slices.SortFunc(own, func(a, b appsv1.ControllerRevision) int { return int(b.Revision - a.Revision) })
+	slices.SortFunc(own, func(a, b appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(a.Name, b.Name))
+	})
 	return own
 }

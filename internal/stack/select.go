@@ -13,20 +13,20 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Selects says whether the stack selects the Cluster. It fails if the selector
+// Selects says whether the spec, of a stack in the given namespace, selects the
+// Cluster. It fails if the selector
 // can't be used: then nothing is known, which is not the same as "no".
-func Selects(stack *addonsv1.AddonStack, cluster *clusterv1.Cluster) (bool, error) {
-	if stack.Namespace != cluster.Namespace {
+func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) (bool, error) {
+	if namespace != cluster.Namespace {
 		return false, nil
 	}
-	spec := &stack.Spec
 	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
 		return false, nil
 	}
 	if spec.ClusterSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(spec.ClusterSelector)
 		if err != nil {
-			return false, fmt.Errorf("spec.clusterSelector of AddonStack %s: %w", stack.Name, err)
+			return false, fmt.Errorf("spec.clusterSelector: %w", err)
 		}
 		if !selector.Matches(labels.Set(cluster.Labels)) {
 			return false, nil

@@ -53,13 +53,12 @@ func TestSelects(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "stack"}, Spec: tc.spec}
 			c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{"env": "prod"}}}
 			c.Spec.Topology.ClassRef.Name = "v2"
 			if tc.namespace != "" {
 				c.Namespace = tc.namespace
 			}
-			got, err := Selects(s, c)
+			got, err := Selects("team", &tc.spec, c)
 			if (err != nil) != tc.wantErr || got != tc.want {
 				t.Errorf("Selects() = %v, %v; want %v, error: %v", got, err, tc.want, tc.wantErr)
 			}
@@ -68,8 +67,8 @@ func TestSelects(t *testing.T) {
 }
 
 func TestClassNamesNeverSelectClustersWithoutClass(t *testing.T) {
-	s := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{ClassNames: []string{""}}}
-	if got, _ := Selects(s, &clusterv1.Cluster{}); got {
+	spec := &addonsv1.AddonStackSpec{ClassNames: []string{""}}
+	if got, _ := Selects("", spec, &clusterv1.Cluster{}); got {
 		t.Error("a Cluster without a class was selected by its empty class name")
 	}
 }

@@ -13,7 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 )
+
+// compiler checks expressions, and remembers those it has seen.
+var compiler = readiness.NewCompiler()
 
 // Problem is one thing that is wrong with a spec.
 type Problem struct {
@@ -101,6 +105,12 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	if addon.Values != nil && !isJSONObject(addon.Values.Raw) {
 		problems = append(problems, Problem{addonsv1.InvalidValuesReason,
 			field.Invalid(path.Child("values"), field.OmitValueType{}, "values must be a map")})
+	}
+	for i := range addon.Readiness {
+		if _, err := compiler.Compile(addon.Readiness[i : i+1]); err != nil {
+			problems = append(problems, Problem{addonsv1.InvalidReadinessReason,
+				field.Invalid(path.Child("readiness").Index(i).Child("expression"), addon.Readiness[i].Expression, err.Error())})
+		}
 	}
 	return problems
 }

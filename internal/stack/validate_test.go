@@ -46,6 +46,12 @@ func TestValidate(t *testing.T) {
 			reason: addonsv1.DuplicateReleaseReason,
 			says:   []string{"spec.addons[1].name"},
 		},
+		"a readiness check that is no expression": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Readiness: []addonsv1.ReadinessCheck{
+				{APIVersion: "v1", Kind: "Pod", Expression: "self.status.phase =="}}}}},
+			reason: addonsv1.InvalidReadinessReason,
+			says:   []string{"spec.addons[0].readiness[0].expression"},
+		},
 		"values that are a list": {
 			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Values: &apiextensionsv1.JSON{Raw: []byte(`["secret"]`)}}}},
 			reason: addonsv1.InvalidValuesReason,

@@ -39,6 +39,8 @@ const (
 	DigestAnnotation = annotationPrefix + "digest"
 	// OwnerAnnotation is the "namespace/name" of the ClusterAddon.
 	OwnerAnnotation = annotationPrefix + "owner"
+	// OwnerUIDAnnotation is the UID of the ClusterAddon that made the revision.
+	OwnerUIDAnnotation = annotationPrefix + "owner-uid"
 	// SpecAnnotation is a digest of what the user wrote of the add-on.
 	SpecAnnotation = annotationPrefix + "spec"
 	// DependsOnAnnotation are the add-ons that this one depends on, joined by commas.
@@ -89,6 +91,8 @@ type Summary struct {
 	Digest string
 	// Owner is the ClusterAddon, as "namespace/name".
 	Owner string
+	// OwnerUID is that of the ClusterAddon that made the revision.
+	OwnerUID types.UID
 	// Stack is the AddonStack's name.
 	Stack string
 	// Spec is a digest of what the user wrote.
@@ -156,6 +160,7 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		Status:          labels[helmStatusLabel],
 		Owned:           labels[addonsv1.AddonLabel] == name && labels[addonsv1.AddonNamespaceLabel] == m.Namespace,
 		Digest:          notes[DigestAnnotation],
+		OwnerUID:        types.UID(notes[OwnerUIDAnnotation]),
 		Owner:           cmp.Or(notes[OwnerAnnotation], strings.Replace(labels[OwnerAnnotation], "_", "/", 1)),
 		Stack:           cmp.Or(notes[StackAnnotation], labels[addonsv1.StackNameLabel]),
 		Spec:            notes[SpecAnnotation],
@@ -208,6 +213,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		DigestAnnotation:         r.Digest,
 		StackAnnotation:          r.Stack,
 		OwnerAnnotation:          r.Owner,
+		OwnerUIDAnnotation:       string(r.OwnerUID),
 		SpecAnnotation:           r.Spec,
 		DependsOnAnnotation:      strings.Join(r.DependsOn, ","),
 		ChartAnnotation:          r.Chart,

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestAPIRules asks the API server itself: no webhook and no manager runs.
+func TestAPIRules(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	for name, tc := range map[string]struct {
+		spoil func(*addonsv1.AddonStack)
+		says  []string
+	}{
+		"no selector": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.ClusterSelector = nil },
+			says:  []string{"set spec.clusterSelector or spec.classNames"},
+		},
+		"an empty list of classes and no selector": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.ClusterSelector, s.Spec.ClassNames = nil, []string{} },
+			says:  []string{"set spec.clusterSelector or spec.classNames"},
+		},
+		"no add-ons": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons = []addonsv1.Addon{} },
+			says:  []string{"spec.addons", "at least 1 items"},
+		},
+		"two add-ons of one name": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons = append(s.Spec.Addons, s.Spec.Addons[0]) },
+			says:  []string{"spec.addons[1]", "Duplicate value"},
+		},
+		"a name that is no DNS label": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Name = "Web_Server" },
+			says:  []string{"spec.addons[0].name", "should match"},
+		},
+		"a name that is too long": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Name = strings.Repeat("a", 54) },
+			says:  []string{"spec.addons[0].name", "Too long"},
+		},
+		"a stack's name that is too long": {
+			spoil: func(s *addonsv1.AddonStack) { s.Name = strings.Repeat("a", 53) },
+			says:  []string{"metadata.name may have at most 52 characters"},
+		},
+		"an add-on that depends on itself": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"web"} },
+			says:  []string{"spec.addons[0]", "dependsOn names the add-on itself"},
+		},
+		"no chart": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart = addonsv1.ChartSource{} },
+			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap and secret"},
+		},
+		"two charts": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Chart.Secret = &addonsv1.ArtifactReference{Name: "x"}
+			},
+			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap and secret"},
+		},
+		"an absolute path": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "/etc/passwd" },
+			says:  []string{"spec.addons[0].chart.path", "path is relative"},
+		},
+		"a path that leads out": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "a/../../b" },
+			says:  []string{"spec.addons[0].chart.path", "path is relative"},
+		},
+		"values that are no map": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Values = &apiextensionsv1.JSON{Raw: []byte(`["a"]`)}
+			},
+			says: []string{"spec.addons[0].values", "must be of type object"},
+		},
+		"values from a Pod": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].ValuesFrom = []addonsv1.ValuesReference{{Kind: "Pod", Name: "x"}}
+			},
+			says: []string{"spec.addons[0].valuesFrom[0].kind", "Unsupported value"},
+		},
+		"a deletion policy that is none": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.DeletionPolicy = "Keep" },
+			says:  []string{"spec.deletionPolicy", "Unsupported value"},
+		},
+		"an adoption policy that is none": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].AdoptionPolicy = "Steal" },
+			says:  []string{"spec.addons[0].adoptionPolicy", "Unsupported value"},
+		},
+		"a template mode that is none": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ValuesTemplateMode = "Loose" },
+			says:  []string{"spec.addons[0].valuesTemplateMode", "Unsupported value"},
+		},
+		"a deadline that is too short": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].ProgressDeadlineSeconds = ptr.To[int32](1) },
+			says:  []string{"spec.addons[0].progressDeadlineSeconds", "greater than or equal to 10"},
+		},
+		"a check without an expression": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "Pod"}}
+			},
+			says: []string{"spec.addons[0].readiness[0].expression", "at least 1 chars"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := tn.in(t)
+			g := NewWithT(t)
+			s := tn.newStack("platform", nil, tn.addon("web", "web-1.0.0"))
+			tc.spoil(s)
+			err := world.hub.Create(t.Context(), s, client.DryRunAll)
+			g.Expect(err).To(HaveOccurred(), "the API server is to refuse it")
+			for _, part := range tc.says {
+				g.Expect(err.Error()).To(ContainSubstring(part), "the error is to name the field and the rule")
+			}
+		})
+	}
+	t.Run("what is right", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		s := tn.newStack(strings.Repeat("a", 52), nil, tn.addon("web", "charts/web.tgz"), tn.addon("app", "app", after("web")))
+		s.Spec.ClassNames = []string{"small"}
+		g.Expect(world.hub.Create(t.Context(), s, client.DryRunAll)).To(Succeed())
+		s.Spec.ClusterSelector, s.ResourceVersion = nil, ""
+		g.Expect(world.hub.Create(t.Context(), s, client.DryRunAll)).To(Succeed(), "classNames alone select")
+	})
+	t.Run("a ClusterAddon stays with its Cluster", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		ca := tn.clusterAddon("prod")
+		ca.Spec.ClusterName = "prod"
+		g.Expect(world.hub.Create(t.Context(), ca)).To(Succeed())
+		ca.Spec.ClusterName = "other"
+		g.Expect(world.hub.Update(t.Context(), ca)).To(MatchError(ContainSubstring("clusterName is immutable")))
+		ca.Spec.ClusterName = "prod"
+		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "a", Revision: "a-2"}}
+		g.Expect(world.hub.Update(t.Context(), ca)).To(MatchError(ContainSubstring("Duplicate value")), "a stack has one revision on a cluster")
+	})
+}

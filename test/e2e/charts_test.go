@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// chart is a small chart: the texts of its files by their paths, without
+// Chart.yaml.
+type chart map[string]string
+
+// writeChart puts a chart into the artifact root as a folder, and returns its
+// path. It appears there at once, complete.
+func (tn *tenant) writeChart(name, version string, c chart) string {
+	tn.t.Helper()
+	path := name + "-" + version
+	staged := filepath.Join(tn.t.TempDir(), path)
+	for file, text := range c.complete(name, version) {
+		file = filepath.Join(staged, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			tn.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			tn.t.Fatal(err)
+		}
+	}
+	if err := os.Rename(staged, filepath.Join(tn.charts, path)); err != nil {
+		tn.t.Fatal(err)
+	}
+	return path
+}
+
+// archive packs a chart as "helm package" does.
+func (c chart) archive(name, version string) []byte {
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zipped)
+	files := c.complete(name, version)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		text := files[file]
+		header := &tar.Header{Name: name + "/" + file, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}
+		if err := archive.WriteHeader(header); err != nil {
+			panic(err) // in memory
+		}
+		_, _ = archive.Write([]byte(text))
+	}
+	_ = archive.Close()
+	_ = zipped.Close()
+	return packed.Bytes()
+}
+
+func (c chart) complete(name, version string) map[string]string {
+	files := maps.Clone(c)
+	files["Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n", name, version)
+	return files
+}
+
+// realChart puts a published chart into the artifact root and returns its
+// path. It skips the test where there are none.
+func (tn *tenant) realChart(file string) string {
+	tn.t.Helper()
+	dir := os.Getenv("CHANDLER_TEST_DATA")
+	if dir == "" {
+		dir = filepath.Join(world.root, "../shared/data")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "charts", file))
+	if os.IsNotExist(err) {
+		tn.t.Skipf("no %s in %s: set CHANDLER_TEST_DATA to a folder with charts/%s", file, dir, file)
+	}
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tn.charts, file), data, 0o644); err != nil {
+		tn.t.Fatal(err)
+	}
+	return file
+}
+
+// configMapChart has one ConfigMap, named after the release, with the text of
+// .Values.text.
+var configMapChart = chart{
+	"values.yaml":         "text: default\n",
+	"templates/text.yaml": configMap("{{ .Release.Name }}", "{{ .Values.text | quote }}"),
+}
+
+// configMap is the manifest of a ConfigMap with one key, "text".
+func configMap(name, text string) string {
+	return strings.Join([]string{
+		"apiVersion: v1", "kind: ConfigMap", "metadata: {name: " + quoted(name) + "}", "data: {text: " + text + "}", "",
+	}, "\n")
+}
+
+// quoted is a YAML string that a template may be in.
+func quoted(s string) string { return "'" + s + "'" }

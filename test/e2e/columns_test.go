@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
+)
+
+// TestColumns looks at what kubectl shows.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.makeCluster("prod", workloadServer(t, 0), nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.makeStack("wrong", nil, tn.addon("wrong", "nowhere"))
+	tn.makeStack("nobody", labels("a=b"), tn.addon("nobody", path))
+	tn.awaitCluster("prod", "one add-on is ready, one is not", installedAs("settings", 1, ""), phase("wrong", "Pending", "", ""))
+	tn.awaitReady("platform", "the good stack is ready")
+	tn.settle()
+
+	t.Run("kubectl get as", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		table := tn.kubectlGet(t, "as")
+		g.Expect(table[0]).To(Equal([]string{"NAME", "CLUSTERS", "READY", "FAILED", "OK", "AGE", "MESSAGE"}))
+		rows := byName(table)
+		g.Expect(rows["platform"][:5]).To(Equal([]string{"platform", "1", "1", "0", "True"}))
+		g.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "0", "False"}))
+		g.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
+		g.Expect(strings.Join(rows["nobody"], " ")).To(ContainSubstring("No Cluster of this namespace matches"))
+	})
+	t.Run("kubectl get ca", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		table := tn.kubectlGet(t, "ca")
+		g.Expect(table[0]).To(Equal([]string{"NAME", "ADDONS", "READY", "REASON", "AGE", "MESSAGE"}))
+		row := byName(table)["prod"]
+		g.Expect(row[:4]).To(Equal([]string{"prod", "1/2", "False", "AddonsProgressing"}))
+		g.Expect(strings.Join(row, " ")).To(ContainSubstring("wrong: Pending, ArtifactNotFound"), "the message says what is missing")
+	})
+	t.Run("kubectl get cluster-api", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		var names []string
+		for _, row := range tn.kubectlGet(t, "cluster-api") {
+			names = append(names, row[0])
+		}
+		g.Expect(names).To(ContainElements(
+			"addonstack.addons.cluster.x-k8s.io/platform", "clusteraddon.addons.cluster.x-k8s.io/prod", "cluster.cluster.x-k8s.io/prod"),
+			"the category shows all of Cluster API's objects, and Chandler's with them")
+	})
+}
+
+// kubectlGet returns the words of each line.
+func (tn *tenant) kubectlGet(t *testing.T, what string) [][]string {
+	t.Helper()
+	dir, err := controlplane.BinDir(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), "--kubeconfig="+kubeconfig, "--namespace="+tn.namespace, "get", what).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl get %s: %v\n%s", what, err, out)
+	}
+	t.Logf("kubectl get %s\n%s", what, out)
+	var table [][]string
+	for line := range strings.Lines(string(out)) {
+		if words := strings.Fields(line); len(words) > 0 {
+			table = append(table, words)
+		}
+	}
+	return table
+}
+
+func byName(table [][]string) map[string][]string {
+	rows := map[string][]string{}
+	for _, row := range table {
+		rows[row[0]] = row
+	}
+	return rows
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// contents is what is in a cluster because of the add-ons of one namespace, by
+// "Kind.group namespace/name".
+type contents map[string]unstructured.Unstructured
+
+// madeByKubernetes are kinds whose objects come and go by themselves.
+var madeByKubernetes = []string{"Event", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "Lease", "ControllerRevision", "ComponentStatus"}
+
+// contents reads all objects of the namespace, and all cluster-scoped objects
+// of its add-ons.
+func (s *server) contents(t *testing.T, namespace string) contents {
+	t.Helper()
+	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		t.Fatal(err)
+	}
+	all := contents{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
+				continue
+			}
+			for _, obj := range s.listAll(t, gv.WithResource(resource.Name), resource.Namespaced, namespace) {
+				if !isDefault(&obj) {
+					all[resource.Kind+"."+gv.Group+" "+obj.GetNamespace()+"/"+obj.GetName()] = obj
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (s *server) listAll(t *testing.T, resource schema.GroupVersionResource, namespaced bool, namespace string) []unstructured.Unstructured {
+	t.Helper()
+	o := metav1.ListOptions{}
+	if namespaced {
+		list, err := s.dynamic.Resource(resource).Namespace(namespace).List(t.Context(), o)
+		if err != nil {
+			return nil // its CRD is going away
+		}
+		return list.Items
+	}
+	o.LabelSelector = addonsv1.AddonNamespaceLabel + "=" + namespace
+	list, err := s.dynamic.Resource(resource).List(t.Context(), o)
+	if err != nil {
+		return nil
+	}
+	return list.Items
+}
+
+// isDefault says whether each namespace has such an object.
+func isDefault(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "ServiceAccount" && obj.GetName() == "default" || obj.GetKind() == "ConfigMap" && obj.GetName() == "kube-root-ca.crt"
+}
+
+// names are the keys, sorted, with the namespace's name taken out: so two
+// namespaces can be compared.
+func (c contents) names(namespace string) []string {
+	var names []string
+	for name := range c {
+		names = append(names, strings.ReplaceAll(name, namespace, "NAMESPACE"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// texts are what users and charts wrote of each object, comparable between
+// namespaces: no status, no identity, and of records and Jobs just the name.
+func (c contents) texts(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for name, obj := range c {
+		text := "{}"
+		if obj.GetKind() != "Job" && !isRecord(&obj) {
+			text = textOf(t, &obj)
+		}
+		texts[strings.ReplaceAll(name, namespace, "NAMESPACE")] = strings.ReplaceAll(text, namespace, "NAMESPACE")
+	}
+	return texts
+}
+
+func textOf(t *testing.T, obj *unstructured.Unstructured) string {
+	t.Helper()
+	content := obj.DeepCopy().Object
+	delete(content, "status")
+	content["metadata"] = map[string]any{"labels": obj.GetLabels(), "annotations": obj.GetAnnotations(), "name": obj.GetName()}
+	text, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// isRecord says whether it is a Helm release record.
+func isRecord(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "Secret" && strings.HasPrefix(obj.GetName(), "sh.helm.release.v1.")
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests Chandler as a user meets it: the manager's binary as a
+// process of its own, against real API servers, judged by what is in the
+// clusters, what the conditions say, and what the audit logs show.
+//
+//	go test ./test/e2e
+//
+// Without -short it starts a management cluster and up to three workload
+// clusters. Environment:
+//
+//   - CHANDLER_TEST_DATA: folder with charts/*.tgz; by default ../shared/data
+//     beside the checkout. Tests of real charts are skipped where it is absent.
+//   - CHANDLER_E2E_BINARY: the manager to test; by default it is built.
+//   - CHANDLER_E2E_RACE=1: build the manager with the race detector.
+//   - CHANDLER_E2E_EVERY_WRITE=1: let the manager die at each single write,
+//     instead of every fifth.
+//   - CHANDLER_E2E_LOGS: folder that keeps the logs of the managers.
+package e2e

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestIdle lets a manager look at what is as it should be.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.create(tn.configMapWithChart("stored", configMapChart.archive("stored", "1.0.0")))
+	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: from a Secret\n"}))
+	tn.makeCluster("prod", s, labels("env=prod"))
+	tn.startManager()
+	tn.makeStack("platform", labels("env=prod"),
+		tn.addon("from-path", path),
+		tn.addon("from-object", "", func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "stored"}}
+			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "values"}}
+		}),
+		tn.addon("from-template", path, withTemplate("text: '{{ .Cluster.metadata.name }}'\n")),
+	)
+	tn.awaitReady("platform", "three small add-ons are to install")
+	tn.settle()
+	user := tn.clusterUser("prod")
+
+	t.Run("reconciling costs nothing", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		hub, workload := world.hub.mark(t), s.mark(t)
+		for i := range 5 {
+			before, err := tn.manager.reconciled("clusteraddon")
+			g.Expect(err).NotTo(HaveOccurred())
+			tn.poke("prod", fmt.Sprint(i))
+			tn.awaitReconcile("clusteraddon", before)
+		}
+		tn.settle()
+		onHub, onWorkload := hub.requests(t, tn.user), workload.requests(t, user)
+		g.Expect(writes(onHub)).To(BeEmpty(), "an unchanged reconcile writes nothing to the management cluster")
+		g.Expect(reads(onHub, "configmaps", "", "get", "list")).To(BeEmpty(), "the chart's digest is known")
+		g.Expect(reads(onHub, "secrets", "", "get", "list")).To(BeEmpty(), "the values are known")
+		g.Expect(writes(onWorkload)).To(BeEmpty(), "an unchanged reconcile writes nothing to the workload cluster")
+		g.Expect(described(onWorkload, notProbe)).To(BeEmpty(), "it doesn't even read")
+	})
+
+	t.Run("a restart costs a look", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		tn.stopManager()
+		hub, workload := world.hub.mark(t), s.mark(t)
+		tn.startManager()
+		tn.awaitReady("platform", "nothing changed")
+		tn.settle()
+		onHub, onWorkload := hub.requests(t, tn.user), workload.requests(t, user)
+		g.Expect(writes(onHub)).To(BeEmpty(), "a restart writes nothing to the management cluster")
+		g.Expect(writes(onWorkload)).To(BeEmpty(), "a restart writes nothing to the workload cluster")
+		g.Expect(len(reads(onWorkload, "secrets", "", "list"))).To(BeNumerically("<=", 1), "one LIST shows the records of all releases: %v", reads(onWorkload, "secrets", "", "list"))
+		g.Expect(reads(onWorkload, "secrets", "", "get")).To(BeEmpty(), "a record's metadata tells that it is settled")
+		g.Expect(len(reads(onHub, "configmaps", "stored", "get"))).To(BeNumerically("<=", 1),
+			"which chart the ConfigMap holds is read at most once after a restart: %v", reads(onHub, "configmaps", "stored", "get"))
+		t.Logf("after a restart: %d requests to the management cluster, %d to the workload cluster", len(onHub), len(onWorkload))
+	})
+
+	t.Run("a lost ClusterAddon costs nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		workload := s.mark(t)
+		tn.remove(tn.clusterAddon("prod"))
+		tn.awaitCluster("prod", "it is made anew, and knows what is installed", ready("from-path", "from-object", "from-template"))
+		tn.settle()
+		g.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "the records in the workload cluster tell that nothing is to be done")
+	})
+
+	t.Run("a move to another management cluster costs nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		tn.stopManager()
+		workload := s.mark(t)
+		tn.moveAway("prod", "platform")
+		tn.startManager()
+		tn.awaitReady("platform", "the objects are the same, with other UIDs and no status")
+		tn.awaitCluster("prod", "the status is rebuilt from the records", ready("from-path", "from-object", "from-template"))
+		tn.settle()
+		g.Expect(writes(workload.requests(t, user))).To(BeEmpty(), "as after `clusterctl move`, which restores no status: the workload cluster isn't touched")
+	})
+}
+
+// moveAway deletes a Cluster and a stack with all that Chandler made of them,
+// and makes them again, as they are on the target of "clusterctl move".
+func (tn *tenant) moveAway(cluster, stack string) {
+	tn.t.Helper()
+	ctx := tn.t.Context()
+	c, s := newCluster(tn.namespace, cluster, nil), tn.newStack(stack, nil)
+	for _, obj := range []client.Object{c, s} {
+		if err := world.hub.Get(ctx, tn.key(obj.GetName()), obj); err != nil {
+			tn.t.Fatal(err)
+		}
+	}
+	if err := world.hub.DeleteAllOf(ctx, &appsv1.ControllerRevision{}, client.InNamespace(tn.namespace)); err != nil {
+		tn.t.Fatal(err)
+	}
+	for _, obj := range []client.Object{c, s, tn.clusterAddon(cluster)} {
+		tn.remove(obj)
+	}
+	tn.makeClusterObject(cluster, c.Labels)
+	tn.makeStack(stack, s.Spec.ClusterSelector.MatchLabels, s.Spec.Addons...)
+}
+
+// notProbe leaves out the requests that ask whether a cluster is alive.
+func notProbe(e auditEvent) bool { return e.RequestURI != "/version" }
+
+func (tn *tenant) configMapWithChart(name string, archive []byte) *corev1.ConfigMap {
+	c := &corev1.ConfigMap{BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
+	c.Namespace, c.Name = tn.namespace, name
+	return c
+}
+
+func (tn *tenant) secret(name string, data map[string]string) *corev1.Secret {
+	s := &corev1.Secret{StringData: data}
+	s.Namespace, s.Name = tn.namespace, name
+	return s
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+)
+
+// workloadChart is a Deployment whose pods are stuck if .Values.stuck.
+var workloadChart = chart{
+	"values.yaml": "stuck: false\n",
+	"templates/deploy.yaml": deployment("{{ .Release.Name }}", "1",
+		controlplane.PodFate+": "+quoted("{{ if .Values.stuck }}"+controlplane.PodStuck+"{{ end }}")),
+}
+
+// TestStuck has an add-on that never becomes ready.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	path := tn.writeChart("workload", "1.0.0", workloadChart)
+	stuck := withValues(map[string]any{"stuck": true})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil,
+		tn.addon("last", path, after("middle")),
+		tn.addon("middle", path, after("first")),
+		tn.addon("first", path, stuck, func(a *addonsv1.Addon) { a.ProgressDeadlineSeconds = ptr.To[int32](10) }),
+		tn.addon("free", path),
+	)
+	tn.awaitCluster("prod", "who waits for whom is to be seen, and nobody waits without need",
+		phase("first", addonsv1.AddonInstalling, "", "Deployment"),
+		phase("middle", addonsv1.AddonPending, "WaitingForDependency", "first"),
+		phase("last", addonsv1.AddonPending, "WaitingForDependency", "middle"),
+		installedAs("free", 1, "1.0.0"))
+	g.Expect(s.release(t, tn.namespace, "middle")).To(BeZero(), "nothing of an add-on is applied before its dependencies are ready")
+
+	tn.awaitCluster("prod", "after its deadline the add-on counts as failed, and says what isn't ready",
+		phase("first", addonsv1.AddonFailed, "", tn.namespace+"/first"))
+	g.Expect(s.release(t, tn.namespace, "middle")).To(BeZero())
+
+	tn.changeAddon("platform", "first", withValues(map[string]any{"stuck": false}))
+	tn.awaitReady("platform", "an upgrade isn't held up by an installation that never came to its end")
+	tn.awaitCluster("prod", "all follow", ready("free", "first", "middle", "last"), installedAs("middle", 1, ""), installedAs("last", 1, ""))
+
+	tn.changeAddon("platform", "first", stuck)
+	tn.awaitCluster("prod", "an upgrade that gets stuck is under way", phase("first", addonsv1.AddonUpgrading, "", ""))
+	tn.changeAddon("platform", "first", withValues(map[string]any{"stuck": false}))
+	tn.awaitReady("platform", "and the next change is taken up at once")
+	for _, r := range s.history(t, tn.namespace, "first") {
+		g.Expect(r.Info.Status.IsPending()).To(BeFalse(), "no revision stays pending, or Helm refuses to work on the release: revision %d is %s", r.Version, r.Info.Status)
+	}
+}
+
+// TestReadinessCheck has a check in CEL on top of what a kind's status says.
+func TestReadinessCheck(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	path := tn.writeChart("workload", "1.0.0", workloadChart)
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
+		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "apps/v1", Kind: "Deployment", Expression: "self.metadata.annotations['approved'] == 'yes'"}}
+	}))
+	deployment := &appsv1.Deployment{}
+	deployment.Namespace, deployment.Name = tn.namespace, "web"
+	await(t, s, deployment, patience, "the Deployment is to be available", func(d *appsv1.Deployment) error {
+		if d.Status.AvailableReplicas != 1 {
+			return fmt.Errorf("%d replicas are available", d.Status.AvailableReplicas)
+		}
+		return nil
+	})
+	tn.settle()
+	tn.awaitCluster("prod", "an available Deployment isn't enough", phase("web", addonsv1.AddonInstalling, "", "Deployment"))
+	changeOn(t, s, deployment, func(d *appsv1.Deployment) { d.Annotations["approved"] = "yes" })
+	tn.awaitReady("platform", "what somebody else writes on the object is noticed")
+	g.Expect(s.release(t, tn.namespace, "web")).To(Equal(releaseState{1, "deployed"}))
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
+)
+
+// proxy stands in front of a workload API server. It ends TLS, so that it can
+// count and intercept requests, and talks to the server as the user it was
+// started for.
+type proxy struct {
+	*door
+	server *http.Server
+	user   []byte // kubeconfig
+
+	mu     sync.Mutex
+	writes []string // "METHOD path" of each
+	traps  []trap
+}
+
+// trap springs at a write.
+type trap struct {
+	write    int // the number of it, from 1
+	answered bool
+	spring   func()
+}
+
+// proxyCertificate is for 127.0.0.1, and its own authority.
+var proxyCertificate = sync.OnceValues(func() (certificate, error) {
+	chain, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	return certificate{chain: chain, key: key}, err
+})
+
+type certificate struct{ chain, key []byte }
+
+// startProxy puts a proxy in front of the server of a Cluster, and makes the
+// Cluster's kubeconfig lead to it.
+func (tn *tenant) startProxy(cluster string, s *server) *proxy {
+	tn.t.Helper()
+	user := tn.userOn(s, cluster)
+	transport, err := rest.TransportFor(user.Config)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	target, err := url.Parse(user.Config.Host)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	p := &proxy{door: openDoor(tn.t), user: user.Kubeconfig}
+	p.server = &http.Server{
+		Handler: p.intercept(&httputil.ReverseProxy{
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			Transport:     transport,
+			FlushInterval: -1, // watches
+			ErrorLog:      log.New(io.Discard, "", 0),
+		}),
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	pair := mustCertificate(tn.t)
+	keyPair, err := tls.X509KeyPair(pair.chain, pair.key)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	p.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{keyPair}, MinVersion: tls.VersionTLS12}
+	go func() { _ = p.server.ServeTLS(p.door, "", "") }() // ends with an error when it is closed
+	tn.t.Cleanup(func() { _ = p.server.Close() })
+	tn.writeKubeconfig(cluster, p.kubeconfig(tn.t))
+	return p
+}
+
+func mustCertificate(t *testing.T) certificate {
+	t.Helper()
+	pair, err := proxyCertificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// kubeconfig leads to the proxy.
+func (p *proxy) kubeconfig(t *testing.T) []byte {
+	t.Helper()
+	config, err := clientcmd.Load(p.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range config.Clusters {
+		c.Server, c.CertificateAuthorityData = "https://"+p.address, mustCertificate(t).chain
+	}
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// atWrite calls spring at the k-th write from now: before the server sees it,
+// or after the server has answered it. The client gets no answer either way.
+func (p *proxy) atWrite(k int, answered bool, spring func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes, p.traps = nil, []trap{{write: k, answered: answered, spring: spring}}
+}
+
+// countWrites forgets the writes so far.
+func (p *proxy) countWrites() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes, p.traps = nil, nil
+}
+
+// seen are the writes since they were last forgotten.
+func (p *proxy) seen() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.writes...)
+}
+
+func (p *proxy) intercept(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sprung := p.note(r)
+		if sprung == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if sprung.answered {
+			// Whether the client lives or not, the server is to see the request whole.
+			next.ServeHTTP(&lostAnswer{header: http.Header{}}, r)
+		}
+		sprung.spring()
+		panic(http.ErrAbortHandler) // the connection breaks
+	})
+}
+
+// note counts a write, and returns the trap that it springs.
+func (p *proxy) note(r *http.Request) *trap {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes = append(p.writes, r.Method+" "+r.URL.Path)
+	for i := range p.traps {
+		if p.traps[i].write == len(p.writes) {
+			return &p.traps[i]
+		}
+	}
+	return nil
+}
+
+// lostAnswer takes an answer that nobody gets.
+type lostAnswer struct{ header http.Header }
+
+func (l *lostAnswer) Header() http.Header            { return l.header }
+func (l *lostAnswer) WriteHeader(int)                {}
+func (l *lostAnswer) Write(data []byte) (int, error) { return len(data), nil }

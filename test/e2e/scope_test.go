@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestNamespaceScope has a manager with --namespace, whose user has no rights
+// anywhere else, and a foreign namespace that wants add-ons, too.
+func TestNamespaceScope(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	foreign := *tn
+	foreign.namespace += "-foreign"
+	world.hub.createNamespace(t, foreign.namespace)
+	second := *tn
+	second.namespace += "-second"
+	world.hub.createNamespace(t, second.namespace)
+	tn.allowIn(second.namespace)
+	start := world.hub.mark(t)
+	for _, owner := range []*tenant{tn, &foreign, &second} {
+		owner.makeCluster("prod", s, nil)
+		owner.makeStack("platform", nil, owner.addon("settings", path))
+	}
+	tn.launch("--namespace=" + tn.namespace + "," + second.namespace)
+	tn.awaitReady("platform", "the namespace of the flag is looked after")
+	second.awaitReady("platform", "and so is the second one of the flag")
+	tn.settle()
+
+	err := world.hub.Get(t.Context(), foreign.key("prod"), foreign.clusterAddon("prod"))
+	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no ClusterAddon is made in a namespace that the flag doesn't name: %v", err)
+	stack := foreign.newStack("platform", nil)
+	g.Expect(world.hub.Get(t.Context(), foreign.key("platform"), stack)).To(Succeed())
+	g.Expect(stack.Status.Conditions).To(BeEmpty(), "a stack outside of the scope gets no status")
+	g.Expect(s.release(t, foreign.namespace, "settings")).To(BeZero(), "nothing is installed for it")
+	outside := described(start.requests(t, tn.user), func(e auditEvent) bool {
+		return e.ObjectRef != nil && e.ObjectRef.Namespace != tn.namespace && e.ObjectRef.Namespace != second.namespace && e.ObjectRef.Resource != ""
+	})
+	g.Expect(outside).To(BeEmpty(), "not one request goes to another namespace, or to all: RBAC of an instance is a Role in its namespaces")
+}
+
+// TestWatchFilter has a manager with --watch-filter for all namespaces, and
+// objects with and without the label.
+func TestWatchFilter(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	tn.allowEverywhere()
+	s := workloadServer(t, 1)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	filter := "blue-" + utilrand.String(5)
+	ours := labels("env=prod", clusterv1.WatchLabel+"="+filter)
+	theirs := labels("env=prod", clusterv1.WatchLabel+"=green")
+	start := world.hub.mark(t)
+	tn.makeCluster("ours", s, ours)
+	tn.makeCluster("theirs", s, theirs)
+	tn.makeCluster("nobodys", s, labels("env=prod"))
+	stack := tn.newStack("platform", labels("env=prod"), tn.addon("settings", path))
+	stack.Labels = ours
+	tn.create(stack)
+	other := tn.newStack("other", labels("env=prod"), tn.addon("other", path))
+	other.Labels = theirs
+	tn.create(other)
+	tn.launch("--watch-filter=" + filter)
+	tn.awaitReady("platform", "what has the label is looked after")
+	tn.settle()
+
+	ca := tn.awaitCluster("ours", "the add-on is there", ready("settings"))
+	g.Expect(ca.Labels).To(HaveKeyWithValue(clusterv1.WatchLabel, filter), "the ClusterAddon carries the label, or its own instance wouldn't see it")
+	revisions := &appsv1.ControllerRevisionList{}
+	g.Expect(world.hub.List(t.Context(), revisions, client.InNamespace(tn.namespace))).To(Succeed())
+	g.Expect(revisions.Items).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, filter))), "so do the revisions")
+	for _, name := range []string{"theirs", "nobodys"} {
+		err := world.hub.Get(t.Context(), tn.key(name), tn.clusterAddon(name))
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "Cluster %s is none of this instance's: %v", name, err)
+	}
+	g.Expect(world.hub.Get(t.Context(), tn.key("other"), other)).To(Succeed())
+	g.Expect(other.Status.Conditions).To(BeEmpty(), "a stack with another label gets no status")
+	g.Expect(s.release(t, tn.namespace, "other")).To(BeZero(), "nor is it installed")
+	for _, request := range described(start.requests(t, tn.user), isListOrWatchOf("clusters", "addonstacks", "clusteraddons", "controllerrevisions")) {
+		g.Expect(request).To(ContainSubstring("labelSelector="), "the API server does the filtering: what is out of scope never reaches the process")
+		g.Expect(request).To(ContainSubstring(filter))
+	}
+
+	t.Run("an object that leaves the scope is let go", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		before := s.release(t, tn.namespace, "settings")
+		mark := s.mark(t)
+		tn.relabel("ours", "env=prod", clusterv1.WatchLabel+"=green")
+		change(tn, tn.clusterAddon("ours"), func(ca *addonsv1.ClusterAddon) { ca.Labels[clusterv1.WatchLabel] = "green" })
+		tn.settle()
+		g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(before), "a cluster that another instance takes over keeps its add-ons")
+		g.Expect(writes(mark.requests(t, tn.clusterUser("ours")))).To(BeEmpty(), "nothing is written to it by the old instance")
+	})
+}
+
+func isListOrWatchOf(resources ...string) func(auditEvent) bool {
+	return func(e auditEvent) bool {
+		return (e.Verb == "list" || e.Verb == "watch") && e.ObjectRef != nil && strings.Contains(strings.Join(resources, " ")+" ", e.ObjectRef.Resource+" ")
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tenant is a test's share of the world: a namespace of the management cluster,
+// a folder of charts, and managers that see nothing but these. The namespace's
+// name is unique, so add-ons go to the namespace of the same name in workload
+// clusters.
+type tenant struct {
+	t         *testing.T
+	namespace string
+	charts    string // the artifact root
+	user      string // of the managers, on the management cluster
+	*processes
+}
+
+// processes are the managers that a tenant started. They outlive the subtest
+// that did so.
+type processes struct {
+	root    *testing.T
+	count   int
+	manager *manager // the last one
+}
+
+// in is the tenant within a subtest, which then fails instead of the whole test.
+func (tn *tenant) in(t *testing.T) *tenant {
+	sub := *tn
+	sub.t = t
+	return &sub
+}
+
+// newTenant makes a tenant; its user has no more rights than config/rbac gives.
+func newTenant(t *testing.T) *tenant {
+	t.Helper()
+	name := strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test"))
+	if len(name) > 30 {
+		name = name[:30]
+	}
+	namespace := strings.ReplaceAll(strings.Trim(name, "-_"), "_", "-") + "-" + utilrand.String(4)
+	tn := &tenant{t: t, namespace: namespace, charts: filepath.Join(t.TempDir(), "charts"), processes: &processes{root: t}}
+	tn.user = "chandler:" + tn.namespace
+	if err := os.Mkdir(tn.charts, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	world.hub.createNamespace(t, tn.namespace)
+	tn.allowIn(tn.namespace)
+	t.Cleanup(tn.explainFailure)
+	return tn
+}
+
+// allowIn gives the tenant's managers their role in a namespace, and nowhere else.
+func (tn *tenant) allowIn(namespace string) {
+	tn.t.Helper()
+	binding := &rbacv1.RoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
+		Subjects: tn.subjects(),
+	}
+	binding.Namespace, binding.Name = namespace, "manager-of-"+tn.namespace
+	if err := world.hub.Create(tn.t.Context(), binding); err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+// allowEverywhere gives the tenant's managers their role in all namespaces.
+func (tn *tenant) allowEverywhere() {
+	tn.t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "manager-role"},
+		Subjects: tn.subjects(),
+	}
+	binding.Name = "manager-of-" + tn.namespace
+	if err := world.hub.Create(tn.t.Context(), binding); err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+func (tn *tenant) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.user}}
+}
+
+// startManager starts a manager that looks after the tenant's namespace.
+func (tn *tenant) startManager(flags ...string) *manager {
+	tn.t.Helper()
+	return tn.launch(append([]string{"--namespace=" + tn.namespace}, flags...)...)
+}
+
+// launch starts a manager with no scope but what the flags say.
+func (tn *tenant) launch(flags ...string) *manager {
+	tn.t.Helper()
+	user, err := world.hub.AddUser(tn.user)
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	tn.count++
+	name := fmt.Sprintf("%s-%d", tn.namespace, tn.count)
+	tn.manager = launch(tn.root, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts}, flags...)...)
+	return tn.manager
+}
+
+// restart kills the manager and starts another one with the same flags.
+func (tn *tenant) restart(flags ...string) *manager {
+	tn.t.Helper()
+	tn.manager.kill()
+	return tn.startManager(flags...)
+}
+
+// key names an object of the tenant's namespace.
+func (tn *tenant) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: tn.namespace, Name: name}
+}
+
+// create makes an object on the management cluster.
+func (tn *tenant) create(obj client.Object) {
+	tn.t.Helper()
+	if err := world.hub.Create(tn.t.Context(), obj); err != nil {
+		tn.t.Fatalf("creating %T %s: %v", obj, obj.GetName(), err)
+	}
+}
+
+// change reads an object of the management cluster, changes it, and writes it,
+// again if somebody else wrote it in between.
+func change[T client.Object](tn *tenant, obj T, mutate func(T)) T {
+	tn.t.Helper()
+	return changeOn(tn.t, world.hub, obj, mutate)
+}
+
+func changeOn[T client.Object](t *testing.T, s *server, obj T, mutate func(T)) T {
+	t.Helper()
+	err := retryOnConflict(func() error {
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		mutate(obj)
+		return s.Update(t.Context(), obj)
+	})
+	if err != nil {
+		t.Fatalf("changing %T %s: %v", obj, obj.GetName(), err)
+	}
+	return obj
+}
+
+// remove deletes an object of the management cluster.
+func (tn *tenant) remove(obj client.Object) {
+	tn.t.Helper()
+	if err := world.hub.Delete(context.WithoutCancel(tn.t.Context()), obj); client.IgnoreNotFound(err) != nil {
+		tn.t.Fatalf("deleting %T %s: %v", obj, obj.GetName(), err)
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// soon is within seconds: long enough for a busy machine, too short for a
+// retry after a long pause.
+const soon = 15 * time.Second
+
+// TestUnreachable has a cluster that refuses connections and one that swallows
+// them, beside one that works.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	refusing, silent := tn.startProxy("refusing", workloadServer(t, 0)), tn.startProxy("silent", workloadServer(t, 1))
+	refusing.refuse()
+	silent.swallow(t)
+	tn.makeClusterObject("refusing", nil)
+	tn.makeClusterObject("silent", nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("settings", path))
+	poll(t, patience, "the manager is to try the silent cluster", func() error {
+		if silent.swallowed() == 0 {
+			return errors.New("no connection")
+		}
+		return nil
+	})
+
+	tn.makeCluster("works", workloadServer(t, 2), nil)
+	tn.awaitCluster("works", "a cluster that works isn't held up by those that don't", ready("settings"))
+	g.Expect(silent.swallowed()).To(BeNumerically(">", 0), "meanwhile the silent cluster hangs")
+
+	tn.awaitCluster("refusing", "the condition is to say what is wrong",
+		condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionRefused", refusing.address),
+		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "ConnectionRefused", ""))
+	tn.awaitCluster("silent", "the condition is to tell silence from refusal",
+		condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionTimedOut", silent.address),
+		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "ConnectionTimedOut", ""))
+	stack := tn.awaitStack("platform", "the stack counts those as waiting", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, "2 can't be worked on now")
+	g.Expect(stack.Status.Clusters).To(HaveValue(Equal(addonsv1.ClusterCounts{Total: 3, Ready: 1, Waiting: 2})))
+
+	before := transition(t, tn, "refusing")
+	throughout(t, 3*time.Second, "a condition doesn't flap while nothing changes", func() error {
+		if now := transition(t, tn, "refusing"); now != before {
+			return fmt.Errorf("it changed from %s to %s", before, now)
+		}
+		return nil
+	})
+
+	refusing.open(t)
+	silent.open(t)
+	for _, name := range []string{"refusing", "silent"} {
+		tn.awaitCluster(name, "a cluster that comes back is to become ready by itself", ready("settings"))
+	}
+	tn.awaitReady("platform", "all clusters are ready in the end")
+}
+
+// TestKubeconfigRotation replaces kubeconfigs.
+func TestKubeconfigRotation(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	first, second := workloadServer(t, 0), workloadServer(t, 1)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	dead := tn.startProxy("dead", first)
+	dead.refuse()
+	tn.makeClusterObject("dead", labels("cluster=dead"))
+	tn.makeClusterObject("none", labels("cluster=none"))
+	tn.makeCluster("hostile", first, labels("cluster=hostile"))
+	tn.writeKubeconfig("hostile", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true}}}]\n"))
+	tn.makeCluster("moving", first, labels("cluster=moving"))
+	tn.startManager()
+	for _, name := range []string{"dead", "none", "hostile", "moving"} {
+		tn.makeStackFor(name, path)
+	}
+	tn.awaitCluster("moving", "the cluster is reachable", ready("settings-moving"))
+	tn.awaitCluster("dead", "the old address is dead", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionRefused", ""))
+	tn.awaitCluster("none", "there is no kubeconfig yet", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "KubeconfigMissing", "none-kubeconfig"))
+	tn.awaitCluster("hostile", "a kubeconfig that runs a program is refused", condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "KubeconfigRefused", "hostile-kubeconfig"))
+
+	for name, s := range map[string]*server{"dead": first, "none": first, "hostile": first, "moving": second} {
+		start := time.Now()
+		tn.writeKubeconfig(name, tn.userOn(s, name).Kubeconfig)
+		await(t, s, tn.configMapOf("settings-"+name), soon, "a new kubeconfig takes effect within seconds", exists)
+		tn.awaitCluster(name, "the cluster is ready with its new kubeconfig", ready("settings-"+name))
+		t.Logf("%s: %s", name, time.Since(start).Round(10*time.Millisecond))
+	}
+	g.Expect(first.Get(t.Context(), tn.key("settings-moving"), tn.configMapOf(""))).To(Succeed(), "nothing is removed from the server that was left")
+}
+
+// makeStackFor makes a stack for one Cluster alone, whose add-on has a name of
+// its own: so several Clusters can share a server.
+func (tn *tenant) makeStackFor(cluster, path string) {
+	tn.t.Helper()
+	tn.makeStack("for-"+cluster, labels("cluster="+cluster), tn.addon("settings-"+cluster, path))
+}
+
+func transition(t *testing.T, tn *tenant, cluster string) string {
+	t.Helper()
+	ca := tn.clusterAddon(cluster)
+	if err := world.hub.Get(t.Context(), tn.key(cluster), ca); err != nil {
+		t.Fatal(err)
+	}
+	c := conditions.Get(ca, addonsv1.ClusterReachableCondition)
+	return fmt.Sprintf("%s %s %s %q", c.LastTransitionTime, c.Status, c.Reason, c.Message)
+}

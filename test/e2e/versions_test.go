@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// objectVersion tells whether an object was written, or its spec changed.
+type objectVersion struct {
+	resourceVersion string
+	generation      int64
+	hasStatus       bool // then others write it all the time
+}
+
+// versionsOf reads the versions of all objects of an add-on, by "Kind namespace/name".
+func (s *server) versionsOf(t *testing.T, addon, namespace string) map[string]objectVersion {
+	t.Helper()
+	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		t.Fatal(err)
+	}
+	selector := addonsv1.AddonLabel + "=" + addon + "," + addonsv1.AddonNamespaceLabel + "=" + namespace
+	versions := map[string]objectVersion{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || slices.Contains(madeByKubernetes, resource.Kind) {
+				continue
+			}
+			found, err := s.dynamic.Resource(gv.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+			if err != nil {
+				continue // an aggregated API that doesn't answer
+			}
+			for i := range found.Items {
+				obj := &found.Items[i]
+				_, hasStatus := obj.Object["status"]
+				versions[objectName(obj)] = objectVersion{obj.GetResourceVersion(), obj.GetGeneration(), hasStatus}
+			}
+		}
+	}
+	return versions
+}
+
+func objectName(obj client.Object) string {
+	return obj.GetObjectKind().GroupVersionKind().Kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// expectOnlyChanged compares the add-on's objects with earlier versions of
+// them: what is the same in both manifests must not have been written.
+func (s *server) expectOnlyChanged(t *testing.T, before map[string]objectVersion, addon, namespace, oldManifest, newManifest string) {
+	t.Helper()
+	g := NewWithT(t)
+	was, is := documents(t, oldManifest, namespace), documents(t, newManifest, namespace)
+	now := s.versionsOf(t, addon, namespace)
+	var same, changed, disturbed []string
+	for name, document := range is {
+		version, known := now[name]
+		g.Expect(known).To(BeTrue(), "%s of the manifest is in the cluster, with the add-on's labels", name)
+		if !bytes.Equal(was[name], document) {
+			changed = append(changed, name)
+			continue
+		}
+		same = append(same, name)
+		old := before[name]
+		if version.generation != old.generation || !version.hasStatus && version.resourceVersion != old.resourceVersion {
+			disturbed = append(disturbed, fmt.Sprintf("%s (generation %d to %d)", name, old.generation, version.generation))
+		}
+	}
+	slices.Sort(changed)
+	t.Logf("%d objects are rendered as before, %d differently: %v", len(same), len(changed), changed)
+	g.Expect(same).NotTo(BeEmpty())
+	g.Expect(changed).NotTo(BeEmpty())
+	g.Expect(disturbed).To(BeEmpty(), "an upgrade must not write objects whose rendering is the same: that restarts what didn't change")
+}
+
+// documents splits a manifest into its objects, in JSON, by their names.
+func documents(t *testing.T, manifest, namespace string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(manifest)), 4096)
+	for {
+		obj := &unstructured.Unstructured{}
+		err := decoder.Decode(&obj.Object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(obj.Object) == 0 {
+			continue
+		}
+		text, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isClusterScoped(obj.GetKind()) {
+			obj.SetNamespace(cmp.Or(obj.GetNamespace(), namespace))
+		}
+		all[objectName(obj)] = text
+	}
+}
+
+func isClusterScoped(kind string) bool {
+	return slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass",
+		"GatewayClass", "APIService", "PriorityClass", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, kind)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// patience is how long what takes seconds may take on a busy machine.
+const patience = 90 * time.Second
+
+// pollInterval is how often is asked what can't be watched.
+const pollInterval = 100 * time.Millisecond
+
+// await returns the object as soon as check has nothing to say against it. It
+// watches. If the time is up, the test fails with the reason, and with what
+// check said last.
+func await[T client.Object](t *testing.T, s *server, obj T, timeout time.Duration, reason string, check func(T) error) T {
+	t.Helper()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	verdict := errors.New("it doesn't exist")
+	for ctx.Err() == nil {
+		err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if client.IgnoreNotFound(err) != nil {
+			verdict = err
+			break
+		}
+		if err == nil {
+			if verdict = check(obj); verdict == nil {
+				return obj
+			}
+		}
+		if followUntil(ctx, t, s, obj, &verdict, check) {
+			return obj
+		}
+	}
+	t.Fatalf("%s: after %s, %T %s isn't so: %v", reason, time.Since(start).Round(time.Second), obj, client.ObjectKeyFromObject(obj), verdict)
+	return obj
+}
+
+// followUntil watches the object from where it was read; false if the watch ended.
+func followUntil[T client.Object](ctx context.Context, t *testing.T, s *server, obj T, verdict *error, check func(T) error) bool {
+	t.Helper()
+	gvk, err := apiutil.GVKForObject(obj, scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk.Kind += "List"
+	list, err := scheme().New(gvk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := s.Watch(ctx, list.(client.ObjectList), client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()})
+	if err != nil {
+		return false
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			if *verdict = check(event.Object.(T)); *verdict == nil {
+				// What the caller holds becomes what was seen, or newer.
+				return s.Get(ctx, client.ObjectKeyFromObject(obj), obj) == nil && check(obj) == nil
+			}
+		case watch.Deleted:
+			*verdict = errors.New("it was deleted")
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// poll asks until check has nothing to say against it.
+func poll(t *testing.T, timeout time.Duration, reason string, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.Now().Add(timeout)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", reason, timeout, err)
+		}
+		<-tick.C
+	}
+}
+
+// throughout fails the test as soon as check has something to say.
+func throughout(t *testing.T, duration time.Duration, reason string, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for deadline := time.Now().Add(duration); time.Now().Before(deadline); <-tick.C {
+		if err := check(); err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+	}
+}
+
+// retryOnConflict writes again when somebody else wrote in between.
+func retryOnConflict(write func() error) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, write)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestWebhook lets the manager's webhook serve the management cluster, for one
+// namespace.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	path := tn.writeChart("good", "1.0.0", configMapChart)
+	tn.makeStack("stored-before", nil, tn.addon("a", path, after("nobody")))
+
+	address := freeAddress(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, dir := mustCertificate(t), t.TempDir()
+	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tn.startManager("--webhook-port="+port, "--webhook-cert-dir="+dir)
+	tn.create(tn.webhookAt(t, address, certificate.chain))
+	poll(t, patience, "the API server is to ask the webhook", func() error {
+		s := tn.newStack("probe", nil, tn.addon("a", path, after("nobody")))
+		if world.hub.Create(t.Context(), s, client.DryRunAll) == nil {
+			return errors.New("it lets a wrong stack through")
+		}
+		return world.hub.Create(t.Context(), tn.newStack("probe", nil, tn.addon("a", path)), client.DryRunAll)
+	})
+
+	for name, tc := range map[string]struct {
+		spoil func(*addonsv1.AddonStack)
+		says  string
+	}{
+		"invalid selector": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Is"}}
+			},
+			says: "spec.clusterSelector",
+		},
+		"dependency cycle": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons = []addonsv1.Addon{tn.addon("a", path, after("b")), tn.addon("b", path, after("a"))}
+			},
+			says: "a -> b -> a",
+		},
+		"unknown dependency": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"nobody"} },
+			says:  "spec.addons[0].dependsOn[0]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := tn.in(t)
+			g := NewWithT(t)
+			s := tn.newStack("new", nil, tn.addon("web", path))
+			tc.spoil(s)
+			g.Expect(world.hub.Create(t.Context(), s)).To(MatchError(ContainSubstring(tc.says)), "kubectl apply is to fail at once, and name the field")
+		})
+	}
+	t.Run("what was stored before can be edited", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		s := tn.newStack("stored-before", nil)
+		g.Expect(world.hub.Get(t.Context(), tn.key("stored-before"), s)).To(Succeed())
+		s.Labels = labels("a=b")
+		g.Expect(world.hub.Update(t.Context(), s)).To(Succeed(), "an old mistake doesn't stop an edit that has nothing to do with it")
+		s.Spec.Addons = append(s.Spec.Addons, tn.addon("b", path, after("nobody-else")))
+		g.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
+	})
+}
+
+// webhookAt is the project's webhook configuration, for one namespace, served
+// at an address.
+func (tn *tenant) webhookAt(t *testing.T, address string, authority []byte) *admissionv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/webhook/manifests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := yaml.Unmarshal(data, configuration); err != nil {
+		t.Fatal(err)
+	}
+	configuration.Name = tn.namespace
+	for i := range configuration.Webhooks {
+		w := &configuration.Webhooks[i]
+		w.ClientConfig = admissionv1.WebhookClientConfig{
+			URL: ptr.To("https://" + address + *w.ClientConfig.Service.Path), CABundle: authority,
+		}
+		w.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: tn.namespace}}
+	}
+	t.Cleanup(func() { tn.remove(configuration) })
+	return configuration
+}
