@@ -68,6 +68,8 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		Release:          in.release,
 		Owner:            ownerOf(p.ca),
 		OwnerUID:         p.ca.UID,
+		Artifact:         in.artifact,
+		ArtifactVersion:  in.version,
 		Stack:            a.stack,
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,

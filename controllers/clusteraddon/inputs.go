@@ -23,6 +23,7 @@ import (
 type inputs struct {
 	chart     source.Reference
 	artifact  string // digest
+	version   string // of the object that the artifact is in, "" if it is in none
 	values    map[string]any
 	release   deliver.Release
 	readiness []addonsv1.ReadinessCheck
@@ -41,21 +42,39 @@ func (e *inputError) Unwrap() error { return e.err }
 
 // inputs resolves the chart and the values of an add-on. What did not change
 // since the last time costs no request.
-func (p *pass) inputs(ctx context.Context, a *addon) (*inputs, error) {
+func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{
 		chart:     source.Reference{Namespace: p.ca.Namespace, Chart: a.Chart},
 		release:   a.release(),
 		readiness: a.Readiness,
 	}
 	p.useChart(a)
-	var err error
-	if in.artifact, err = p.Sources.Resolve(ctx, in.chart); err != nil {
+	if err := p.resolve(ctx, in, record); err != nil {
 		return nil, err
 	}
+	var err error
 	if in.values, in.secrets, err = p.values(ctx, a); err != nil {
 		return nil, err
 	}
 	return in, nil
+}
+
+// resolve finds the chart's digest. After a restart the record tells it, if the
+// chart is in an object that is the same as then. (The record is trusted in this
+// for its own cluster alone: nothing of it is remembered for others.)
+func (p *pass) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
+	in.version = p.Sources.Version(ctx, in.chart)
+	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
+		in.artifact = record.Artifact
+		return nil
+	}
+	if in.artifact, err = p.Sources.Resolve(ctx, in.chart); err != nil {
+		return err
+	}
+	if p.Sources.Version(ctx, in.chart) != in.version {
+		in.version = "" // it changed meanwhile, and the digest may be of either
+	}
+	return nil
 }
 
 // useChart notes where the chart is, so that a change of it comes to this cluster.

@@ -65,7 +65,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 			return
 		}
 	}
-	in, err := p.inputs(ctx, a)
+	in, err := p.inputs(ctx, a, record)
 	if err != nil {
 		p.inputFailed(ctx, err, a, record, status)
 		return

@@ -152,7 +152,7 @@ func (d *demo) evidence() error {
 	}
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
-		return errors.New("\nThe manager logged nothing.")
+		return errors.New("the manager logged nothing")
 	}
 	lines := bytes.Split(data, []byte("\n"))
 	lines = lines[max(0, len(lines)-logLines):]

@@ -152,6 +152,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 			Digest: in.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: r.want.Spec,
 			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy,
 			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
+			Artifact: r.want.Artifact, ArtifactVersion: r.want.ArtifactVersion,
 			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),
 		},
 		Helm: &helmrelease.Release{

@@ -56,6 +56,8 @@ type Desired struct {
 	Owner string
 	// OwnerUID is the ClusterAddon's; informative.
 	OwnerUID types.UID
+	// Artifact and ArtifactVersion are kept in the record: see Summary.
+	Artifact, ArtifactVersion string
 	// Stack is the name of the AddonStack.
 	Stack string
 	// Spec is a digest of what the user wrote; informative.

@@ -160,7 +160,6 @@ type chart struct {
 	crds     string
 	manifest string
 	hooks    []render.Hook
-	fact     string
 }
 
 func (c chart) digest() string {

@@ -62,7 +62,7 @@ func (r *run) root() context.Context {
 	if r.t.Context != nil {
 		return r.t.Context
 	}
-	return context.Background() //nolint:forbidigo // a Target without a connection to end
+	return context.Background() // a Target without a connection to end
 }
 
 // unready describes the objects that aren't ready: those that failed, and the rest.

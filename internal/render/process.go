@@ -57,7 +57,7 @@ func startProcess(memoryBytes int64) (*process, error) {
 	defer childOut.Close()
 
 	stderr := &stderrHead{}
-	cmd := exec.Command(exe)
+	cmd := exec.Command(exe) //nolint:noctx // a worker outlives the request that starts it
 	cmd.Env = []string{workerEnv + "=" + strconv.FormatInt(memoryBytes, 10)}
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, stderr

@@ -126,3 +126,18 @@ func conclude(ctx context.Context, ref Reference, err error) error {
 	}
 	return ref.locate(err)
 }
+
+// Version identifies what the reference means now, without any request: while it
+// is the same, so is the digest. It is "" where that takes a look, as of a path, and
+// while the object isn't known.
+func (s *Sources) Version(ctx context.Context, ref Reference) string {
+	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
+		return ""
+	}
+	object := ref.object()
+	version := s.objects.version(ctx, object)
+	if version == "" {
+		return ""
+	}
+	return version + "/" + object.key
+}

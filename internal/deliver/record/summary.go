@@ -61,6 +61,10 @@ const (
 	KindsAnnotation = annotationPrefix + "kinds"
 	// FormatAnnotation is the version of the format of our part of the record.
 	FormatAnnotation = annotationPrefix + "record-format"
+	// ArtifactAnnotation is the digest of the chart, and ArtifactVersionAnnotation the
+	// version of the object it was in, if it was in one.
+	ArtifactAnnotation        = annotationPrefix + "artifact"
+	ArtifactVersionAnnotation = annotationPrefix + "artifact-version"
 	// RenewAtAnnotation is when a generated certificate is to be renewed (RFC 3339).
 	RenewAtAnnotation = annotationPrefix + "renew-at"
 )
@@ -104,6 +108,9 @@ type Summary struct {
 	// FactsUsed are the facts of the cluster that rendering used, in JSON.
 	FactsUsed      string
 	DeletionPolicy addonsv1.DeletionPolicy
+	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
+	// object that held it, "" if none did: while that is the same, so is the digest.
+	Artifact, ArtifactVersion string
 	// RenewAt is when a generated certificate is to be renewed; zero if there is none.
 	RenewAt time.Time
 	// Objects is the number of the revision's objects.
@@ -160,6 +167,8 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		Status:          labels[helmStatusLabel],
 		Owned:           labels[addonsv1.AddonLabel] == name && labels[addonsv1.AddonNamespaceLabel] == m.Namespace,
 		Digest:          notes[DigestAnnotation],
+		Artifact:        notes[ArtifactAnnotation],
+		ArtifactVersion: notes[ArtifactVersionAnnotation],
 		OwnerUID:        types.UID(notes[OwnerUIDAnnotation]),
 		Owner:           cmp.Or(notes[OwnerAnnotation], strings.Replace(labels[OwnerAnnotation], "_", "/", 1)),
 		Stack:           cmp.Or(notes[StackAnnotation], labels[addonsv1.StackNameLabel]),
@@ -209,20 +218,22 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		labels[watchLabel] = r.WatchFilter
 	}
 	annotations := map[string]string{
-		FormatAnnotation:         strconv.Itoa(currentFormat),
-		DigestAnnotation:         r.Digest,
-		StackAnnotation:          r.Stack,
-		OwnerAnnotation:          r.Owner,
-		OwnerUIDAnnotation:       string(r.OwnerUID),
-		SpecAnnotation:           r.Spec,
-		DependsOnAnnotation:      strings.Join(r.DependsOn, ","),
-		ChartAnnotation:          r.Chart,
-		ChartVersionAnnotation:   r.Version,
-		AppVersionAnnotation:     r.AppVersion,
-		FactsUsedAnnotation:      r.FactsUsed,
-		DeletionPolicyAnnotation: string(r.DeletionPolicy),
-		ObjectsAnnotation:        strconv.Itoa(int(r.Objects)),
-		KindsAnnotation:          r.Kinds,
+		FormatAnnotation:          strconv.Itoa(currentFormat),
+		DigestAnnotation:          r.Digest,
+		StackAnnotation:           r.Stack,
+		OwnerAnnotation:           r.Owner,
+		OwnerUIDAnnotation:        string(r.OwnerUID),
+		ArtifactAnnotation:        r.Artifact,
+		ArtifactVersionAnnotation: r.ArtifactVersion,
+		SpecAnnotation:            r.Spec,
+		DependsOnAnnotation:       strings.Join(r.DependsOn, ","),
+		ChartAnnotation:           r.Chart,
+		ChartVersionAnnotation:    r.Version,
+		AppVersionAnnotation:      r.AppVersion,
+		FactsUsedAnnotation:       r.FactsUsed,
+		DeletionPolicyAnnotation:  string(r.DeletionPolicy),
+		ObjectsAnnotation:         strconv.Itoa(int(r.Objects)),
+		KindsAnnotation:           r.Kinds,
 	}
 	if !r.RenewAt.IsZero() {
 		annotations[RenewAtAnnotation] = r.RenewAt.UTC().Format(time.RFC3339)
