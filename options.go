@@ -3,15 +3,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
@@ -126,117 +121,4 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 		return o, fs, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	return o, fs, o.validate()
-}
-
-// validate finds values, and combinations of them, that can't work.
-func (o *options) validate() error {
-	if o.version {
-		return nil
-	}
-	for _, check := range []func() error{o.validateScope, o.validateLeases, o.validateNumbers, o.validateServing} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *options) validateScope() error {
-	for _, namespace := range o.namespaces {
-		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
-		}
-	}
-	if problems := validation.IsValidLabelValue(o.watchFilter); len(problems) > 0 {
-		return fmt.Errorf("--watch-filter: %q is no value of a label: %s", o.watchFilter, problems[0])
-	}
-	return nil
-}
-
-// validateAddresses finds what is no address, and ports that are taken twice. "0"
-// and, but for health, "" switch a server off.
-func (o *options) validateAddresses() error {
-	taken := map[string]string{}
-	if o.webhookPort != 0 {
-		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
-	}
-	for _, flag := range []struct{ name, address string }{
-		{"--health-addr", o.healthAddr},
-		{"--diagnostics-address", o.manager.DiagnosticsAddress},
-		{"--profiler-address", o.profilerAddress},
-	} {
-		if flag.address == "" || flag.address == "0" {
-			continue
-		}
-		_, port, err := net.SplitHostPort(flag.address)
-		if err != nil {
-			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", flag.name, flag.address)
-		}
-		if other, ok := taken[port]; ok && port != "0" {
-			return fmt.Errorf("%s and %s both take port %s", other, flag.name, port)
-		}
-		taken[port] = flag.name
-	}
-	return nil
-}
-
-func (o *options) validateLeases() error {
-	if problems := validation.IsDNS1123Label(o.leaderElectNamespace); o.leaderElectNamespace != "" && len(problems) > 0 {
-		return fmt.Errorf("--leader-elect-namespace: %q is no name of a namespace: %s", o.leaderElectNamespace, problems[0])
-	}
-	inOrder := o.leaderElectLeaseDuration > o.leaderElectRenewDeadline &&
-		o.leaderElectRenewDeadline > o.leaderElectRetryPeriod && o.leaderElectRetryPeriod > 0
-	if o.leaderElect && !inOrder {
-		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than --leader-elect-retry-period")
-	}
-	return nil
-}
-
-func (o *options) validateNumbers() error {
-	for _, flag := range []struct {
-		name   string
-		number int
-	}{
-		{"addonstack-concurrency", o.addonStackConcurrency},
-		{"cluster-concurrency", o.clusterConcurrency},
-		{"clusteraddon-concurrency", o.clusterAddonConcurrency},
-		{"cluster-connection-concurrency", o.clusterConnectionConcurrency},
-		{"kube-api-burst", o.kubeAPIBurst},
-		{"cluster-client-burst", o.clusterClientBurst},
-	} {
-		if flag.number < 1 {
-			return fmt.Errorf("--%s must be at least 1", flag.name)
-		}
-	}
-	if o.kubeAPIQPS <= 0 || o.clusterClientQPS <= 0 {
-		return errors.New("--kube-api-qps and --cluster-client-qps must be greater than 0")
-	}
-	if o.renderWorkers < 0 || o.renderTimeout <= 0 || o.renderMemoryMiB < 64 {
-		return errors.New("--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64")
-	}
-	if o.syncPeriod <= 0 {
-		return errors.New("--sync-period must be greater than 0")
-	}
-	return nil
-}
-
-func (o *options) validateServing() error {
-	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
-		return fmt.Errorf("logging options: %w", errs.ToAggregate())
-	}
-	if err := o.validateAddresses(); err != nil {
-		return err
-	}
-	if o.webhookPort < 0 || o.webhookPort > 65535 {
-		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
-	}
-	if o.artifactRoot != "" {
-		if info, err := os.Stat(o.artifactRoot); err != nil || !info.IsDir() {
-			return fmt.Errorf("--artifact-root: %s is no directory", o.artifactRoot)
-		}
-	}
-	if _, _, err := flags.GetManagerOptions(o.manager); err != nil {
-		return fmt.Errorf("TLS options: %w", err)
-	}
-	return nil
 }

@@ -98,68 +98,6 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	p.note(outcome, status)
 }
 
-// removeOthers removes what is installed and no longer wanted: what others depend
-// on goes after these.
-func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
-	keep := sets.New[deliver.Release]()
-	for i := range wanted {
-		keep.Insert(wanted[i].release())
-	}
-	var records []deliver.Summary
-	for _, record := range removalOrder(p.installed, keep) {
-		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
-			status := statusOf(record, addonsv1.AddonUnassigned)
-			status.Reason, status.Message = reason, shorten(message)
-			p.statuses = append(p.statuses, status)
-			continue
-		}
-		records = append(records, record)
-	}
-	now, waiting := removable(records)
-	for _, record := range records {
-		if by, ok := waiting[record.Release]; ok {
-			status := statusOf(record, addonsv1.AddonRemoving)
-			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
-			p.statuses = append(p.statuses, status)
-		}
-	}
-	for _, record := range now {
-		p.remove(ctx, record)
-	}
-}
-
-// remove takes the removal of one add-on as far as it can go.
-func (p *pass) remove(ctx context.Context, record deliver.Summary) {
-	status := statusOf(record, addonsv1.AddonRemoving)
-	if p.silent {
-		p.statuses = append(p.statuses, status)
-		return
-	}
-	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
-	switch {
-	case err != nil:
-		p.clusterFailed(ctx, err, &status)
-	case outcome.Gone:
-		p.workload.conn.InvalidateFacts()
-		p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
-		return
-	default:
-		p.note(outcome, &status)
-	}
-	p.statuses = append(p.statuses, status)
-}
-
-// syncRemoval brings a changed deletion policy, and changed dependencies, into the
-// record: there they are read when the stack is gone.
-func (p *pass) syncRemoval(ctx context.Context, a *addon, record deliver.Summary) {
-	if !record.Complete || record.DeletionPolicy == a.deletionPolicy && slices.Equal(record.DependsOn, a.DependsOn) {
-		return
-	}
-	if err := p.Deliverer.SetRemoval(ctx, p.workload.target(), a.release(), a.deletionPolicy, a.DependsOn); err != nil {
-		p.clusterFailed(ctx, err, &addonsv1.AddonStatus{Name: a.Name})
-	}
-}
-
 // note takes over what the deliverer says of an add-on.
 func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 	status.Phase, status.Reason, status.Message = outcome.Phase, outcome.Reason, shorten(outcome.Message)

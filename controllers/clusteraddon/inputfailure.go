@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+)
+
+// inputError is a failure to get an add-on's inputs that its user can mend.
+type inputError struct {
+	reason string
+	wait   bool // it may come by itself
+	err    error
+}
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+// prefix puts the field in front of an inputError's message.
+func prefix(err error, format string, args ...any) error {
+	if in, ok := errors.AsType[*inputError](err); ok {
+		return &inputError{reason: in.reason, wait: in.wait, err: fmt.Errorf(format+": %w", append(args, in.err)...)}
+	}
+	return err
+}
+
+// inputFailed writes the status of an add-on whose inputs can't be had. What is
+// installed stays as it is, and stays Ready as long as nothing else is wanted: a
+// source that is down changes nothing on a cluster.
+func (p *pass) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
+	if !isInput(err) {
+		p.clusterFailed(ctx, err, status)
+		return
+	}
+	reason, message, wait := describeInput(err, a)
+	if retried(reason) {
+		p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", a.Name, err)) // no event will tell
+	}
+	away := reason == source.ReasonSourceUnavailable || reason == source.ReasonArtifactNotFound || reason == source.ReasonArtifactChanged
+	if away && record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) {
+		status.Phase, status.Reason = addonsv1.AddonReady, reason
+		status.Message = shorten("Installed; its source can't be read now: " + message)
+		return
+	}
+	status.Phase, status.Reason, status.Message = addonsv1.AddonFailed, reason, shorten(message)
+	if wait {
+		status.Phase = addonsv1.AddonPending
+	}
+}
+
+// isInput says whether an error is about an add-on's inputs.
+func isInput(err error) bool {
+	_, own := errors.AsType[*inputError](err)
+	_, ofSource := errors.AsType[*source.Error](err)
+	_, ofTemplate := errors.AsType[*render.Error](err)
+	return own || ofSource || ofTemplate
+}
+
+// describeInput returns what is wrong with the inputs, and whether it may come
+// right by itself.
+func describeInput(err error, a *addon) (reason, message string, wait bool) {
+	if in, ok := errors.AsType[*inputError](err); ok {
+		return in.reason, err.Error(), in.wait
+	}
+	if in, ok := errors.AsType[*source.Error](err); ok {
+		return in.Reason, fmt.Sprintf("addons[%s].%s", a.Name, err), in.Wait || in.Reason == source.ReasonSourceUnavailable
+	}
+	in, _ := errors.AsType[*render.Error](err)
+	return in.Reason, in.Err.Error(), false
+}
+
+// retried says whether a failure may pass without an event that tells of it.
+func retried(reason string) bool {
+	switch reason {
+	case source.ReasonSourceUnavailable, source.ReasonArtifactChanged, ReasonProviderObjectUnavailable,
+		render.ReasonRenderTimeout, render.ReasonOutOfMemory:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// values merges valuesFrom, values and valuesTemplate, each over the former. It
+// also returns the strings that came from Secrets.
+func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
+	var layers []map[string]any
+	var secrets []string
+	for i, ref := range a.ValuesFrom {
+		layer, err := p.valuesFrom(ctx, ref)
+		if err != nil {
+			return nil, nil, prefix(err, "addons[%s].valuesFrom[%d]", a.Name, i)
+		}
+		if ref.Kind == "Secret" {
+			secrets = stringsIn(secrets, layer)
+		}
+		layers = append(layers, layer)
+	}
+	if a.Values != nil {
+		layer := map[string]any{}
+		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
+			return nil, nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("addons[%s].values is no map: %w", a.Name, err)}
+		}
+		layers = append(layers, layer)
+	}
+	if a.ValuesTemplate != "" {
+		layer, err := p.valuesTemplate(ctx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		layers = append(layers, layer)
+	}
+	return render.MergeValues(layers...), secrets, nil
+}
+
+// stringsIn appends all strings in a tree of values.
+func stringsIn(found []string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		found = append(found, value)
+	case map[string]any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	case []any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	}
+	return found
+}
+
+func (p *pass) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
+	o := object{kind: ref.Kind, key: p.keyOf(ref.Name)}
+	p.use(o)
+	key := ref.Key
+	if key == "" {
+		key = addonsv1.DefaultValuesKey
+	}
+	data, found, err := p.objects.data(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := data[key]
+	if !found || !ok {
+		if ref.Optional != nil && *ref.Optional {
+			return nil, nil
+		}
+		missing := fmt.Sprintf("%s %s doesn't exist", ref.Kind, o.key)
+		if found {
+			missing = fmt.Sprintf("%s %s has no key %q", ref.Kind, o.key, key)
+		}
+		return nil, &inputError{reason: ReasonValuesNotFound, wait: true, err: errors.New(missing)}
+	}
+	values, err := render.ParseValues(text)
+	if err != nil {
+		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s %s, key %q: %w", ref.Kind, o.key, key, err)}
+	}
+	return values, nil
+}
