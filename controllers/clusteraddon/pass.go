@@ -90,6 +90,9 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
 	if err != nil {
 		p.clusterFailed(ctx, err, status)
+		if status.Phase == addonsv1.AddonReady {
+			status.Phase = addonsv1.AddonUpgrading // what was ready is no longer what is wanted
+		}
 		return
 	}
 	if outcome.Phase == addonsv1.AddonReady {
@@ -101,6 +104,9 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 // note takes over what the deliverer says of an add-on.
 func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 	status.Phase, status.Reason, status.Message = outcome.Phase, outcome.Reason, shorten(outcome.Message)
+	if outcome.Phase == addonsv1.AddonReady {
+		status.Reason = "" // as of one that was found ready
+	}
 	if outcome.Version != "" {
 		status.Version = outcome.Version
 	}

@@ -122,7 +122,9 @@ func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, clu
 	pass.removeOthers(ctx, wanted)
 	r.users.replace(client.ObjectKeyFromObject(ca), pass.used)
 
-	ca.Status.ObservedGeneration = ca.Generation
+	if !pass.silent { // else some add-ons weren't looked at
+		ca.Status.ObservedGeneration = ca.Generation
+	}
 	report(ca, pass.statuses)
 	return ctrl.Result{RequeueAfter: pass.retryAfter}, pass.err()
 }

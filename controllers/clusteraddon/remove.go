@@ -54,6 +54,7 @@ func (p *pass) remove(ctx context.Context, record deliver.Summary) {
 	switch {
 	case err != nil:
 		p.clusterFailed(ctx, err, &status)
+		status.Phase = addonsv1.AddonRemoving
 	case outcome.Gone:
 		p.workload.conn.InvalidateFacts()
 		p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
