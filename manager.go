@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers"
@@ -42,7 +43,39 @@ func newManager(config *rest.Config, o *options, renderer *render.Renderer) (mcm
 	if o.contentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	clusters := fleet.NewProvider(fleet.Options{
+	managerOptions, err := managerOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	// A process that serves webhooks alone reaches no workload cluster.
+	var clusters *fleet.Provider
+	var provider multicluster.Provider
+	if o.controllers() {
+		clusters = newFleet(o)
+		provider = clusters
+	}
+	mgr, err := mcmanager.New(config, provider, managerOptions)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := setupChecks(mgr.GetLocalManager(), o); err != nil {
+		return nil, err
+	}
+	if o.controllers() {
+		if err := setupControllers(mgr, clusters, o, renderer); err != nil {
+			return nil, err
+		}
+	}
+	if o.webhooks() {
+		if err := (&webhooks.AddonStack{}).SetupWithManager(mgr.GetLocalManager()); err != nil {
+			return nil, fmt.Errorf("setting up the AddonStack webhook: %w", err)
+		}
+	}
+	return mgr, nil
+}
+
+func newFleet(o *options) *fleet.Provider {
+	return fleet.NewProvider(fleet.Options{
 		Concurrency:      o.clusterConnectionConcurrency,
 		QPS:              o.clusterClientQPS,
 		Burst:            o.clusterClientBurst,
@@ -52,27 +85,6 @@ func newManager(config *rest.Config, o *options, renderer *render.Renderer) (mcm
 		CacheLabel:       addonsv1.AddonLabel,
 		WatchFilter:      o.watchFilter,
 	})
-	managerOptions, err := managerOptions(o)
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := mcmanager.New(config, clusters, managerOptions)
-	if err != nil {
-		return nil, fmt.Errorf("creating the manager: %w", err)
-	}
-	if err := setupChecks(mgr.GetLocalManager(), o); err != nil {
-		return nil, err
-	}
-	if err := setupControllers(mgr, clusters, o, renderer); err != nil {
-		return nil, err
-	}
-	if o.webhookPort == 0 {
-		return mgr, nil
-	}
-	if err := (&webhooks.AddonStack{}).SetupWithManager(mgr.GetLocalManager()); err != nil {
-		return nil, fmt.Errorf("setting up the AddonStack webhook: %w", err)
-	}
-	return mgr, nil
 }
 
 func managerOptions(o *options) (manager.Options, error) {
@@ -91,7 +103,7 @@ func managerOptions(o *options) (manager.Options, error) {
 		Scheme:                        scheme,
 		Cache:                         scope.CacheOptions(o.syncPeriod),
 		Client:                        scope.ClientOptions(),
-		LeaderElection:                o.leaderElect,
+		LeaderElection:                o.leaderElect && o.controllers(), // each replica serves webhooks
 		LeaderElectionID:              scope.LeaderElectionID(),
 		LeaderElectionNamespace:       o.leaderElectNamespace,
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
@@ -104,7 +116,7 @@ func managerOptions(o *options) (manager.Options, error) {
 		Metrics:                       *metricsOptions,
 	}
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
-	if o.webhookPort != 0 {
+	if o.webhooks() {
 		result.WebhookServer = webhook.NewServer(webhook.Options{
 			Port: o.webhookPort, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
 		})
@@ -141,7 +153,7 @@ func setupControllers(mgr mcmanager.Manager, clusters *fleet.Provider, o *option
 
 func setupChecks(mgr manager.Manager, o *options) error {
 	ready := healthz.Ping
-	if o.webhookPort != 0 {
+	if o.webhooks() {
 		ready = mgr.GetWebhookServer().StartedChecker()
 	}
 	if err := mgr.AddReadyzCheck("ready", ready); err != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,10 +15,17 @@ import (
 	"sigs.k8s.io/cluster-api/util/flags"
 )
 
+// Values of --run.
+const (
+	runControllers = "controllers"
+	runWebhooks    = "webhooks"
+)
+
 // options are the flags. Their names are those of Cluster API's own managers,
 // where these have such a flag.
 type options struct {
 	version bool
+	run     []string
 
 	namespaces  []string
 	watchFilter string
@@ -65,6 +73,8 @@ func newFlagSet(o *options) *pflag.FlagSet {
 
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
 
+	fs.StringSliceVar(&o.run, "run", []string{runControllers, runWebhooks},
+		"What this process runs: controllers, webhooks, or both. Several instances of the controllers can share one deployment of the webhooks.")
 	fs.StringSliceVar(&o.namespaces, "namespace", nil,
 		"Namespaces that this instance looks after: one, or several with commas between. If unspecified, it looks after all namespaces.")
 	fs.StringVar(&o.watchFilter, "watch-filter", "",
@@ -108,6 +118,12 @@ func newFlagSet(o *options) *pflag.FlagSet {
 	logsv1.AddFlags(o.logs, fs)
 	return fs
 }
+
+// controllers says whether this process runs the controllers.
+func (o *options) controllers() bool { return slices.Contains(o.run, runControllers) }
+
+// webhooks says whether this process serves webhooks.
+func (o *options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.webhookPort != 0 }
 
 // parse reads the command line. The error is one line that says what to change.
 func parse(args []string) (*options, *pflag.FlagSet, error) {

@@ -15,6 +15,11 @@ func TestParse(t *testing.T) {
 	}{
 		"no flags":                      {},
 		"several namespaces":            {args: []string{"--namespace=team-a,team-b"}},
+		"webhooks alone":                {args: []string{"--run=webhooks"}},
+		"controllers alone":             {args: []string{"--run=controllers", "--namespace=a", "--health-addr=:9443"}},
+		"a part that is none":           {args: []string{"--run=everything"}, says: "--run"},
+		"nothing to run":                {args: []string{"--run=webhooks", "--webhook-port=0"}, says: "nothing to do"},
+		"webhooks of one namespace":     {args: []string{"--run=webhooks", "--namespace=a"}, says: "webhooks serve all instances"},
 		"an unknown flag":               {args: []string{"--nmespace=a"}, says: "unknown flag: --nmespace"},
 		"an argument":                   {args: []string{"serve"}, says: `unexpected argument "serve"`},
 		"a namespace that is none":      {args: []string{"--namespace=Team_A"}, says: "--namespace"},

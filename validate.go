@@ -28,6 +28,17 @@ func (o *options) validate() error {
 }
 
 func (o *options) validateScope() error {
+	for _, part := range o.run {
+		if part != runControllers && part != runWebhooks {
+			return fmt.Errorf("--run: %q is neither %s nor %s", part, runControllers, runWebhooks)
+		}
+	}
+	switch {
+	case !o.controllers() && !o.webhooks():
+		return errors.New("--run and --webhook-port leave nothing to do")
+	case !o.controllers() && (len(o.namespaces) > 0 || o.watchFilter != ""):
+		return errors.New("--namespace and --watch-filter are for controllers; webhooks serve all instances")
+	}
 	for _, namespace := range o.namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
@@ -43,7 +54,7 @@ func (o *options) validateScope() error {
 // and, but for health, "" switch a server off.
 func (o *options) validateAddresses() error {
 	taken := map[string]string{}
-	if o.webhookPort != 0 {
+	if o.webhooks() {
 		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
 	}
 	for _, flag := range []struct{ name, address string }{

@@ -20,8 +20,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// TestWebhook lets the manager's webhook serve the management cluster, for one
-// namespace.
+// TestWebhook lets a process that serves webhooks alone, as config/shared does, look
+// after admission for one namespace of the management cluster. Its user has no rights.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
@@ -39,7 +39,12 @@ func TestWebhook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tn.startManager("--webhook-port="+port, "--webhook-cert-dir="+dir)
+	nobody, err := world.hub.AddUser(tn.user + ":webhooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := world.hub.mark(t)
+	launch(t, tn.namespace+"-webhooks", nobody.Kubeconfig, "--run=webhooks", "--webhook-port="+port, "--webhook-cert-dir="+dir)
 	tn.create(tn.webhookAt(t, address, certificate.chain))
 	poll(t, patience, "the API server is to ask the webhook", func() error {
 		s := tn.newStack("probe", nil, tn.addon("a", path, after("nobody")))
@@ -88,6 +93,8 @@ func TestWebhook(t *testing.T) {
 		s.Spec.Addons = append(s.Spec.Addons, tn.addon("b", path, after("nobody-else")))
 		g.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
 	})
+	NewWithT(t).Expect(described(start.requests(t, tn.user+":webhooks"), func(e auditEvent) bool { return e.ObjectRef != nil && e.ObjectRef.Resource != "" })).
+		To(BeEmpty(), "admission needs no object of the management cluster, and no rights")
 }
 
 // webhookAt is the project's webhook configuration, for one namespace, served

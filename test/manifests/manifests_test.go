@@ -10,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,8 +103,67 @@ func TestRightsAreBounded(t *testing.T) {
 	}
 }
 
-// A real API server takes everything but cert-manager's kinds, which it doesn't know.
-func TestAPIServerTakesDefault(t *testing.T) {
+// instances are overlays that each make one instance.
+var instances = []string{"../../config/instance", "../../config/samples/instances/by-namespace", "../../config/samples/instances/by-filter"}
+
+// An instance may do nothing outside of its namespace, but ask who reads its metrics.
+func TestInstancesStayInTheirNamespace(t *testing.T) {
+	seen := map[string]string{}
+	for _, path := range instances {
+		objects := build(t, path)
+		namespace := ""
+		for _, o := range objects {
+			switch o.GetKind() {
+			case "ClusterRole", "ClusterRoleBinding":
+				if !strings.HasPrefix(o.GetName(), "chandler-metrics-auth") {
+					t.Errorf("%s has %s %s", path, o.GetKind(), o.GetName())
+				}
+				if other, ok := seen[o.GetKind()+o.GetName()]; ok {
+					t.Errorf("%s and %s would fight over %s %s", path, other, o.GetKind(), o.GetName())
+				}
+				seen[o.GetKind()+o.GetName()] = path
+			default:
+				if namespace == "" {
+					namespace = o.GetNamespace()
+				}
+				if o.GetNamespace() != namespace || namespace == "" {
+					t.Errorf("%s: %s %s is in namespace %q, others in %q", path, o.GetKind(), o.GetName(), o.GetNamespace(), namespace)
+				}
+			}
+		}
+		for _, binding := range find[rbacv1.RoleBinding](t, objects, "RoleBinding") {
+			if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == binding.RoleRef.Kind && o.GetName() == binding.RoleRef.Name
+			}) {
+				t.Errorf("%s: RoleBinding %s is for %s %s, which isn't there", path, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+			}
+		}
+		args := find[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args
+		for _, want := range []string{"--run=controllers", "--namespace=$(POD_NAMESPACE)", "--leader-elect"} {
+			if !slices.Contains(args, want) {
+				t.Errorf("%s: the manager isn't started with %s", path, want)
+			}
+		}
+	}
+}
+
+// The shared deployment has no right at all, and there are two of it.
+func TestSharedHasNoRights(t *testing.T) {
+	objects := build(t, "../../config/shared")
+	for _, o := range objects {
+		if strings.HasSuffix(o.GetKind(), "Binding") {
+			t.Errorf("%s %s gives rights", o.GetKind(), o.GetName())
+		}
+	}
+	deployment := find[appsv1.Deployment](t, objects, "Deployment")[0]
+	if *deployment.Spec.Replicas < 2 || !slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--run=webhooks") {
+		t.Errorf("want two replicas or more that serve webhooks: %v", deployment.Spec)
+	}
+}
+
+// A real API server takes everything but cert-manager's kinds, which it doesn't know:
+// all in one, and shared with instances beside it.
+func TestAPIServerTakesManifests(t *testing.T) {
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "manifests"})
 	if err != nil {
 		t.Fatal(err)
@@ -111,12 +173,28 @@ func TestAPIServerTakesDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range build(t, "../../config/default") {
-		if o.GroupVersionKind().Group == "cert-manager.io" {
-			continue
-		}
-		if err := c.Create(t.Context(), o, client.FieldValidation("Strict")); err != nil {
-			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+	create := func(path string, options ...client.CreateOption) {
+		for _, o := range build(t, path) {
+			if o.GroupVersionKind().Group == "cert-manager.io" {
+				continue
+			}
+			options := append([]client.CreateOption{client.FieldValidation("Strict")}, options...)
+			if err := c.Create(t.Context(), o, options...); err != nil && !(apierrors.IsAlreadyExists(err) && o.GetKind() == "CustomResourceDefinition") {
+				t.Errorf("%s: %s %s: %v", path, o.GetKind(), o.GetName(), err)
+			}
 		}
 	}
+	for _, namespace := range []string{"chandler-instance", "team-a", "team-b"} {
+		if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("../../config/shared")
+	for _, path := range instances {
+		create(path)
+	}
+	if err := c.DeleteAllOf(t.Context(), &admissionv1.ValidatingWebhookConfiguration{}); err != nil {
+		t.Fatal(err)
+	}
+	create("../../config/default")
 }
