@@ -42,13 +42,13 @@ func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbui
 	return mcbuilder.ControllerManagedBy(mgr).
 		Named(name).
 		WithClusterNotFoundWrapper(false).
-		WithLogConstructor(func(req *mcreconcile.Request) logr.Logger {
-			if req == nil {
-				return log
-			}
-			return log.WithValues(kind, klog.KRef(req.Namespace, req.Name))
-		}).
 		WithOptions(controller.TypedOptions[mcreconcile.Request]{
+			LogConstructor: func(req *mcreconcile.Request) logr.Logger {
+				if req == nil {
+					return log
+				}
+				return log.WithValues(kind, klog.KRef(req.Namespace, req.Name))
+			},
 			MaxConcurrentReconciles: workers,
 			RecoverPanic:            ptr.To(true),
 			UsePriorityQueue:        ptr.To(true),
