@@ -50,6 +50,20 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// Who follows a message's advice doesn't wait for the next try.
+func TestAnotherPolicyIsTriedAtOnce(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
+	want := e.want(ns, chart{version: "1", manifest: configMap("settings", "x")})
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(o.RetryAfter).To(BeNumerically(">", 0), "it is to be tried again by itself, some time")
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	o = e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonReady), o.Message)
+}
+
 func TestTwoAddonsOneObject(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()

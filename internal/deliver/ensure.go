@@ -47,7 +47,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), digest); early {
+	if o, early := r.s.backoff.waiting(r.now(), r.tried(digest)); early {
 		return o, nil
 	}
 	if d.step == stepRefuse {

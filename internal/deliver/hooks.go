@@ -221,7 +221,7 @@ func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helm
 			return nil, err
 		}
 	}
-	return ptr(r.s.backoff.fail(r.now(), r.rec.Digest, *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil
+	return ptr(r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil
 }
 
 // deadline of hooks and objects. Removal has none of its own.

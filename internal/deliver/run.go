@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +86,7 @@ func (r *run) fail(ctx context.Context, reason, message string) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	*o = r.s.backoff.fail(r.now(), r.rec.Digest, *o)
+	*o = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *o)
 	return o, nil
 }
 
@@ -104,6 +105,15 @@ func (r *run) failed(ctx context.Context, reason, message string) (*Outcome, err
 	return r.outcome(phase, reason, message), nil
 }
 
+// tried identifies what an attempt is about: a change of the inputs, or of how they
+// may be brought into the cluster, is worth another one at once.
+func (r *run) tried(digest string) string {
+	if r.want == nil {
+		return digest
+	}
+	return fmt.Sprintf("%s %s %t %s", digest, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline)
+}
+
 // refuse is a failure before there is a revision.
 func (r *run) refuse(digest, reason, message string) Outcome {
 	phase := addonsv1.AddonFailed
@@ -116,7 +126,7 @@ func (r *run) refuse(digest, reason, message string) Outcome {
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)
 		o.Digest, o.Total = newest.Digest, newest.Objects
 	}
-	return r.s.backoff.fail(r.now(), digest, *o)
+	return r.s.backoff.fail(r.now(), r.tried(digest), *o)
 }
 
 // update writes the record.
