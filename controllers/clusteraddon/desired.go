@@ -48,6 +48,7 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked)
 	}
+	p.kinds.ensure(p.workload.name, p.workload.conn, asked)
 	facts, complete, err := p.workload.facts(ctx)
 	if err != nil {
 		return "", err

@@ -52,6 +52,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	records   *recordWatch
+	kinds     *kindWatch
 	objects   *objectReader
 	provider  *providerObjects
 	templates *templateCache

@@ -33,6 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	local := mgr.GetLocalManager()
 	r.users = newReferences()
 	r.records = newRecordWatch(r.Queue)
+	r.kinds = newKindWatch(r.Queue)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()

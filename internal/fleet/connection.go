@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -35,6 +36,7 @@ type Connection struct {
 	requests, watches *transport
 	prober            *prober
 	dynamic           dynamic.Interface
+	metadata          metadata.Interface
 	clock             clock.PassiveClock
 	version           atomic.Pointer[string]
 
@@ -55,6 +57,9 @@ func (c *Connection) Client() client.Client { return c.GetClient() }
 // context of each call must end. Connections that fall silent are closed, and
 // so are all when the cluster is disconnected.
 func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Metadata is for lists and watches of metadata alone, with the same care.
+func (c *Connection) Metadata() metadata.Interface { return c.metadata }
 
 // Version is the last seen Kubernetes version, e.g. "v1.36.3".
 func (c *Connection) Version() string { return *c.version.Load() }
@@ -135,6 +140,9 @@ func (c *Connection) build(k *Kubeconfig, o Options, log logr.Logger) error {
 	}
 	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, watchClient); err != nil {
 		return fmt.Errorf("making the dynamic client: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watchClient); err != nil {
+		return fmt.Errorf("making the metadata client: %w", err)
 	}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return fmt.Errorf("making the discovery client: %w", err)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+)
+
+// TestKindComes has somebody install a CRD that a chart asks about, and one that no
+// chart does.
+func TestKindComes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	group := "kinds-" + utilrand.String(5) + ".example.com"
+	asking := chart{"templates/text.yaml": configMap("{{ .Release.Name }}",
+		`{{ .Capabilities.APIVersions.Has "`+group+`/v1/Thing" | quote }}`)}
+	tn.makeCluster("prod", s, nil)
+	tn.makeStack("platform", nil,
+		tn.addon("asking", tn.writeChart("asking", "1.0.0", asking)),
+		tn.addon("settings", tn.writeChart("settings", "1.0.0", configMapChart)))
+	tn.startManager()
+	tn.awaitReady("platform", "the kind isn't there, and the chart does without")
+
+	makeKind(t, s, group, "Other")
+	thing := makeKind(t, s, group, "Thing")
+	tn.awaitCluster("prod", "the chart is rendered again, with the kind that came", ready("asking", "settings"), installedAs("asking", 2, ""), installedAs("settings", 1, ""))
+	settings := tn.configMapOf("asking")
+	g.Expect(s.Get(t.Context(), tn.key("asking"), settings)).To(Succeed())
+	g.Expect(settings.Data).To(HaveKeyWithValue("text", "true"))
+
+	g.Expect(s.Delete(t.Context(), thing)).To(Succeed())
+	tn.awaitCluster("prod", "and again when the kind goes", ready("asking", "settings"), installedAs("asking", 3, ""), installedAs("settings", 1, ""))
+}
+
+// makeKind installs a CRD.
+func makeKind(t *testing.T, s *server, group, kind string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	plural := strings.ToLower(kind) + "s"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = plural + "." + group
+	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: group,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
+		Scope: apiextensionsv1.NamespaceScoped,
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		}},
+	}
+	if err := s.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
