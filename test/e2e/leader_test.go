@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestLeader has two replicas of one instance, of which the leader is killed.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	tn.allowLeases()
+	s := workloadServer(t, 1)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	replica := []string{
+		"--leader-elect", "--leader-elect-namespace=" + tn.namespace,
+		"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+	}
+	leader := tn.startManager(replica...)
+	tn.makeCluster("prod", s, nil)
+	tn.makeStack("platform", nil, tn.addon("settings", path))
+	tn.awaitReady("platform", "the first replica leads")
+	tn.settle()
+	standby := tn.startManager(replica...)
+	poll(t, patience, "the second replica is to wait for the lease", func() error {
+		if !bytes.Contains(standby.tail(), []byte("Attempting to acquire leader lease")) {
+			return errors.New("it doesn't say so")
+		}
+		return nil
+	})
+	done, err := standby.reconciled("clusteraddon")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(done).To(BeZero(), "only one replica works")
+	mark := s.mark(t)
+
+	leader.kill()
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {
+		a.Values = &apiextensionsv1.JSON{Raw: []byte(`{"text": "of the second"}`)}
+	})
+	tn.awaitReady("platform", "the second replica takes over once the lease has run out")
+	settings := tn.configMapOf("settings")
+	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
+	g.Expect(settings.Data).To(HaveKeyWithValue("text", "of the second"))
+	g.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(2), "it knows what is installed, and makes one revision")
+	g.Expect(writes(mark.requests(t, tn.clusterUser("prod")))).NotTo(BeEmpty())
+}
+
+// allowLeases gives the tenant's managers the role for leader election.
+func (tn *tenant) allowLeases() {
+	tn.t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/leader_election_role.yaml"))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	role := &rbacv1.Role{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		tn.t.Fatal(err)
+	}
+	role.Namespace = tn.namespace
+	tn.create(role)
+	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
+	binding.Namespace, binding.Name = tn.namespace, "leader-election"
+	tn.create(binding)
+}
