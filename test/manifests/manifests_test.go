@@ -179,7 +179,11 @@ func TestAPIServerTakesManifests(t *testing.T) {
 				continue
 			}
 			options := append([]client.CreateOption{client.FieldValidation("Strict")}, options...)
-			if err := c.Create(t.Context(), o, options...); err != nil && !(apierrors.IsAlreadyExists(err) && o.GetKind() == "CustomResourceDefinition") {
+			err := c.Create(t.Context(), o, options...)
+			if shared := o.GetKind() == "CustomResourceDefinition"; shared && apierrors.IsAlreadyExists(err) {
+				continue
+			}
+			if err != nil {
 				t.Errorf("%s: %s %s: %v", path, o.GetKind(), o.GetName(), err)
 			}
 		}
