@@ -20,9 +20,10 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// discoveryLag is how long a new kind may take to show up in discovery once its
-// CRD is established: the API server brings the two together in the background.
-const discoveryLag = 2 * time.Second
+// discoveryLags are when to look after a change of a CRD. The API server shows a new
+// group in discovery at once, or nearly so; a kind that comes to a group it knows
+// already, with the aggregator's next round, once a minute.
+var discoveryLags = []time.Duration{2 * time.Second, 75 * time.Second}
 
 // kindWatch watches which kinds come to a cluster, and go, where a chart asked for
 // kinds (.Capabilities.APIVersions): the answers are part of the add-on's digest.
@@ -71,16 +72,16 @@ func (k *kindWatch) watch(ctx context.Context, conn *fleet.Connection, changed f
 			return crds.Watch(ctx, o)
 		},
 	}
-	heard := &changes{after: func() { time.AfterFunc(discoveryLag, changed) }}
+	heard := &changes{after: func() {
+		for _, lag := range discoveryLags {
+			time.AfterFunc(lag, changed)
+		}
+	}}
 	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, heard, toolscache.ReflectorOptions{Name: "kinds"}).RunWithContext(ctx)
 }
 
-// changes is a reflector's store that keeps nothing, and tells of each change after
-// the first list.
-type changes struct {
-	after  func()
-	listed bool
-}
+// changes is a reflector's store that keeps nothing, and tells of each change.
+type changes struct{ after func() }
 
 // Add implements cache.ReflectorStore.
 func (c *changes) Add(any) error { c.after(); return nil }
@@ -91,15 +92,9 @@ func (c *changes) Update(any) error { c.after(); return nil }
 // Delete implements cache.ReflectorStore.
 func (c *changes) Delete(any) error { c.after(); return nil }
 
-// Replace implements cache.ReflectorStore. A list after the first one is after a
-// gap, in which anything may have happened.
-func (c *changes) Replace([]any, string) error {
-	if c.listed {
-		c.after()
-	}
-	c.listed = true
-	return nil
-}
+// Replace implements cache.ReflectorStore. A list follows a gap, in which anything
+// may have happened: the first one, the time since the kinds were discovered.
+func (c *changes) Replace([]any, string) error { c.after(); return nil }
 
 // Resync implements cache.ReflectorStore.
 func (c *changes) Resync() error { return nil }

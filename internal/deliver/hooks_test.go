@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -110,9 +111,8 @@ func TestFailedHook(t *testing.T) {
 	next := e.get("batch/v1", "Job", ns, "migrate")
 	e.Expect(next.GetUID()).NotTo(Equal(uid))
 	e.Expect(next.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "1.pre-install.2"))
-	j := &batchv1.Job{}
-	e.Expect(e.target.Client.Get(e.ctx, client.ObjectKeyFromObject(next), j)).To(Succeed())
-	j.Spec.Suspend = new(bool)
-	e.Expect(e.target.Client.Update(e.ctx, j)).To(Succeed())
+	// A patch, as the job controller writes the Job at the same time.
+	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
+	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())
 	e.install(want)
 }

@@ -76,7 +76,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	dir := scratch(t)
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Workers: true})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(processes(dir)).To(HaveLen(6)) // with the watchdog
+	g.Eventually(func() []string { return processes(dir) }).WithTimeout(patience).Should(HaveLen(6)) // with the watchdog
 	g.Expect(c.PauseAPIServer()).To(Succeed())
 	g.Expect(c.Stop()).To(Succeed())
 	expectNothingLeft(t, dir)
@@ -153,7 +153,7 @@ func TestDeathOfTheParentLeavesNothing(t *testing.T) {
 				line, err := bufio.NewReader(stdout).ReadString('\n')
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(line).To(Equal("started\n"))
-				g.Expect(processes(dir)).To(HaveLen(6))
+				g.Eventually(func() []string { return processes(dir) }).WithTimeout(patience).Should(HaveLen(6))
 			}
 			g.Expect(helper.Process.Signal(test.signal)).To(Succeed())
 			g.Expect(helper.Wait()).NotTo(Succeed())

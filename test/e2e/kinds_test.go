@@ -28,7 +28,7 @@ func TestKindComes(t *testing.T) {
 	tn.startManager()
 	tn.awaitReady("platform", "the kind isn't there, and the chart does without")
 
-	makeKind(t, s, group, "Other")
+	makeKind(t, s, "other-"+group, "Other")
 	thing := makeKind(t, s, group, "Thing")
 	tn.awaitCluster("prod", "the chart is rendered again, with the kind that came", ready("asking", "settings"), installedAs("asking", 2, ""), installedAs("settings", 1, ""))
 	settings := tn.configMapOf("asking")
