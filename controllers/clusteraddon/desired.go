@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -49,18 +51,29 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 		return in.digest(asked)
 	}
 	p.kinds.ensure(p.workload.name, p.workload.conn, asked)
-	facts, complete, err := p.workload.facts(ctx)
+	facts, missing, err := p.workload.facts(ctx)
 	if err != nil {
 		return "", err
 	}
-	if asked.Holds(facts) || !complete {
-		return in.digest(asked) // an API that can't be discovered now isn't gone
+	if asked.Holds(withFormer(facts, missing, asked)) || asked.APIVersions != "" && len(missing) > 0 {
+		return in.digest(asked)
 	}
 	all, err := hash(facts)
 	if err != nil {
 		return "", err
 	}
 	return in.digest(render.FactsUsed{APIVersions: all})
+}
+
+// withFormer adds what was there when it was asked for, and is of a group version
+// that can't be discovered now: that isn't gone.
+func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
+	for apiVersion, had := range asked.Has {
+		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
+			facts.APIVersions = append(slices.Clip(facts.APIVersions), apiVersion)
+		}
+	}
+	return facts
 }
 
 // desired is the add-on as the deliverer takes it.

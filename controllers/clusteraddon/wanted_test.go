@@ -145,3 +145,19 @@ func TestDoubtKeeps(t *testing.T) {
 		})
 	}
 }
+
+// An aggregated API server that is down takes no answer away, and freezes no other.
+func TestFormerAnswers(t *testing.T) {
+	facts := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
+	asked := render.FactsUsed{Has: map[string]bool{"metrics.k8s.io/v1beta1": true, "example.com/v1": false}}
+	if asked.Holds(facts) {
+		t.Error("an API that is gone goes unnoticed")
+	}
+	if missing := []string{"metrics.k8s.io/v1beta1"}; !asked.Holds(withFormer(facts, missing, asked)) {
+		t.Error("an API that can't be discovered now is taken for gone")
+	}
+	came := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
+	if asked.Holds(withFormer(came, []string{"metrics.k8s.io/v1beta1"}, asked)) {
+		t.Error("an API that came goes unnoticed while another can't be discovered")
+	}
+}

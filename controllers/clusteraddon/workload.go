@@ -93,13 +93,14 @@ func (w *workload) whileConnected(ctx context.Context) (context.Context, context
 }
 
 // facts are what charts may ask about the cluster. They are read once for each
-// connection. They are incomplete while an aggregated API server is down.
-func (w *workload) facts(ctx context.Context) (facts render.Facts, complete bool, err error) {
+// connection. Missing are group versions that can't be discovered now, as while an
+// aggregated API server is down.
+func (w *workload) facts(ctx context.Context) (facts render.Facts, missing []string, err error) {
 	found, err := w.conn.Facts(ctx)
 	if err != nil {
-		return render.Facts{}, false, err
+		return render.Facts{}, nil, err
 	}
-	return render.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, len(found.Incomplete) == 0, nil
+	return render.Facts{KubeVersion: found.KubernetesVersion, APIVersions: found.APIVersions}, found.Incomplete, nil
 }
 
 // ownerOf names the ClusterAddon in the records it makes.
