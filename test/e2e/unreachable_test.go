@@ -50,7 +50,7 @@ func TestUnreachable(t *testing.T) {
 	tn.awaitCluster("silent", "the condition is to tell silence from refusal",
 		condition(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ConnectionTimedOut", silent.address),
 		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "ConnectionTimedOut", ""))
-	stack := tn.awaitStack("platform", "the stack counts those as waiting", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, "2 can't be worked on now")
+	stack := tn.awaitStack("platform", "the stack counts those as waiting", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, "1 of 3 clusters are ready; 2 can't be worked on now")
 	g.Expect(stack.Status.Clusters).To(HaveValue(Equal(addonsv1.ClusterCounts{Total: 3, Ready: 1, Waiting: 2})))
 
 	before := transition(t, tn, "refusing")
