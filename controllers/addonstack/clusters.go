@@ -137,6 +137,7 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoClusterMatchesReason
 		c.Message = "No Cluster of this namespace matches spec.clusterSelector and spec.classNames"
 	case counts.Failed > 0:
+		slices.Sort(failures)
 		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersFailedReason
 		c.Message = fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures))
 	case counts.Ready < counts.Total:
@@ -152,13 +153,13 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 	return c
 }
 
-func firstOf(failures []string) string {
+// firstOf joins the first few of many texts.
+func firstOf(texts []string) string {
 	const limit = 3
-	slices.Sort(failures)
-	if len(failures) <= limit {
-		return strings.Join(failures, "; ")
+	if len(texts) <= limit {
+		return strings.Join(texts, "; ")
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(failures[:limit], "; "), len(failures)-limit)
+	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:limit], "; "), len(texts)-limit)
 }
 
 // clusterAddonsOf returns the ClusterAddons that are to run the stack.

@@ -3,7 +3,6 @@
 package addonstack
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,16 +43,11 @@ func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Pro
 
 // describe names the first problems: a message has a limit.
 func describe(problems []stack.Problem) string {
-	const limit = 3
 	var texts []string
-	for _, p := range problems[:min(limit, len(problems))] {
+	for _, p := range problems {
 		texts = append(texts, shorten(p.Error.Error()))
 	}
-	text := strings.Join(texts, "; ")
-	if more := len(problems) - limit; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
+	return firstOf(texts)
 }
 
 // shorten keeps three problems within an event's note of 1024 bytes.

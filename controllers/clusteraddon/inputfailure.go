@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -34,12 +33,12 @@ func prefix(err error, format string, args ...any) error {
 // inputFailed writes the status of an add-on whose inputs can't be had. What is
 // installed stays as it is, and stays Ready as long as nothing else is wanted: a
 // source that is down changes nothing on a cluster.
-func (p *pass) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
-	if !isInput(err) {
-		p.clusterFailed(ctx, err, status)
+func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
+	reason, message, wait := describeInput(err, a)
+	if reason == "" {
+		p.clusterFailed(err, status)
 		return
 	}
-	reason, message, wait := describeInput(err, a)
 	if retried(reason) {
 		p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", a.Name, err)) // no event will tell
 	}
@@ -55,16 +54,8 @@ func (p *pass) inputFailed(ctx context.Context, err error, a *addon, record deli
 	}
 }
 
-// isInput says whether an error is about an add-on's inputs.
-func isInput(err error) bool {
-	_, own := errors.AsType[*inputError](err)
-	_, ofSource := errors.AsType[*source.Error](err)
-	_, ofTemplate := errors.AsType[*render.Error](err)
-	return own || ofSource || ofTemplate
-}
-
 // describeInput returns what is wrong with the inputs, and whether it may come
-// right by itself.
+// right by itself. An error that isn't about them has no reason.
 func describeInput(err error, a *addon) (reason, message string, wait bool) {
 	if in, ok := errors.AsType[*inputError](err); ok {
 		return in.reason, err.Error(), in.wait
@@ -72,8 +63,10 @@ func describeInput(err error, a *addon) (reason, message string, wait bool) {
 	if in, ok := errors.AsType[*source.Error](err); ok {
 		return in.Reason, fmt.Sprintf("addons[%s].%s", a.Name, err), in.Wait || in.Reason == source.ReasonSourceUnavailable
 	}
-	in, _ := errors.AsType[*render.Error](err)
-	return in.Reason, in.Err.Error(), false
+	if in, ok := errors.AsType[*render.Error](err); ok {
+		return in.Reason, in.Err.Error(), false
+	}
+	return "", "", false
 }
 
 // retried says whether a failure may pass without an event that tells of it.

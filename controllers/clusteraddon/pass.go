@@ -67,12 +67,12 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	in, err := p.inputs(ctx, a, record)
 	if err != nil {
-		p.inputFailed(ctx, err, a, record, status)
+		p.inputFailed(err, a, record, status)
 		return
 	}
 	settled, err := p.settled(ctx, in, record)
 	if err != nil {
-		p.clusterFailed(ctx, err, status)
+		p.clusterFailed(err, status)
 		return
 	}
 	if settled {
@@ -89,7 +89,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
 	if err != nil {
-		p.clusterFailed(ctx, err, status)
+		p.clusterFailed(err, status)
 		if status.Phase == addonsv1.AddonReady {
 			status.Phase = addonsv1.AddonUpgrading // what was ready is no longer what is wanted
 		}
@@ -120,7 +120,7 @@ func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 // clusterFailed notes a failure that another try may mend: the cluster didn't
 // answer, or a write was lost to another one. The details differ each time (ports,
 // versions), so they go to the log.
-func (p *pass) clusterFailed(ctx context.Context, err error, status *addonsv1.AddonStatus) {
+func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
 	status.Reason = ReasonRetrying
 	status.Message = "The cluster didn't answer, or another write came first; trying again"
@@ -129,7 +129,7 @@ func (p *pass) clusterFailed(ctx context.Context, err error, status *addonsv1.Ad
 			status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
 		}
 	} else {
-		p.silent = p.silent || ctx.Err() != nil || !isInput(err)
+		p.silent = true
 	}
 	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
 }

@@ -53,7 +53,7 @@ func (p *pass) remove(ctx context.Context, record deliver.Summary) {
 	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
 	switch {
 	case err != nil:
-		p.clusterFailed(ctx, err, &status)
+		p.clusterFailed(err, &status)
 		status.Phase = addonsv1.AddonRemoving
 	case outcome.Gone:
 		p.workload.conn.InvalidateFacts()
@@ -72,6 +72,6 @@ func (p *pass) syncRemoval(ctx context.Context, a *addon, record deliver.Summary
 		return
 	}
 	if err := p.Deliverer.SetRemoval(ctx, p.workload.target(), a.release(), a.deletionPolicy, a.DependsOn); err != nil {
-		p.clusterFailed(ctx, err, &addonsv1.AddonStatus{Name: a.Name})
+		p.clusterFailed(err, &addonsv1.AddonStatus{Name: a.Name})
 	}
 }

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -98,16 +99,10 @@ func withoutNoise(content map[string]any) map[string]any {
 	if !ok {
 		return content
 	}
-	slim := make(map[string]any, len(content))
-	for key, value := range content {
-		slim[key] = value
-	}
-	slimMetadata := make(map[string]any, len(metadata))
-	for key, value := range metadata {
-		if key != "managedFields" && key != "resourceVersion" {
-			slimMetadata[key] = value
-		}
-	}
-	slim["metadata"] = slimMetadata
+	metadata = maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	delete(metadata, "resourceVersion")
+	slim := maps.Clone(content)
+	slim["metadata"] = metadata
 	return slim
 }

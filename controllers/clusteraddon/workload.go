@@ -47,9 +47,6 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 		}
 		c.Status = metav1.ConditionUnknown
 	}
-	if c.Reason == "" {
-		c.Reason = fleet.ReasonConnecting
-	}
 	conditions.Set(ca, c)
 	if !connected {
 		return nil, false

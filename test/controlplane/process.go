@@ -45,7 +45,7 @@ func startProcess(binary string, args []string, home, logDir string, group int) 
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// A group of its own keeps the terminal's Ctrl-C from it: this process decides when a component ends.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
-	if err := spawn(p.cmd); err != nil {
+	if err := Spawn(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	go func() {

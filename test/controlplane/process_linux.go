@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// spawn starts the command so that the kernel kills it if this process dies, even by SIGKILL.
+// Spawn starts the command, whose SysProcAttr is set, so that the kernel kills it if this process dies, even by SIGKILL.
 //
 // "Parent death" means that of the thread that forked. So one thread, which lives as long as the process, starts all.
-func spawn(cmd *exec.Cmd) error {
+func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error)
 	spawner() <- func() { started <- cmd.Start() }

@@ -7,4 +7,4 @@ package controlplane
 import "os/exec"
 
 // spawn leaves it to the watchdog to kill the command if this process dies.
-func spawn(cmd *exec.Cmd) error { return cmd.Start() }
+func Spawn(cmd *exec.Cmd) error { return cmd.Start() }

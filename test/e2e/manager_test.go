@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // stopTimeout is how long a manager may take to end by itself.
@@ -60,7 +62,7 @@ func launch(t *testing.T, logName string, kubeconfig []byte, flags ...string) *m
 	m.cmd.Dir = dir
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := spawn(m.cmd); err != nil {
+	if err := controlplane.Spawn(m.cmd); err != nil {
 		t.Fatalf("starting the manager: %v", err)
 	}
 	go func() {
