@@ -42,6 +42,21 @@ const (
 	AddonsReadyCondition = "AddonsReady"
 )
 
+// Conditions of a ProviderInstance.
+const (
+	// APICompatibleCondition says whether the installed CRDs serve the version that
+	// the instance speaks, with all fields it uses.
+	APICompatibleCondition = "APICompatible"
+
+	// NamespacesAccessibleCondition says whether the instance may work in all
+	// namespaces of its scope.
+	NamespacesAccessibleCondition = "NamespacesAccessible"
+
+	// ScopeHeldCondition says whether the instance holds its scope. It is False
+	// while another one holds a part of it.
+	ScopeHeldCondition = "ScopeHeld"
+)
+
 // Reasons that several conditions share.
 const (
 	ReadyReason         = "Ready"
@@ -88,3 +103,28 @@ const (
 	AddonsUnknownReason     = "AddonsUnknown"
 	NoStackMatchesReason    = "NoStackMatches"
 )
+
+// Reasons of the APICompatible condition.
+const (
+	APICompatibleReason       = "APICompatible"
+	APIVersionNotServedReason = "APIVersionNotServed"
+	APIFieldsMissingReason    = "APIFieldsMissing"
+)
+
+// Reasons of the NamespacesAccessible condition.
+const (
+	NamespacesAccessibleReason   = "NamespacesAccessible"
+	NamespaceNotAccessibleReason = "NamespaceNotAccessible"
+)
+
+// Reasons of the ScopeHeld condition.
+const (
+	ScopeHeldReason          = "ScopeHeld"
+	ScopeTakenReason         = "ScopeTaken"
+	ScopeNotClaimedReason    = "ScopeNotClaimed"
+	WebhookUnavailableReason = "WebhookUnavailable"
+)
+
+// HeartbeatExpiredReason is the reason of a ProviderInstance's Ready condition,
+// which is Unknown then: its process ended without a word, or is cut off.
+const HeartbeatExpiredReason = "HeartbeatExpired"

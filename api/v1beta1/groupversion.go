@@ -22,6 +22,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&AddonStack{}, &AddonStackList{},
 		&ClusterAddon{}, &ClusterAddonList{},
+		&ProviderInstance{}, &ProviderInstanceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

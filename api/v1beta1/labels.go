@@ -18,3 +18,8 @@ const (
 	// AddonNamespaceLabel holds the namespace of the add-on's release.
 	AddonNamespaceLabel = "addons.cluster.x-k8s.io/addon-namespace"
 )
+
+// SharedWatchFilter is the value of the watch label (cluster.x-k8s.io/watch-filter)
+// of an AddonStack that is meant for the Clusters of all instances of its
+// namespace, whatever their --watch-filter. No instance can have it as its own.
+const SharedWatchFilter = "shared"

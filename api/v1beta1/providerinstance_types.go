@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ScopeClaim says how far an instance is on its way to its scope.
+// +kubebuilder:validation:Enum=Waiting;Claiming;Active
+type ScopeClaim string
+
+const (
+	// ScopeWaiting asks for nothing yet: another instance holds the scope, or
+	// something the instance needs isn't there.
+	ScopeWaiting ScopeClaim = "Waiting"
+	// ScopeClaiming asks for the scope. It is admitted only while no other
+	// instance claims or holds a part of it.
+	ScopeClaiming ScopeClaim = "Claiming"
+	// ScopeActive holds the scope: the instance runs its controllers.
+	ScopeActive ScopeClaim = "Active"
+)
+
+// ProviderInstanceSpec is what a running instance says of itself.
+type ProviderInstanceSpec struct {
+	// namespaces that the instance looks after (--namespace). Empty means all.
+	// At most 256.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// watchFilter is the value of label cluster.x-k8s.io/watch-filter that objects
+	// must have to be looked after (--watch-filter). Empty means that the label
+	// doesn't matter.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	WatchFilter string `json:"watchFilter,omitempty"`
+
+	// version of the program.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+
+	// apiVersions of group addons.cluster.x-k8s.io that the program reads and
+	// writes. From 1 to 8.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	APIVersions []string `json:"apiVersions"`
+
+	// holder is the process that writes this object: host name and a random part.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Holder string `json:"holder"`
+
+	// leaseName is the Lease of this namespace that the holder was elected by.
+	// Whoever is elected by it next is the same instance, and goes on with this
+	// object at once. Empty without leader election: then the heartbeat has to
+	// expire first.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	LeaseName string `json:"leaseName,omitempty"`
+
+	// claim says how far the instance is on its way to its scope. Only one that is
+	// Active runs controllers.
+	// +required
+	Claim ScopeClaim `json:"claim"`
+
+	// expirySeconds is how long after its last heartbeat the instance counts as
+	// gone; its own process has ended before that. From 4 to 3600.
+	// +required
+	// +kubebuilder:validation:Minimum=4
+	// +kubebuilder:validation:Maximum=3600
+	ExpirySeconds int32 `json:"expirySeconds"`
+}
+
+// ProviderInstanceStatus is how a running instance fares.
+// +kubebuilder:validation:MinProperties=1
+type ProviderInstanceStatus struct {
+	// conditions: Ready sums up all others.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the metadata.generation this status is about.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// scope is spec.namespaces in one word, as in "team-a,team-b", or "*" for all.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Scope string `json:"scope,omitempty"`
+
+	// heartbeatTime is when the holder last said that it is alive.
+	// +optional
+	HeartbeatTime metav1.MicroTime `json:"heartbeatTime,omitempty,omitzero"`
+
+	// clusters counts the Clusters in the instance's care.
+	// +optional
+	Clusters *InstanceClusters `json:"clusters,omitempty"`
+}
+
+// InstanceClusters counts Clusters in an instance's care.
+type InstanceClusters struct {
+	// total is the number of Clusters.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+
+	// ready is the number of Clusters whose ClusterAddon is Ready.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Ready int32 `json:"ready"`
+}
+
+// ProviderInstance is a running instance of Chandler, in the namespace it runs in.
+// The instance makes and deletes it; people only read it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=providerinstances,scope=Namespaced,shortName=pi,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.scope`,description="Namespaces looked after, * for all"
+// +kubebuilder:printcolumn:name="Filter",type=string,JSONPath=`.spec.watchFilter`,description="Watch label that objects must have"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`,description="Clusters looked after"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.clusters.ready`,description="Clusters on which all add-ons are ready"
+// +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+// +kubebuilder:printcolumn:name="API",type=string,JSONPath=`.spec.apiVersions`,priority=10
+// +kubebuilder:printcolumn:name="Heartbeat",type=date,JSONPath=`.status.heartbeatTime`,priority=10
+// +kubebuilder:printcolumn:name="Holder",type=string,JSONPath=`.spec.holder`,priority=10
+type ProviderInstance struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the instance says of itself.
+	// +required
+	Spec ProviderInstanceSpec `json:"spec"`
+
+	// status is how the instance fares.
+	// +optional
+	Status ProviderInstanceStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions returns the conditions, as Cluster API's condition library asks for.
+func (p *ProviderInstance) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions sets the conditions.
+func (p *ProviderInstance) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}
+
+// ProviderInstanceList is a list of ProviderInstances.
+//
+// +kubebuilder:object:root=true
+type ProviderInstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ProviderInstance `json:"items"`
+}
