@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Releases as they were published.
+func TestRealReleases(t *testing.T) {
+	root := os.Getenv("CHANDLER_TEST_DATA")
+	if root == "" {
+		root = "../../../shared/data"
+	}
+	directories, err := filepath.Glob(filepath.Join(root, "cluster-stacks", "*"))
+	if err != nil || len(directories) == 0 {
+		t.Skip("no Cluster Stack releases here")
+	}
+	for _, directory := range directories {
+		tag, err := ParseTag(filepath.Base(directory))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(name string) []byte {
+			data, err := os.ReadFile(filepath.Join(directory, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+		m, err := ParseMetadata(read(MetadataFile))
+		if err != nil || m.ClusterStack != tag.Version || len(m.Unknown) > 0 {
+			t.Errorf("%s: %+v, %v", tag, m, err)
+		}
+		read(tag.AddonArchive(m.ClusterAddon))
+		s, err := ParseStages(read(StagesFile))
+		if err != nil || len(s.Hooks[AfterControlPlaneInitialized]) != 2 || len(s.Unknown) > 0 {
+			t.Errorf("%s: %+v, %v", tag, s, err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const metadata = `apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1
+versions:
+  clusterStack: v2
+  kubernetes: v1.31.6
+  components:
+    clusterAddon: v0-sha.ab12
+    nodeImage: v1
+`
+
+func TestParseMetadata(t *testing.T) {
+	got, err := ParseMetadata([]byte(metadata + "extra: {a: 1}\n"))
+	want := Metadata{ClusterStack: Version{2, ChannelStable, ""}, Kubernetes: "v1.31.6", ClusterAddon: "v0-sha.ab12", Unknown: []string{"extra"}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for name, content := range map[string]string{
+		"empty":                        "",
+		"a list":                       "- a",
+		"no YAML":                      "a: [",
+		"wrong type":                   "versions: 3",
+		"no version":                   "versions: {components: {clusterAddon: v1}}",
+		"a path in place of a version": "versions: {clusterStack: v1, components: {clusterAddon: v1/../../etc}}",
+		"not a version of Kubernetes":  "versions: {clusterStack: v1, kubernetes: latest, components: {clusterAddon: v1}}",
+		"too large":                    "a: " + strings.Repeat("x", MaxFileBytes),
+	} {
+		if got, err := ParseMetadata([]byte(content)); err == nil || !strings.HasPrefix(err.Error(), MetadataFile) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+const stages = `apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1
+clusterAddonVersion: clusteraddons.clusterstack.x-k8s.io/v1alpha1
+addonStages:
+  AfterControlPlaneInitialized:
+  - name: cni
+    action: apply
+    waitForPostCondition: &w
+      objects:
+      - {key: agents, apiVersion: apps/v1, kind: DaemonSet, name: cilium, namespace: kube-system}
+      conditions: agents.status.numberReady == agents.status.desiredNumberScheduled
+  - name: old-cni
+    action: delete
+    waitForPreCondition: *w
+    retries: 3
+  AfterClusterUpgrade:
+  - {name: cni, action: apply}
+`
+
+func TestParseStages(t *testing.T) {
+	got, err := ParseStages([]byte(stages))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := &Wait{
+		Objects:    []Object{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
+		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
+	}
+	want := Stages{
+		Hooks: map[string][]Stage{
+			AfterControlPlaneInitialized: {{Name: "cni", Action: ActionApply, After: wait}, {Name: "old-cni", Action: ActionDelete, Before: wait}},
+			"AfterClusterUpgrade":        {{Name: "cni", Action: ActionApply}},
+		},
+		Unknown: []string{"addonStages.AfterControlPlaneInitialized.retries"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestStagesThatAreRefused(t *testing.T) {
+	stage := func(fields string) string {
+		return "addonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply" + fields + "}]}"
+	}
+	wait := func(fields string) string { return stage(", waitForPreCondition: {" + fields + "}") }
+	object := func(key string) string { return "{key: " + key + ", apiVersion: v1, kind: Node, name: a}" }
+	for name, tc := range map[string]struct{ content, says string }{
+		"a path as a name":       {"addonStages: {A: [{name: ../../etc, action: apply}]}", `name "../../etc"`},
+		"an action nobody knows": {"addonStages: {A: [{name: cni, action: replace}]}", `action "replace"`},
+		"a key CEL can't have":   {wait("objects: [" + object("a-b") + "], conditions: 'true'"), `key "a-b"`},
+		"a key that CEL keeps":   {wait("objects: [" + object("in") + "], conditions: 'in == 1'"), "conditions:"},
+		"a key twice":            {wait("objects: [" + object("a") + ", " + object("a") + "], conditions: 'true'"), "twice"},
+		"no conditions":          {wait("objects: [" + object("a") + "]"), "no conditions"},
+		"not a bool":             {wait("conditions: '1 + 1'"), "not bool"},
+		"not CEL":                {wait("conditions: 'a ='"), "Syntax error"},
+		"a variable nobody set":  {wait("conditions: 'b.status.ready'"), "undeclared reference to 'b'"},
+		"an object without kind": {wait("objects: [{key: a, apiVersion: v1, name: b}], conditions: 'true'"), "kind and name are required"},
+		"too many stages":        {"addonStages: {A: [" + strings.Repeat("{name: cni, action: apply},", maxStages+1) + "]}", "stages, at most"},
+	} {
+		if got, err := ParseStages([]byte(tc.content)); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %+v, %v; want an error with %q", name, got, err, tc.says)
+		}
+	}
+}
+
+func TestConditionHolds(t *testing.T) {
+	wait := &Wait{
+		Objects:    []Object{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium"}},
+		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
+	}
+	condition, err := wait.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := func(ready int64) map[string]map[string]any {
+		return map[string]map[string]any{"agents": {"status": map[string]any{"numberReady": ready, "desiredNumberScheduled": int64(2)}}}
+	}
+	for ready, want := range map[int64]bool{1: false, 2: true} {
+		if got, err := condition.Holds(agents(ready)); err != nil || got != want {
+			t.Errorf("with %d ready: %t, %v", ready, got, err)
+		}
+	}
+	if got, err := condition.Holds(map[string]map[string]any{"agents": {}}); err == nil || got {
+		t.Errorf("without a status: %t, %v; want an error", got, err)
+	}
+	endless := &Wait{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
+	costly, err := endless.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := costly.Holds(nil); err == nil || !strings.Contains(err.Error(), "cost limit") {
+		t.Errorf("a costly expression ends with %v, want its cost limit", err)
+	}
+}
+
+func TestUnwrap(t *testing.T) {
+	for name, tc := range map[string]struct{ rendered, want string }{
+		"a string":   {"values: |\n  a: 1\n", "a: 1\n"},
+		"a map":      {"values: {a: 1}\n", "values: {a: 1}\n"},
+		"no values":  {"a: 1\n", "a: 1\n"},
+		"empty":      {"", ""},
+		"only words": {"# nothing\n", "# nothing\n"},
+	} {
+		if got, err := Unwrap([]byte(tc.rendered)); err != nil || string(got) != tc.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.want)
+		}
+	}
+	if got, err := Unwrap([]byte("- a\n")); err == nil {
+		t.Errorf("a list: %q", got)
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add([]byte(metadata))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if m, err := ParseMetadata(data); err == nil {
+			if _, err := ParseVersion(m.ClusterAddon); err != nil {
+				t.Errorf("clusterAddon %q becomes a part of a file's name", m.ClusterAddon)
+			}
+		}
+	})
+}
+
+func FuzzParseStages(f *testing.F) {
+	f.Add([]byte(stages))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := ParseStages(data)
+		if err != nil {
+			return
+		}
+		for hook, listed := range got.Hooks {
+			for _, s := range listed {
+				if !stageName.MatchString(s.Name) {
+					t.Errorf("hook %s: stage %q becomes the name of a directory", hook, s.Name)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// AfterControlPlaneInitialized is the hook whose stages make up a cluster's add-ons.
+const AfterControlPlaneInitialized = "AfterControlPlaneInitialized"
+
+// Bounds of clusteraddon.yaml.
+const (
+	maxHooks           = 32
+	maxStages          = 64 // of one hook
+	maxObjects         = 16 // of one condition
+	maxExpressionBytes = 4096
+)
+
+// Action is what a stage does with its chart.
+type Action string
+
+// Actions of stages.
+const (
+	ActionApply  Action = "apply"
+	ActionDelete Action = "delete"
+)
+
+// Stages are the stages of a release, by the lifecycle hook that runs them.
+type Stages struct {
+	Hooks map[string][]Stage
+	// Unknown keys, as paths.
+	Unknown []string
+}
+
+// Stage applies or deletes one chart of the add-on archive.
+type Stage struct {
+	// Name of the chart's directory in the add-on archive.
+	Name   string
+	Action Action
+	// Before and After hold the stage up until they are true. Nil: nothing to wait for.
+	Before, After *Wait
+}
+
+// Wait is a condition on objects of the workload cluster.
+type Wait struct {
+	Objects []Object
+	// Expression in CEL, of type bool; each object is a variable of its key's name.
+	Expression string
+}
+
+// Object of the workload cluster that a Wait is about.
+type Object struct {
+	Key, APIVersion, Kind, Name, Namespace string
+}
+
+type stagesFile struct {
+	APIVersion          string                 `json:"apiVersion"`
+	ClusterAddonVersion string                 `json:"clusterAddonVersion"`
+	AddonStages         map[string][]stageFile `json:"addonStages"`
+}
+
+type stageFile struct {
+	Name                 string    `json:"name"`
+	Action               string    `json:"action"`
+	WaitForPreCondition  *waitFile `json:"waitForPreCondition"`
+	WaitForPostCondition *waitFile `json:"waitForPostCondition"`
+}
+
+type waitFile struct {
+	Objects []struct {
+		Key        string `json:"key"`
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Name       string `json:"name"`
+		Namespace  string `json:"namespace"`
+	} `json:"objects"`
+	Conditions string `json:"conditions"`
+}
+
+var (
+	stageName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$`)
+	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]{0,62}$`)
+)
+
+// ParseStages reads clusteraddon.yaml. Hooks that aren't known are kept.
+func ParseStages(data []byte) (Stages, error) {
+	file := stagesFile{}
+	unknown, err := decode(data, &file)
+	if err != nil {
+		return Stages{}, fmt.Errorf("%s: %w", StagesFile, err)
+	}
+	if len(file.AddonStages) > maxHooks {
+		return Stages{}, fmt.Errorf("%s: addonStages has %d hooks, at most %d", StagesFile, len(file.AddonStages), maxHooks)
+	}
+	stages := Stages{Hooks: map[string][]Stage{}, Unknown: unknown}
+	for hook, listed := range file.AddonStages {
+		if stages.Hooks[hook], err = stagesOf(listed); err != nil {
+			return Stages{}, fmt.Errorf("%s: addonStages.%.64s: %w", StagesFile, hook, err)
+		}
+	}
+	return stages, nil
+}
+
+func stagesOf(listed []stageFile) ([]Stage, error) {
+	if len(listed) > maxStages {
+		return nil, fmt.Errorf("%d stages, at most %d", len(listed), maxStages)
+	}
+	stages := make([]Stage, 0, len(listed))
+	for i, s := range listed {
+		if !stageName.MatchString(s.Name) {
+			return nil, fmt.Errorf("stage %d: name %.64q isn't a DNS label of at most 53 characters", i, s.Name)
+		}
+		action := Action(s.Action)
+		if action != ActionApply && action != ActionDelete {
+			return nil, fmt.Errorf("stage %s: action %.64q is neither %s nor %s", s.Name, s.Action, ActionApply, ActionDelete)
+		}
+		before, err := waitOf(s.WaitForPreCondition)
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: waitForPreCondition: %w", s.Name, err)
+		}
+		after, err := waitOf(s.WaitForPostCondition)
+		if err != nil {
+			return nil, fmt.Errorf("stage %s: waitForPostCondition: %w", s.Name, err)
+		}
+		stages = append(stages, Stage{Name: s.Name, Action: action, Before: before, After: after})
+	}
+	return stages, nil
+}
+
+func waitOf(listed *waitFile) (*Wait, error) {
+	switch {
+	case listed == nil || listed.Conditions == "" && len(listed.Objects) == 0:
+		return nil, nil
+	case listed.Conditions == "":
+		return nil, fmt.Errorf("it has objects, but no conditions")
+	case len(listed.Conditions) > maxExpressionBytes:
+		return nil, fmt.Errorf("conditions has %d bytes, at most %d", len(listed.Conditions), maxExpressionBytes)
+	case len(listed.Objects) > maxObjects:
+		return nil, fmt.Errorf("%d objects, at most %d", len(listed.Objects), maxObjects)
+	}
+	wait := &Wait{Expression: listed.Conditions}
+	for i, o := range listed.Objects {
+		object := Object(o)
+		if !identifier.MatchString(object.Key) {
+			return nil, fmt.Errorf("objects[%d]: key %.64q can't be a variable of CEL", i, object.Key)
+		}
+		if slices.ContainsFunc(wait.Objects, func(other Object) bool { return other.Key == object.Key }) {
+			return nil, fmt.Errorf("objects[%d]: key %s is there twice", i, object.Key)
+		}
+		if object.APIVersion == "" || object.Kind == "" || object.Name == "" {
+			return nil, fmt.Errorf("objects[%d]: apiVersion, kind and name are required", i)
+		}
+		wait.Objects = append(wait.Objects, object)
+	}
+	if _, err := wait.Compile(); err != nil {
+		return nil, err
+	}
+	return wait, nil
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Unwrap returns the chart's values from what a values template of a release came
+// to: the YAML in its key "values", if that is a string, or else all of it. A
+// template that came to nothing has no values.
+func Unwrap(rendered []byte) ([]byte, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(rendered, &tree); err != nil {
+		return nil, fmt.Errorf("the values template didn't make a YAML map: %w", err)
+	}
+	if inner, ok := tree["values"].(string); ok {
+		return []byte(inner), nil
+	}
+	return rendered, nil
+}
