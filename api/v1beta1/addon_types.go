@@ -100,9 +100,13 @@ type Addon struct {
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
 
-// ChartSource says where a chart comes from: exactly one of its fields is set.
+// ChartSource says where a chart comes from: exactly one of path, configMap,
+// secret, oci and helm is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret)].filter(x, x).size() == 1",message="set exactly one of path, configMap and secret"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and helm"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm)",message="version is for oci and helm: path, configMap and secret hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.helm) || has(self.version)",message="helm needs version"
 type ChartSource struct {
 	// path of a chart archive or of a chart's directory, relative to the
 	// directory that the provider was started with (--artifact-root).
@@ -119,6 +123,98 @@ type ChartSource struct {
 	// secret of this object's namespace that holds a chart archive in its data.
 	// +optional
 	Secret *ArtifactReference `json:"secret,omitempty"`
+
+	// oci is a chart in an OCI registry.
+	// +optional
+	OCI *OCISource `json:"oci,omitempty"`
+
+	// helm is a chart in a classic Helm repository, one with an index.yaml.
+	// +optional
+	Helm *HelmSource `json:"helm,omitempty"`
+
+	// version of the chart, for oci and helm: an exact one, as in "1.17.4" or
+	// "v1.15.3". In an OCI registry it is the tag, written just so, but that "+"
+	// is "_" there. What a version was resolved to stays: it isn't looked up
+	// again while the add-on is unchanged. Optional with oci.digest; both
+	// together say which version the digest has to be of.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1"
+	Version string `json:"version,omitempty"`
+}
+
+// OCISource is a chart in an OCI registry, as `helm push` puts it there.
+type OCISource struct {
+	// url of the chart's repository, as in "oci://registry.example.org/charts/cilium":
+	// without tag and digest, which are version and digest.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)+$')",message="url is oci://registry/path/chart in lower case, without tag and digest: these are version and oci.digest"
+	URL string `json:"url"`
+
+	// digest of the chart's manifest in the registry, as sha256:<hex>. The chart
+	// has to be that one; no tag is looked up.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// secretRef names a Secret of this object's namespace with credentials for the
+	// registry. Defaults to the provider instance's own credentials.
+	// +optional
+	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
+
+	// plainHTTP speaks to the registry without TLS. Defaults to false.
+	// +optional
+	PlainHTTP *bool `json:"plainHTTP,omitempty"`
+}
+
+// HelmSource is a chart in a classic Helm repository.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
+type HelmSource struct {
+	// url of the repository, as in "https://charts.example.org/stable": where its
+	// index.yaml is. User names, passwords and queries don't belong in it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="url is https://host/path without user, query and fragment; credentials go into secretRef"
+	URL string `json:"url"`
+
+	// chart is the chart's name in the repository's index.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z._-]*[0-9A-Za-z])?$`
+	Chart string `json:"chart"`
+
+	// digest of the chart's archive, as sha256:<hex>: what sha256sum prints. The
+	// chart has to be that one, whatever the index says.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// secretRef names a Secret of this object's namespace with credentials for the
+	// repository. Defaults to the provider instance's own credentials.
+	// +optional
+	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
+
+	// plainHTTP lets url start with http://: without TLS. Defaults to false.
+	// +optional
+	PlainHTTP *bool `json:"plainHTTP,omitempty"`
+}
+
+// CredentialsReference names a Secret with credentials: .dockerconfigjson, or
+// username and password, or token; ca.crt; tls.crt and tls.key.
+type CredentialsReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // ArtifactReference names a key of a ConfigMap or Secret that holds an archive.

@@ -80,6 +80,48 @@ type AddonStackStatus struct {
 	// clusters counts the Clusters this stack selects.
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
+
+	// instances are there if the stack is meant for the Clusters of all filters
+	// (label cluster.x-k8s.io/watch-filter: shared): each instance that has Clusters
+	// in the namespace says what it sees, and the rest of the status sums them up.
+	// At most 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=watchFilter
+	// +kubebuilder:validation:MaxItems=64
+	Instances []StackInstance `json:"instances,omitempty"`
+}
+
+// StackInstance is what one instance says of a stack, about the Clusters in its
+// own scope.
+type StackInstance struct {
+	// watchFilter of the instance (--watch-filter).
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	WatchFilter string `json:"watchFilter"`
+
+	// observedGeneration is the metadata.generation that the instance has seen.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// latestRevision is the name of the newest ControllerRevision that the instance
+	// has seen.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	LatestRevision string `json:"latestRevision,omitempty"`
+
+	// clusters counts the instance's Clusters that the stack selects.
+	// +optional
+	Clusters *ClusterCounts `json:"clusters,omitempty"`
+
+	// conditions: Valid, Paused and ClustersReady, as this instance sees them. At most 8.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ClusterCounts counts the Clusters that an AddonStack selects. A Cluster is

@@ -23,3 +23,7 @@ const (
 // of an AddonStack that is meant for the Clusters of all instances of its
 // namespace, whatever their --watch-filter. No instance can have it as its own.
 const SharedWatchFilter = "shared"
+
+// StackGenerationAnnotation on a ControllerRevision holds the newest
+// metadata.generation of the AddonStack that it was made from.
+const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"

@@ -35,11 +35,12 @@ type ProviderInstanceSpec struct {
 
 	// watchFilter is the value of label cluster.x-k8s.io/watch-filter that objects
 	// must have to be looked after (--watch-filter). Empty means that the label
-	// doesn't matter.
+	// doesn't matter. "shared" is for AddonStacks of all instances, and not possible.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self != 'shared'",message="shared is the label of AddonStacks that are meant for all instances: choose another watch filter"
 	WatchFilter string `json:"watchFilter,omitempty"`
 
 	// version of the program.

@@ -39,19 +39,35 @@ func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *
 		p.clusterFailed(err, status)
 		return
 	}
-	if retried(reason) {
+	if in, ok := errors.AsType[*source.Error](err); ok && in.RetryAfter > 0 {
+		p.retryIn(in.RetryAfter)
+	} else if retried(reason) {
 		p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", a.Name, err)) // no event will tell
-	}
-	away := reason == source.ReasonSourceUnavailable || reason == source.ReasonArtifactNotFound || reason == source.ReasonArtifactChanged
-	if away && record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) {
-		status.Phase, status.Reason = addonsv1.AddonReady, reason
-		status.Message = shorten("Installed; its source can't be read now: " + message)
-		return
 	}
 	status.Phase, status.Reason, status.Message = addonsv1.AddonFailed, reason, shorten(message)
 	if wait {
 		status.Phase = addonsv1.AddonPending
 	}
+	keepReady(a, record, status)
+}
+
+// keepReady makes an add-on Ready whose source can't be read, if it is installed as
+// its spec wants it.
+func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
+	if away(status.Reason) && record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) {
+		status.Phase = addonsv1.AddonReady
+		status.Message = shorten("Installed; its source can't be read now: " + status.Message)
+	}
+}
+
+// away says whether a reason is about a source, and not about what is in the chart.
+func away(reason string) bool {
+	switch reason {
+	case source.ReasonSourceUnavailable, source.ReasonSourceUnauthorized, source.ReasonArtifactNotFound,
+		source.ReasonArtifactChanged, source.ReasonArtifactPending, source.ReasonDigestMismatch:
+		return true
+	}
+	return false
 }
 
 // describeInput returns what is wrong with the inputs, and whether it may come

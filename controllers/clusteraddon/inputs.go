@@ -19,7 +19,7 @@ import (
 type inputs struct {
 	chart     source.Reference
 	artifact  string // digest
-	version   string // of the object that the artifact is in, "" if it is in none
+	version   string // of the object that the artifact is in, or its address elsewhere; "" of a path
 	values    map[string]any
 	release   deliver.Release
 	readiness []addonsv1.ReadinessCheck
@@ -46,7 +46,8 @@ func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*i
 }
 
 // resolve finds the chart's digest. After a restart the record tells it, if the
-// chart is in an object that is the same as then. (The record is trusted in this
+// chart is in an object that is the same as then, or is the same version of a
+// registry or repository: so a source is asked only about what is new. (The record is trusted in this
 // for its own cluster alone: nothing of it is remembered for others.)
 func (p *pass) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = p.Sources.Version(ctx, in.chart)
@@ -70,8 +71,19 @@ func (p *pass) useChart(a *addon) {
 		p.use(object{kind: "ConfigMap", key: p.keyOf(a.Chart.ConfigMap.Name)})
 	case a.Chart.Secret != nil:
 		p.use(object{kind: "Secret", key: p.keyOf(a.Chart.Secret.Name)})
+	case a.Chart.OCI != nil:
+		p.useCredentials(a.Chart.OCI.SecretRef)
+	case a.Chart.Helm != nil:
+		p.useCredentials(a.Chart.Helm.SecretRef)
 	default:
 		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(a.Chart.Path)}})
+	}
+}
+
+// useCredentials notes the Secret, so that other credentials are tried at once.
+func (p *pass) useCredentials(secret *addonsv1.CredentialsReference) {
+	if secret != nil {
+		p.use(object{kind: "Secret", key: p.keyOf(secret.Name)})
 	}
 }
 

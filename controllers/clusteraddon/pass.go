@@ -99,6 +99,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
 	}
 	p.note(outcome, status)
+	keepReady(a, record, status)
 }
 
 // note takes over what the deliverer says of an add-on.

@@ -39,7 +39,7 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 // AddonStacks) has no reason to take anything away.
 func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided sets.Set[string]) (reason, message string) {
 	if undecided.Has(record.Stack) {
-		return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, see its conditions; the add-on is left as it is", record.Stack)
+		return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, or another instance looks after it: see its conditions, and its watch label; the add-on is left as it is", record.Stack)
 	}
 	if record.OwnerUID == ca.UID {
 		return "", ""

@@ -114,10 +114,17 @@ func (r *run) renderFailed(digest string, err error) (*Outcome, error) {
 		return ptr(r.refuse(digest, e.Reason, e.Err.Error())), nil
 	}
 	if e, ok := errors.AsType[*source.Error](err); ok {
-		o := r.refuse(digest, e.Reason, e.Error())
+		phase := addonsv1.AddonFailed
 		if e.Wait {
-			o.Phase = addonsv1.AddonPending
+			phase = addonsv1.AddonPending
 		}
+		if e.RetryAfter > 0 { // the source keeps its own backoff, which all clusters share
+			o := r.refusal(phase, e.Reason, e.Error())
+			o.RetryAfter = e.RetryAfter
+			return o, nil
+		}
+		o := r.refuse(digest, e.Reason, e.Error())
+		o.Phase = phase
 		return &o, nil
 	}
 	return nil, err

@@ -120,13 +120,19 @@ func (r *run) refuse(digest, reason, message string) Outcome {
 	if reason == ReasonReleaseLocked {
 		phase = addonsv1.AddonPending
 	}
+	return r.s.backoff.fail(r.now(), r.tried(digest), *r.refusal(phase, reason, message))
+}
+
+// refusal is the outcome of something that stopped the run before anything was
+// written: it says what is installed.
+func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) *Outcome {
 	o := r.outcome(phase, reason, message)
 	if len(r.records) > 0 {
 		newest := r.records[0]
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)
 		o.Digest, o.Total = newest.Digest, newest.Objects
 	}
-	return r.s.backoff.fail(r.now(), r.tried(digest), *o)
+	return o
 }
 
 // update writes the record.

@@ -59,6 +59,15 @@ func (c *cache[K, V]) put(key K, value V) {
 	c.used += cost
 }
 
+// remove drops the value, if there is one.
+func (c *cache[K, V]) remove(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, found := c.items[key]; found {
+		c.drop(element)
+	}
+}
+
 func (c *cache[K, V]) drop(element *list.Element) {
 	dropped := c.recent.Remove(element).(cached[K, V])
 	delete(c.items, dropped.key)

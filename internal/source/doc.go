@@ -9,8 +9,10 @@
 // it on. What was fetched, and what was refused, is remembered by its digest.
 //
 // Each kind of place is an [origin]: a directory tree of this machine ([local]),
-// or the ConfigMaps and Secrets of the object's own namespace ([objects]). A new
-// kind is a new origin and a line in [Sources.origin].
+// the ConfigMaps and Secrets of the object's own namespace ([objects]), or another
+// host ([remote]): an OCI registry ([ociChart]) or a Helm repository ([helmChart]).
+// A new kind is a new origin and a line in [Sources.origin]; a new protocol between
+// hosts is a new [place] and a line in [Reference.place].
 //
 // All content is hostile until unpack has passed it; nothing is written to disk.
 package source

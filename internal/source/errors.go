@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Reasons of an [Error]. They are stable: conditions, events and metrics carry them.
@@ -24,8 +25,15 @@ const (
 	ReasonArtifactChanged = "ArtifactChanged"
 	// ReasonSourceDisabled: this provider was started without the kind of source.
 	ReasonSourceDisabled = "SourceDisabled"
+	// ReasonArtifactPending: it takes longer than usual to get the chart; that goes on.
+	ReasonArtifactPending = "ArtifactPending"
+	// ReasonDigestMismatch: the content doesn't have the digest that the object, or
+	// the source itself, says it has.
+	ReasonDigestMismatch = "DigestMismatch"
 	// ReasonSourceUnavailable: the source could not be asked. Try again, with backoff.
 	ReasonSourceUnavailable = "SourceUnavailable"
+	// ReasonSourceUnauthorized: the source wants credentials, or other ones.
+	ReasonSourceUnauthorized = "SourceUnauthorized"
 )
 
 // Error says why a chart can't be had. Its text is the same as long as the cause
@@ -42,6 +50,9 @@ type Error struct {
 	// Wait is set when nothing is wrong but something isn't there yet: an event
 	// will tell, and a retry before it is of no use.
 	Wait bool
+	// RetryAfter is when to ask again, as no event will tell. It is set for sources
+	// on other hosts: sooner, they aren't asked again, but repeat the error.
+	RetryAfter time.Duration
 }
 
 // Error is the field, the subject and the cause.
@@ -74,6 +85,8 @@ func (r Reference) locate(err error) error {
 		known = &Error{Reason: ReasonSourceUnavailable, Err: err}
 	}
 	located := *known
-	located.Field, located.Subject = r.field(), r.subject()
+	if located.Field == "" { // not that of a part of the reference
+		located.Field, located.Subject = r.field(), r.subject()
+	}
 	return &located
 }

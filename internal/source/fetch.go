@@ -35,6 +35,9 @@ func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Art
 	if found.refusal != nil {
 		return nil, ref.locate(found.refusal)
 	}
+	if err := ref.accepts(found.artifact); err != nil {
+		return nil, ref.locate(err)
+	}
 	return found.artifact, nil
 }
 
@@ -64,6 +67,8 @@ func (s *Sources) fly(ctx context.Context, name string, ref Reference, digest st
 	select {
 	case <-ctx.Done():
 		return verdict{}, ref, ctx.Err()
+	case <-s.patience(ref):
+		return verdict{}, ref, pending()
 	case result := <-results:
 		landed := result.Val.(landing)
 		return landed.verdict, landed.leader, result.Err

@@ -2,6 +2,8 @@
 
 package source
 
+import "github.com/cluster-chandler/chandler/internal/source/repoindex"
+
 // Limits bound what one chart may cost. A field that is zero takes its default.
 //
 // What they are measured against: Cilium 1.20 has 0.2 MiB compressed, 1.4 MiB
@@ -31,6 +33,9 @@ type Limits struct {
 	// NameBytes is the length of a name. Defaults to 512 bytes, with the
 	// top-level directory of an archive.
 	NameBytes int
+	// IndexBytes is the size of a Helm repository's index. Defaults to 64 MiB, three
+	// times the largest known; it isn't held in memory.
+	IndexBytes int64
 	// Nesting is how deep archives may be inside each other (charts/*.tgz).
 	// Defaults to 4; 1 is common, 2 is rare.
 	Nesting int
@@ -46,6 +51,7 @@ const (
 	DefaultPathDepth    = 32
 	DefaultNameBytes    = 512 // bytes
 	DefaultNesting      = 4
+	DefaultIndexBytes   = repoindex.DefaultBytes
 )
 
 // withDefaults returns the limits with no field left zero.
@@ -59,6 +65,7 @@ func (l Limits) withDefaults() Limits {
 		PathDepth:    orDefault(l.PathDepth, DefaultPathDepth),
 		NameBytes:    orDefault(l.NameBytes, DefaultNameBytes),
 		Nesting:      orDefault(l.Nesting, DefaultNesting),
+		IndexBytes:   orDefault(l.IndexBytes, DefaultIndexBytes),
 	}
 }
 

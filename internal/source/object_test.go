@@ -34,9 +34,21 @@ func (c *counted) Get(ctx context.Context, key client.ObjectKey, object client.O
 // cluster is a management cluster, and sources that read from it.
 type cluster struct {
 	client.Client
-	config  *rest.Config
-	counted *counted
-	sources *Sources
+	config   *rest.Config
+	counted  *counted
+	metadata client.Reader
+	sources  *Sources
+}
+
+// metadataVersion is the object's version as the metadata cache knows it.
+func (c *cluster) metadataVersion(t *testing.T, object client.Object) string {
+	t.Helper()
+	known := &metav1.PartialObjectMetadata{}
+	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindSecret))
+	if err := client.IgnoreNotFound(c.metadata.Get(t.Context(), client.ObjectKeyFromObject(object), known)); err != nil {
+		t.Fatal(err)
+	}
+	return known.ResourceVersion
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -77,7 +89,7 @@ func startCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	return &cluster{direct, plane.Config(), counted, newSources(t, Options{Client: counted, Metadata: metadata})}
+	return &cluster{direct, plane.Config(), counted, metadata, newSources(t, Options{Client: counted, Metadata: metadata})}
 }
 
 func (c *cluster) create(t *testing.T, object client.Object) {

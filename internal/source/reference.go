@@ -18,14 +18,17 @@ const (
 type Reference struct {
 	// Namespace that ConfigMaps and Secrets are read from, and no other.
 	Namespace string
-	// Chart is a path, a ConfigMap or a Secret.
+	// Chart is a path, a ConfigMap, a Secret, or a chart of a registry or repository.
 	Chart addonsv1.ChartSource
 }
 
 // String identifies what is referred to.
 func (r Reference) String() string {
-	if r.Chart.Path != "" {
+	switch {
+	case r.Chart.Path != "":
 		return fmt.Sprintf("path %q", r.Chart.Path)
+	case r.remote():
+		return r.visit()
 	}
 	return r.subject()
 }
@@ -39,6 +42,10 @@ func (r Reference) field() string {
 		return "chart.secret"
 	case r.Chart.Path != "":
 		return "chart.path"
+	case r.Chart.OCI != nil:
+		return "chart.oci"
+	case r.Chart.Helm != nil:
+		return "chart.helm"
 	}
 	return "chart"
 }
@@ -50,6 +57,8 @@ func (r Reference) subject() string {
 		return r.object().String()
 	case r.Chart.Path != "":
 		return quote(r.Chart.Path) + " of the artifact root"
+	case r.remote():
+		return r.address()
 	}
 	return ""
 }
@@ -70,22 +79,24 @@ func (r Reference) object() objectKey {
 // origin of the reference. A new kind of source gets its line here.
 func (s *Sources) origin(ref Reference) (origin, error) {
 	set := 0
-	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil} {
+	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil, ref.Chart.OCI != nil, ref.Chart.Helm != nil} {
 		if isSet {
 			set++
 		}
 	}
 	switch {
 	case set != 1:
-		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap and secret")
+		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci and helm")
 	case ref.Chart.Path != "" && s.local == nil:
 		return nil, failure(ReasonSourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 	case ref.Chart.Path != "":
 		return s.local, nil
-	case s.objects == nil:
-		return nil, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	case ref.Namespace == "":
 		return nil, failure(ReasonArtifactInvalid, "the object that refers to it has no namespace")
+	case ref.remote():
+		return s.remote, nil
+	case s.objects == nil:
+		return nil, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	}
 	return s.objects, nil
 }

@@ -50,6 +50,13 @@ type Options struct {
 	// What it says of an object's version decides whether Client has to be asked.
 	// Nil: Client is asked each time.
 	Metadata client.Reader
+	// CredentialsDir has the instance's own credentials for registries and
+	// repositories, for charts that name no Secret. It may be missing, and may change.
+	CredentialsDir string
+	// AllowLoopback lets charts come from servers on this host.
+	AllowLoopback bool
+	// UserAgent of requests to registries and repositories.
+	UserAgent string
 	// Limits of each chart.
 	Limits Limits
 	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
@@ -63,6 +70,8 @@ type Sources struct {
 	limits  Limits
 	local   *local   // nil: disabled
 	objects *objects // nil: disabled
+	remote  *remote
+	clock   clock.Clock
 
 	known   *cache[string, verdict] // by digest
 	flights singleflight.Group
@@ -92,6 +101,8 @@ func New(options Options) (*Sources, error) {
 		limits: limits,
 		known:  newCache[string](options.CacheBytes, verdict.bytes),
 		unpack: make(chan struct{}, unpackers),
+		remote: newRemote(options, limits),
+		clock:  options.Clock,
 	}
 	if options.Client != nil {
 		sources.objects = newObjects(options.Client, options.Metadata)
@@ -129,8 +140,12 @@ func conclude(ctx context.Context, ref Reference, err error) error {
 
 // Version identifies what the reference means now, without any request: while it
 // is the same, so is the digest. It is "" where that takes a look, as of a path, and
-// while the object isn't known.
+// while the object isn't known. Of a chart in a registry or repository it is its
+// address: an exact version is taken to stay what it was.
 func (s *Sources) Version(ctx context.Context, ref Reference) string {
+	if ref.remote() {
+		return ref.address()
+	}
 	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
 		return ""
 	}

@@ -56,13 +56,13 @@ func TestAPIRules(t *testing.T) {
 		},
 		"no chart": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart = addonsv1.ChartSource{} },
-			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap and secret"},
+			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci and helm"},
 		},
 		"two charts": {
 			spoil: func(s *addonsv1.AddonStack) {
 				s.Spec.Addons[0].Chart.Secret = &addonsv1.ArtifactReference{Name: "x"}
 			},
-			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap and secret"},
+			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci and helm"},
 		},
 		"an absolute path": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "/etc/passwd" },
@@ -71,6 +71,42 @@ func TestAPIRules(t *testing.T) {
 		"a path that leads out": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "a/../../b" },
 			says:  []string{"spec.addons[0].chart.path", "path is relative"},
+		},
+		"a version of a path": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Version = "1.0.0" },
+			says:  []string{"spec.addons[0].chart", "version is for oci and helm"},
+		},
+		"a registry without a version": {
+			spoil: fromRegistry("oci://registry.example.org/web", "", ""),
+			says:  []string{"spec.addons[0].chart", "oci needs version (the tag) or oci.digest"},
+		},
+		"a registry with a tag in the URL": {
+			spoil: fromRegistry("oci://registry.example.org/web:1.0.0", "1.0.0", ""),
+			says:  []string{"spec.addons[0].chart.oci.url", "without tag and digest"},
+		},
+		"a registry without a scheme": {
+			spoil: fromRegistry("registry.example.org/web", "1.0.0", ""),
+			says:  []string{"spec.addons[0].chart.oci.url", "url is oci://"},
+		},
+		"a digest that is none": {
+			spoil: fromRegistry("oci://registry.example.org/web", "", "sha256:abc"),
+			says:  []string{"spec.addons[0].chart.oci.digest", "should match"},
+		},
+		"a range of versions": {
+			spoil: fromRegistry("oci://registry.example.org/web", "1.x", ""),
+			says:  []string{"spec.addons[0].chart.version", "exact semantic version"},
+		},
+		"a Helm repository without a version": {
+			spoil: fromRepository("https://charts.example.org", "", false),
+			says:  []string{"spec.addons[0].chart", "helm needs version"},
+		},
+		"a Helm repository without TLS": {
+			spoil: fromRepository("http://charts.example.org", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm", "needs plainHTTP: true"},
+		},
+		"a Helm repository with a password in the URL": {
+			spoil: fromRepository("https://user:secret@charts.example.org", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "credentials go into secretRef"},
 		},
 		"values that are no map": {
 			spoil: func(s *addonsv1.AddonStack) {
@@ -119,6 +155,19 @@ func TestAPIRules(t *testing.T) {
 			}
 		})
 	}
+	for name, right := range map[string]func(*addonsv1.AddonStack){
+		"a registry by version":          fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),
+		"a registry by digest":           fromRegistry("oci://[::1]:5000/web", "", "sha256:"+strings.Repeat("a", 64)),
+		"a Helm repository":              fromRepository("https://charts.example.org/stable/", "1.0.0", false),
+		"a Helm repository in the clear": fromRepository("http://charts", "1.0.0", true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := tn.in(t)
+			s := tn.newStack("platform", nil, tn.addon("web", ""))
+			right(s)
+			NewWithT(t).Expect(world.hub.Create(t.Context(), s, client.DryRunAll)).To(Succeed())
+		})
+	}
 	t.Run("what is right", func(t *testing.T) {
 		tn := tn.in(t)
 		g := NewWithT(t)
@@ -140,4 +189,18 @@ func TestAPIRules(t *testing.T) {
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "a", Revision: "a-2"}}
 		g.Expect(world.hub.Update(t.Context(), ca)).To(MatchError(ContainSubstring("Duplicate value")), "a stack has one revision on a cluster")
 	})
+}
+
+// fromRegistry sets the chart of the first add-on.
+func fromRegistry(url, version, digest string) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) {
+		s.Spec.Addons[0].Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, Digest: digest}, Version: version}
+	}
+}
+
+// fromRepository sets the chart of the first add-on.
+func fromRepository(url, version string, plainHTTP bool) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) {
+		s.Spec.Addons[0].Chart = addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: url, Chart: "web", PlainHTTP: &plainHTTP}, Version: version}
+	}
 }

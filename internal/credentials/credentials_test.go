@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFor(t *testing.T) {
+	auth := base64.StdEncoding.EncodeToString([]byte("docker:sec:ret"))
+	config := []byte(`{"credsStore": "never-started", "auths": {
+		"https://index.docker.io/v1/": {"auth": "` + auth + `"},
+		"registry.example.org": {"username": "all", "password": "p"},
+		"registry.example.org/team": {"username": "team", "password": "p"},
+		"registry.example.org:5000": {"username": "port", "password": "p"},
+		"https://token.example.org": {"username": "<token>", "identitytoken": "identity"},
+		"GHCR.io/v2/": {"registrytoken": "token"}}}`)
+	tests := map[string]struct {
+		data       map[string][]byte
+		bound      bool
+		host, path string
+		want       Credential
+	}{
+		"a Secret's keys":               {map[string][]byte{"username": []byte("u\n"), "password": []byte("p\r\n")}, false, "a", "", Credential{Username: "u", Password: "p"}},
+		"a token":                       {map[string][]byte{"token": []byte("t")}, false, "a", "", Credential{Token: "t"}},
+		"certificates":                  {map[string][]byte{"ca.crt": []byte("c"), "tls.crt": []byte("d"), "tls.key": []byte("k")}, false, "a", "", Credential{CA: []byte("c"), Certificate: []byte("d"), Key: []byte("k")}},
+		"own keys without a host":       {map[string][]byte{"username": []byte("u"), "password": []byte("p"), "tls.crt": []byte("d")}, true, "a", "", Credential{}},
+		"own authority for all":         {map[string][]byte{"ca.crt": []byte("c")}, true, "a", "", Credential{CA: []byte("c")}},
+		"own keys of the host":          {map[string][]byte{"a_8443.username": []byte("u"), "a_8443.password": []byte("p"), "a.token": []byte("t")}, true, "A:8443", "", Credential{Username: "u", Password: "p"}},
+		"own keys of an IPv6 address":   {map[string][]byte{"__1_5000.token": []byte("t")}, true, "[::1]:5000", "", Credential{Token: "t"}},
+		"own keys of another host":      {map[string][]byte{"a.token": []byte("t")}, true, "b.a", "", Credential{}},
+		"keys before the configuration": {map[string][]byte{"config.json": config, "username": []byte("u")}, false, "registry.example.org", "", Credential{Username: "u"}},
+		"Docker Hub":                    {map[string][]byte{".dockerconfigjson": config}, false, "registry-1.docker.io", "library/x", Credential{Username: "docker", Password: "sec:ret"}},
+		"a registry":                    {map[string][]byte{"config.json": config}, true, "registry.example.org:443", "teams/x", Credential{Username: "all", Password: "p"}},
+		"a path of it":                  {map[string][]byte{"config.json": config}, true, "registry.example.org", "/team/x/", Credential{Username: "team", Password: "p"}},
+		"another port":                  {map[string][]byte{"config.json": config}, true, "registry.example.org:5000", "team/x", Credential{Username: "port", Password: "p"}},
+		"an identity token":             {map[string][]byte{"config.json": config}, true, "token.example.org", "", Credential{IdentityToken: "identity"}},
+		"a registry's token":            {map[string][]byte{"config.json": config}, true, "ghcr.io", "x", Credential{Token: "token"}},
+		"an unknown registry":           {map[string][]byte{"config.json": config}, true, "evil.example.org", "", Credential{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			set, err := newSet(test.data, test.bound)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := set.For(test.host, test.path)
+			if got.Fingerprint() != test.want.Fingerprint() {
+				t.Errorf("got %q %q %q %q", got.Username, got.Password, got.Token, got.IdentityToken)
+			}
+		})
+	}
+}
+
+func TestErrorsQuoteNothing(t *testing.T) {
+	for name, data := range map[string]map[string][]byte{
+		"no JSON":     {".dockerconfigjson": []byte("sentinel")},
+		"wrong types": {"config.json": []byte(`{"auths": {"a": {"auth": {"sentinel": 1}}}}`)},
+		"no base64":   {"config.json": []byte(`{"auths": {"a": {"auth": "!sentinel"}}}`)},
+		"no colon":    {"config.json": []byte(`{"auths": {"a": {"auth": "c2VudGluZWw="}}}`)},
+		"too large":   {"x": make([]byte, maxTotal+1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := FromSecret(data); err == nil || strings.Contains(err.Error(), "sentinel") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	secret := Credential{Username: "sentinel", Password: "sentinel", Token: "sentinel", Key: []byte("sentinel")}
+	if text := fmt.Sprintf("%v %+v %#v %s", secret, secret, secret, &secret); strings.Contains(text, "sentinel") {
+		t.Errorf("it prints as %s", text)
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	load := func(dir string) Credential {
+		t.Helper()
+		set, err := Directory(dir).Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.For("a", "")
+	}
+	if got := load(""); !got.IsZero() {
+		t.Error("no directory has credentials")
+	}
+	dir := filepath.Join(t.TempDir(), "credentials")
+	if got := load(dir); !got.IsZero() {
+		t.Error("a missing directory has credentials")
+	}
+	// As Kubernetes mounts a Secret, and swaps its content.
+	for i, user := range []string{"first", "second"} {
+		version := filepath.Join(dir, fmt.Sprintf("..version-%d", i))
+		if err := os.MkdirAll(version, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(version, "a.username"), []byte(user), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(filepath.Join(dir, "..data")) // of the version before
+		if err := os.Symlink(filepath.Base(version), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := os.Symlink("..data/a.username", filepath.Join(dir, "a.username")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := load(dir); got.Username != user {
+			t.Errorf("user %q, want %q", got.Username, user)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, maxTotal+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Directory(dir).Load(); err == nil || strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzDockerConfig(f *testing.F) {
+	f.Add([]byte(`{"auths": {"https://index.docker.io/v1/": {"auth": "dTpw"}, "a/b": {"username": "u"}}}`), "a", "b/c")
+	f.Fuzz(func(_ *testing.T, data []byte, host, path string) {
+		if set, err := FromSecret(map[string][]byte{KeyConfig: data}); err == nil {
+			set.For(host, path)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+	"k8s.io/utils/clock"
+)
+
+const (
+	dialTimeout   = 10 * time.Second
+	tlsTimeout    = 10 * time.Second
+	headerTimeout = 20 * time.Second
+	idleTimeout   = 30 * time.Second
+	maxHeader     = 256 << 10 // bytes of an answer's header
+	maxRedirects  = 5
+)
+
+// Options of New.
+type Options struct {
+	// Origin is the URL whose scheme, host and port the credentials are for.
+	Origin *url.URL
+	// CA are certificates in PEM to trust beside the system's. Not secret: they
+	// count for redirects, too.
+	CA []byte
+	// Certificate and Key in PEM are shown to Origin alone. Both or none.
+	Certificate, Key []byte
+	// PlainHTTP allows requests without TLS.
+	PlainHTTP bool
+	// AllowLoopback allows addresses of this host.
+	AllowLoopback bool
+	// UserAgent of the requests.
+	UserAgent string
+	// Clock tells when a host may be asked again. Defaults to the real one.
+	Clock clock.PassiveClock
+}
+
+// Errors of New: they are about the credentials, and don't quote them.
+var (
+	ErrBadCA          = errors.New("ca.crt holds no certificate in PEM")
+	ErrBadCertificate = errors.New("tls.crt and tls.key are no certificate in PEM and its key")
+)
+
+// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain].
+func New(options Options) (*http.Client, error) {
+	shared := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(options.CA) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(options.CA) {
+			return nil, ErrBadCA
+		}
+		shared.RootCAs = pool
+	}
+	own := shared.Clone()
+	if len(options.Certificate) > 0 || len(options.Key) > 0 {
+		certificate, err := tls.X509KeyPair(options.Certificate, options.Key)
+		if err != nil {
+			return nil, ErrBadCertificate
+		}
+		own.Certificates = []tls.Certificate{certificate}
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &http.Client{
+		CheckRedirect: checkRedirect,
+		Transport: &gate{
+			origin:    options.Origin,
+			plainHTTP: options.PlainHTTP,
+			userAgent: options.UserAgent,
+			clock:     options.Clock,
+			own:       newTransport(own, options.AllowLoopback),
+			other:     newTransport(shared, options.AllowLoopback),
+			notBefore: map[string]time.Time{},
+		},
+	}, nil
+}
+
+func newTransport(config *tls.Config, allowLoopback bool) *http.Transport {
+	proxies := httpproxy.FromEnvironment()
+	proxy := proxies.ProxyFunc()
+	direct := &net.Dialer{Timeout: dialTimeout, Control: DialControl(allowLoopback)}
+	toProxy := &net.Dialer{Timeout: dialTimeout} // the administrator's choice, wherever it is
+	return &http.Transport{
+		Proxy: func(request *http.Request) (*url.URL, error) { return proxy(request.URL) },
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == hostPort(parseProxy(proxies.HTTPSProxy)) || address == hostPort(parseProxy(proxies.HTTPProxy)) {
+				return toProxy.DialContext(ctx, network, address)
+			}
+			return direct.DialContext(ctx, network, address)
+		},
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    4,
+		MaxResponseHeaderBytes: maxHeader,
+		ForceAttemptHTTP2:      true,
+	}
+}
+
+// parseProxy reads a proxy's address as httpproxy does: the scheme may be missing.
+func parseProxy(proxy string) *url.URL {
+	if proxy == "" {
+		return nil
+	}
+	if !strings.Contains(proxy, "://") {
+		proxy = "http://" + proxy
+	}
+	parsed, err := url.Parse(proxy)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
+// hostPort is the address that is dialled for a URL.
+func hostPort(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(u.Scheme)]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// SameOrigin tells whether credentials for one URL may go to the other.
+func SameOrigin(a, b *url.URL) bool {
+	return strings.EqualFold(a.Scheme, b.Scheme) && hostPort(a) == hostPort(b)
+}
+
+// checkRedirect lets few redirects pass, and takes the credentials off once the
+// chain has left the host it began at. (net/http keeps them for other ports and
+// for subdomains of a host.)
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return fault(Unavailable, "%s redirects more than %d times", via[0].URL.Host, maxRedirects)
+	}
+	for _, hop := range append(via[1:len(via):len(via)], request) {
+		if !SameOrigin(via[0].URL, hop.URL) {
+			for _, header := range []string{"Authorization", "Cookie", "Referer"} {
+				request.Header.Del(header)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+func parse(t testing.TB, text string) *url.URL {
+	t.Helper()
+	parsed, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// ask expects a fault, and returns it.
+func ask(t *testing.T, client *http.Client, at string) *Fault {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close() // nothing is read from it
+		return nil
+	}
+	fault := Explain(t.Context(), request.URL.Host, err)
+	if fault == nil {
+		t.Fatalf("no fault in %v", err)
+	}
+	return fault
+}
+
+func newClient(t testing.TB, options Options) *http.Client {
+	t.Helper()
+	client, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestAddressesNobodyMayName(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"127.0.0.1": true, "::1": true, "0.0.0.0": true, "0.1.2.3": true, "169.254.169.254": true, "fe80::1": true,
+		"fd00:ec2::254": true, "::ffff:169.254.169.254": true, "100.100.100.200": true, "224.0.0.1": true, "255.255.255.255": true,
+		"10.0.0.1": false, "192.168.1.1": false, "8.8.8.8": false, "fd12::1": false,
+	} {
+		if got := RefusedAddress(netip.MustParseAddr(address), false); (got != "") != refused {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	client := newClient(t, Options{Origin: parse(t, server.URL), PlainHTTP: true})
+	if fault := ask(t, client, server.URL); fault == nil || fault.Kind != Refused {
+		t.Errorf("got %v, want a refusal of this host", fault)
+	}
+	if fault := ask(t, client, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)); fault == nil || fault.Kind != Refused {
+		t.Errorf("got %v, want a refusal of a name of this host", fault)
+	}
+}
+
+func TestNoWayFromTLSToPlainHTTP(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	server, ca := startTLS(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
+	client := newClient(t, Options{Origin: parse(t, server.URL), CA: ca, AllowLoopback: true})
+	if fault := ask(t, client, server.URL); fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), "without TLS") {
+		t.Errorf("got %v", fault)
+	}
+}
+
+// startTLS starts a server that asks for a client's certificate, but needs none.
+func startTLS(t testing.TB, handler http.HandlerFunc) (*httptest.Server, []byte) {
+	t.Helper()
+	authority := registry.NewAuthority(t)
+	certificate, key := authority.Issue(t)
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server, authority.PEM
+}
+
+func TestClientCertificateStaysWithItsHost(t *testing.T) {
+	shown := make(chan []*x509.Certificate, 2)
+	tell := func(_ http.ResponseWriter, r *http.Request) { shown <- r.TLS.PeerCertificates }
+	other, otherCA := startTLS(t, tell)
+	own, ownCA := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		tell(w, r)
+		http.Redirect(w, r, other.URL, http.StatusFound)
+	})
+	authority := registry.NewAuthority(t)
+	certificate, key := authority.Issue(t)
+	client := newClient(t, Options{
+		Origin: parse(t, own.URL), CA: append(ownCA, otherCA...), Certificate: certificate, Key: key, AllowLoopback: true,
+	})
+	if fault := ask(t, client, own.URL); fault != nil {
+		t.Fatal(fault)
+	}
+	if got := <-shown; len(got) != 1 {
+		t.Error("its own host didn't see the certificate")
+	}
+	if got := <-shown; len(got) != 0 {
+		t.Error("another host saw the certificate")
+	}
+}
+
+func TestProxyFromTheEnvironment(t *testing.T) {
+	proxied := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { proxied <- r.URL.String() }))
+	defer proxy.Close()
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	t.Setenv("NO_PROXY", "direct.invalid")
+	client := newClient(t, Options{Origin: parse(t, "http://charts.invalid"), PlainHTTP: true})
+	if fault := ask(t, client, "http://charts.invalid/index.yaml"); fault != nil {
+		t.Fatal(fault) // the proxy itself may be on this host
+	}
+	if got := <-proxied; got != "http://charts.invalid/index.yaml" {
+		t.Errorf("the proxy was asked for %s", got)
+	}
+	if fault := ask(t, client, "http://direct.invalid/"); fault == nil || fault.Kind != Unavailable {
+		t.Errorf("got %v", fault)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	for header, want := range map[string]time.Duration{
+		"": 0, "7": 7 * time.Second, "-7": 0, "99999999": maxRetryAfter, "soon": 0,
+		clock.Now().Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute,
+	} {
+		if got := (&gate{clock: clock}).retryAfter(header); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestCredentialsThatArent(t *testing.T) {
+	for want, options := range map[error]Options{
+		ErrBadCA:          {CA: []byte("sentinel")},
+		ErrBadCertificate: {Certificate: []byte("sentinel")},
+	} {
+		options.Origin = parse(t, "https://a")
+		if _, err := New(options); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}

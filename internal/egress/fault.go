@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// Kind is what may help against a fault.
+type Kind int
+
+const (
+	// Unavailable: another try may help.
+	Unavailable Kind = iota
+	// Unauthorized: other credentials may help.
+	Unauthorized
+	// Refused: nothing helps but another URL.
+	Refused
+)
+
+// Fault says in constant words why there is no answer.
+type Fault struct {
+	Kind Kind
+	// RetryAfter is how long the host asked to be left alone; 0 if it didn't.
+	RetryAfter time.Duration
+
+	text string
+}
+
+// Error implements error.
+func (f *Fault) Error() string { return f.text }
+
+func fault(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+// throttled doesn't say for how long, which is another number each time.
+func throttled(host string, after time.Duration) *Fault {
+	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (429 Too Many Requests, or Retry-After)"}
+}
+
+// Explain returns the fault in an error of a client, or of reading an answer's
+// body. It is nil if the error is about neither.
+func Explain(ctx context.Context, host string, err error) *Fault {
+	var known *Fault
+	if errors.As(err, &known) {
+		return known
+	}
+	var network net.Error
+	var operation *net.OpError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fault(Unavailable, "%s broke off its answer", host)
+	case errors.As(err, &network), errors.As(err, &operation), ctx.Err() != nil:
+		return explain(ctx, host, err)
+	}
+	return nil
+}
+
+// explain never quotes the error: it may hold the local port, the time, or a
+// signed URL.
+func explain(ctx context.Context, host string, err error) *Fault {
+	var dns *net.DNSError
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, ErrAddressRefused):
+		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name", host)
+	case errors.As(err, &dns):
+		return fault(Unavailable, "the name of %s can't be resolved", host)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fault(Unavailable, "%s refuses connections", host)
+	}
+	if why := tlsProblem(err); why != "" {
+		return fault(Unavailable, "%s fails the TLS handshake: %s", host, why)
+	}
+	var timeout net.Error
+	switch {
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		return fault(Unavailable, "%s doesn't answer in time", host)
+	case errors.As(err, &errno):
+		return fault(Unavailable, "%s can't be reached: %s", host, errno.Error())
+	}
+	return fault(Unavailable, "the connection to %s broke off", host)
+}
+
+// tlsProblem says what is wrong with TLS, or returns "".
+func tlsProblem(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		operation *net.OpError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "its certificate is not signed by a known authority; ca.crt of the credentials may name one"
+	case errors.As(err, &name):
+		return "its certificate is for other names"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate has expired or is not valid yet"
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		return "its certificate is not valid"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "it doesn't speak TLS"
+	case errors.As(err, &alert):
+		return "it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)"
+	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):
+		return "it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)"
+	}
+	return ""
+}

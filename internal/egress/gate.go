@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// maxRetryAfter bounds what a host may ask for.
+const maxRetryAfter = time.Hour
+
+// gate is what each request, and each one it is redirected to, passes.
+type gate struct {
+	origin    *url.URL
+	plainHTTP bool
+	userAgent string
+	clock     clock.PassiveClock
+	own       http.RoundTripper // shows the client's certificate
+	other     http.RoundTripper
+
+	mu        sync.Mutex
+	notBefore map[string]time.Time // by host: those that asked to be left alone
+}
+
+// RoundTrip implements http.RoundTripper. Answers that no caller can use come
+// back as faults; 401 and 404 are for the caller.
+func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
+	host := request.URL.Host
+	switch {
+	case request.URL.Scheme == "https", request.URL.Scheme == "http" && g.plainHTTP:
+	default:
+		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow", host)
+	}
+	if wait := g.wait(host); wait > 0 {
+		return nil, throttled(host, wait)
+	}
+	if g.userAgent != "" {
+		request = request.Clone(request.Context())
+		request.Header.Set("User-Agent", g.userAgent)
+	}
+	transport := g.other
+	if SameOrigin(g.origin, request.URL) {
+		transport = g.own
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, explain(request.Context(), host, err)
+	}
+	if problem := g.judge(host, response); problem != nil {
+		_ = response.Body.Close() // nothing was read from it
+		return nil, problem
+	}
+	return response, nil
+}
+
+// judge returns what is wrong with an answer.
+func (g *gate) judge(host string, response *http.Response) error {
+	code := response.StatusCode
+	after := g.retryAfter(response.Header.Get("Retry-After"))
+	switch {
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && after > 0:
+		if after > 0 {
+			g.mu.Lock()
+			g.notBefore[host] = g.clock.Now().Add(after)
+			g.mu.Unlock()
+		}
+		return throttled(host, after)
+	case code == http.StatusForbidden:
+		return fault(Unauthorized, "%s answers 403 Forbidden", host)
+	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
+		return fault(Unavailable, "%s answers %d %s", host, code, http.StatusText(code))
+	}
+	return nil
+}
+
+// wait is how long the host is to be left alone.
+func (g *gate) wait(host string) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wait := g.notBefore[host].Sub(g.clock.Now())
+	if wait <= 0 {
+		delete(g.notBefore, host)
+	}
+	return wait
+}
+
+// retryAfter reads the header, which is in seconds or a date.
+func (g *gate) retryAfter(header string) time.Duration {
+	var after time.Duration
+	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
+		after = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(header); err == nil {
+		after = date.Sub(g.clock.Now())
+	}
+	return min(max(after, 0), maxRetryAfter)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// accepts checks that content which was named by its digest is the version that
+// the reference says beside it: who changes one of both, and forgets the other, is told.
+func (r Reference) accepts(artifact *Artifact) error {
+	digest, field := r.digestField()
+	if digest == "" || r.Chart.Version == "" {
+		return nil
+	}
+	if is := artifact.chartVersion(); strings.TrimPrefix(is, "v") != strings.TrimPrefix(r.Chart.Version, "v") {
+		return failure(ReasonDigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, quote(is))
+	}
+	return nil
+}
+
+// chartVersion is the version that Chart.yaml says, "" if it says none.
+func (a *Artifact) chartVersion() string {
+	var metadata struct {
+		Version string `yaml:"version"`
+	}
+	for _, file := range a.Files {
+		if file.Name != chartFile || len(file.Data) > maxChartFile {
+			continue
+		}
+		if err := yaml.Unmarshal(file.Data, &metadata); err != nil {
+			return ""
+		}
+	}
+	return metadata.Version
+}
+
+// maxChartFile is more than any Chart.yaml has; what is larger isn't looked into.
+const maxChartFile = 64 << 10 // bytes

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/egress"
+)
+
+// maxClients bounds how many clients keep their connections and access tokens.
+const maxClients = 64
+
+// access gives out clients with the credentials that a reference may use: those of
+// the Secret that it names, or else the instance's own.
+type access struct {
+	objects       *objects // nil: no Secret can be read
+	own           credentials.Directory
+	allowLoopback bool
+	userAgent     string
+	limits        Limits
+	clock         clock.PassiveClock
+
+	clients *cache[string, clients] // by host and credential
+}
+
+// clients speak to one host with one credential.
+type clients struct {
+	http     *http.Client
+	registry *auth.Client
+}
+
+func newAccess(options Options, limits Limits) *access {
+	a := &access{
+		own:           credentials.Directory(options.CredentialsDir),
+		allowLoopback: options.AllowLoopback,
+		userAgent:     options.UserAgent,
+		limits:        limits,
+		clock:         options.Clock,
+		clients:       newCache[string](maxClients, one[clients]),
+	}
+	if options.Client != nil {
+		a.objects = newObjects(options.Client, options.Metadata)
+	}
+	return a
+}
+
+// version changes when the credentials that the reference may use do. It is cheap.
+func (a *access) version(ctx context.Context, ref Reference) string {
+	secret := ref.secretRef()
+	if secret == nil {
+		set, err := a.own.Load()
+		if err != nil {
+			return err.Error()
+		}
+		return set.For(ref.host()).Fingerprint()
+	}
+	if a.objects == nil {
+		return ""
+	}
+	return a.objects.version(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name})
+}
+
+// guest reads the credentials and makes the clients, if there are none yet.
+func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
+	set, err := a.set(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	to := ref.base()
+	host, path := ref.host()
+	as := &guest{ref: ref, host: host, credential: set.For(host, path), limits: a.limits}
+	name := to.Scheme + " " + host + " " + as.credential.Fingerprint()
+	if known, found := a.clients.get(name); found {
+		as.clients = known
+		return as, nil
+	}
+	as.http, err = egress.New(egress.Options{
+		Origin: to,
+		CA:     as.credential.CA, Certificate: as.credential.Certificate, Key: as.credential.Key,
+		PlainHTTP: to.Scheme == "http", AllowLoopback: a.allowLoopback, UserAgent: a.userAgent, Clock: a.clock,
+	})
+	if err != nil {
+		return nil, ref.atCredentials(ReasonSourceUnauthorized, err)
+	}
+	as.registry = &auth.Client{
+		Client:     as.http,
+		Cache:      auth.NewCache(),
+		Credential: auth.StaticCredential(host, registryCredential(as.credential)),
+	}
+	a.clients.put(name, as.clients)
+	return as, nil
+}
+
+// set reads the credentials that the reference may use.
+func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error) {
+	secret := ref.secretRef()
+	if secret == nil {
+		set, err := a.own.Load()
+		if err != nil {
+			err = ref.atCredentials(ReasonSourceUnauthorized, err)
+		}
+		return set, err
+	}
+	if a.objects == nil {
+		return credentials.Set{}, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
+	}
+	object := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: ref.Namespace}}
+	if err := a.objects.get(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name}, &object); err != nil {
+		var missing *Error
+		if errors.As(err, &missing) {
+			return credentials.Set{}, ref.atCredentials(ReasonSourceUnauthorized, missing.Err)
+		}
+		return credentials.Set{}, ref.atCredentials(ReasonSourceUnavailable, err)
+	}
+	set, err := credentials.FromSecret(object.Data)
+	if err != nil {
+		err = ref.atCredentials(ReasonSourceUnauthorized, err)
+	}
+	return set, err
+}
+
+// atCredentials is an error about the credentials of the reference, not about the source.
+func (r Reference) atCredentials(reason string, err error) *Error {
+	failed := &Error{Reason: reason, Err: err, Field: r.field(), Subject: "the provider instance's own credentials", Wait: true}
+	if secret := r.secretRef(); secret != nil {
+		failed.Field += ".secretRef"
+		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
+	}
+	return failed
+}
+
+// registryCredential is the credential as the registry client takes it.
+func registryCredential(c credentials.Credential) auth.Credential {
+	return auth.Credential{Username: c.Username, Password: c.Password, RefreshToken: c.IdentityToken, AccessToken: c.Token}
+}

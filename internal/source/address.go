@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"net/url"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"oras.land/oras-go/v2/registry"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+const ociScheme = "oci://"
+
+// remote tells whether the chart is on another host.
+func (r Reference) remote() bool { return r.Chart.OCI != nil || r.Chart.Helm != nil }
+
+// place of a chart on another host.
+func (r Reference) place(stock *stock) place {
+	if r.Chart.OCI != nil {
+		return ociChart{r.Chart.OCI, r.Chart.Version}
+	}
+	return helmChart{r.Chart.Helm, r.Chart.Version, stock}
+}
+
+// address says which chart on another host is meant, and nothing of how to get it.
+func (r Reference) address() string {
+	if oci := r.Chart.OCI; oci != nil {
+		if oci.Digest != "" {
+			return oci.URL + "@" + oci.Digest
+		}
+		return oci.URL + ":" + tagOf(r.Chart.Version)
+	}
+	helm := r.Chart.Helm
+	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart + " " + r.Chart.Version
+	if helm.Digest != "" {
+		address += "@" + helm.Digest
+	}
+	return address
+}
+
+// visit identifies the address together with how it is asked: two references with
+// the same may share the answer, in which namespaces ever they are.
+func (r Reference) visit() string {
+	visit := r.address() + " over " + r.base().Scheme
+	if secret := r.secretRef(); secret != nil {
+		visit += " with Secret " + r.Namespace + "/" + secret.Name
+	}
+	return visit
+}
+
+// secretRef of the reference, nil if it names none.
+func (r Reference) secretRef() *addonsv1.CredentialsReference {
+	switch {
+	case r.Chart.OCI != nil:
+		return r.Chart.OCI.SecretRef
+	case r.Chart.Helm != nil:
+		return r.Chart.Helm.SecretRef
+	}
+	return nil
+}
+
+// digestField is the expected digest, and the field it is in.
+func (r Reference) digestField() (digest, field string) {
+	switch {
+	case r.Chart.OCI != nil:
+		return r.Chart.OCI.Digest, "oci.digest"
+	case r.Chart.Helm != nil:
+		return r.Chart.Helm.Digest, "helm.digest"
+	}
+	return "", ""
+}
+
+// host that the credentials are for, and the path below it.
+func (r Reference) host() (host, path string) {
+	base := r.base()
+	return base.Host, strings.Trim(base.Path, "/")
+}
+
+// base is the URL that the credentials are for. The API lets only such pass that
+// can be parsed; another one has no host, and can't be asked.
+func (r Reference) base() *url.URL {
+	if helm := r.Chart.Helm; helm != nil {
+		base, err := url.Parse(helm.URL)
+		if err != nil {
+			return &url.URL{}
+		}
+		return base
+	}
+	oci := r.Chart.OCI
+	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, ociScheme))
+	if err != nil {
+		return &url.URL{}
+	}
+	scheme := "https"
+	if ptr.Deref(oci.PlainHTTP, false) {
+		scheme = "http"
+	}
+	return &url.URL{Scheme: scheme, Host: reference.Host(), Path: "/" + reference.Repository}
+}
+
+// tagOf is a version as a tag, which can't have a plus sign.
+func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }

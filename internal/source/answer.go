@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// firstRetry is the time until the second try; each later one takes twice as long.
+	firstRetry = time.Second
+	// jitter is added at random, as part of the time, so that sources aren't asked in step.
+	jitter = 0.25
+
+	// The longest times between two tries.
+	maxUnavailable = 15 * time.Second // the source may be back at any time
+	maxNotFound    = time.Minute      // it may be published at any time
+	maxRetry       = 5 * time.Minute  // somebody has to mend something
+
+	// ownCredentials is how often the instance's own credentials are looked at
+	// while they don't do: their change is no event.
+	ownCredentials = 10 * time.Second
+)
+
+// answer is what was found out about a chart on another host: its digest, or why not.
+type answer struct {
+	digest string
+
+	err         *Error
+	until       time.Time // ask again
+	failures    int       // in a row
+	credentials string    // that were used
+}
+
+// error is nil if there is none; an *Error that is nil would not be.
+func (a answer) error() error {
+	if a.err == nil {
+		return nil
+	}
+	return a.err
+}
+
+// recall returns an answer that is still good.
+func (r *remote) recall(ctx context.Context, question string, ref Reference) (answer, bool) {
+	known, found := r.answers.get(question)
+	if !found || known.err == nil {
+		return known, found
+	}
+	left := known.until.Sub(r.clock.Now())
+	if left <= 0 || known.credentials != r.access.version(ctx, ref) {
+		return answer{}, false
+	}
+	known.err = known.err.again(left, ref)
+	return known, true
+}
+
+// remember keeps a failure for a time that grows with their number.
+func (r *remote) remember(question string, ref Reference, credentials string, err error) answer {
+	var failed *Error
+	if !errors.As(err, &failed) {
+		failed = &Error{Reason: ReasonSourceUnavailable, Err: err} // of the API server, as for a Secret
+	}
+	before, _ := r.answers.get(question)
+	failures := 0
+	if before.err != nil && before.credentials == credentials {
+		failures = before.failures + 1
+	}
+	delay := max(backoff(failed.Reason, failures), failed.RetryAfter)
+	now := answer{err: failed, until: r.clock.Now().Add(delay), failures: failures, credentials: credentials}
+	r.answers.put(question, now)
+	now.err = failed.again(delay, ref)
+	return now
+}
+
+// again is the error with the time after which to come back.
+func (e *Error) again(left time.Duration, ref Reference) *Error {
+	again := *e
+	again.Wait = e.Wait || e.Reason == ReasonSourceUnavailable
+	if again.RetryAfter = left; e.Reason == ReasonSourceUnauthorized && ref.secretRef() == nil {
+		again.RetryAfter = min(left, ownCredentials)
+	}
+	return &again
+}
+
+// backoff is the time until the next try.
+func backoff(reason string, failures int) time.Duration {
+	most := maxRetry
+	switch reason {
+	case ReasonSourceUnavailable:
+		most = maxUnavailable
+	case ReasonArtifactNotFound:
+		most = maxNotFound
+	}
+	delay := firstRetry << min(failures, 16)
+	return wait.Jitter(min(delay, most), jitter)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	orascontent "oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/egress"
+)
+
+// guest is who visits a host for a reference.
+type guest struct {
+	clients
+	ref        Reference
+	host       string
+	credential credentials.Credential
+	limits     Limits
+}
+
+// get asks a Helm repository, or where its index leads, for something. A missing
+// one is an answer, too.
+func (g *guest) get(ctx context.Context, at *url.URL, header http.Header) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "helm.url and the index make no URL")
+	}
+	if header != nil {
+		request.Header = header
+	}
+	g.authorize(request)
+	response, err := g.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusNotFound, http.StatusNotModified:
+		return response, nil
+	case http.StatusUnauthorized:
+		release(response.Body)
+		return nil, g.unauthorized(response.Request.URL.Host + " answers 401 Unauthorized")
+	}
+	release(response.Body)
+	return nil, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+// authorize adds the credential to a request, if it goes to the repository's host.
+func (g *guest) authorize(request *http.Request) {
+	if !egress.SameOrigin(g.ref.base(), request.URL) {
+		return
+	}
+	switch {
+	case g.credential.Token != "":
+		request.Header.Set("Authorization", "Bearer "+g.credential.Token)
+	case g.credential.Username != "" || g.credential.Password != "":
+		request.SetBasicAuth(g.credential.Username, g.credential.Password)
+	}
+}
+
+// word makes an [Error] of what went wrong. What hosts and libraries say is left
+// out, but for codes: it may hold secrets, or be another text each time.
+func (g *guest) word(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	var answer *errcode.ErrorResponse
+	if errors.As(err, &answer) {
+		said := answer.URL.Host + " answers " + http.StatusText(answer.StatusCode)
+		if answer.StatusCode == http.StatusUnauthorized {
+			return g.unauthorized(said)
+		}
+		return failure(ReasonSourceUnavailable, "%s, which isn't expected", said)
+	}
+	switch {
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return g.unauthorized(g.host + " wants to know who asks")
+	case errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData), errors.Is(err, orascontent.ErrInvalidDescriptorSize):
+		return failure(ReasonDigestMismatch, "what %s sends isn't the content with the digest that it promised", g.host)
+	}
+	fault := egress.Explain(ctx, g.host, err)
+	switch {
+	case fault == nil:
+		return failure(ReasonSourceUnavailable, "%s answers with what can't be used: it may be no registry, have headers that contradict the content, "+
+			"or refer to a token service without TLS or at a private address", g.host)
+	case fault.Kind == egress.Unauthorized:
+		return g.unauthorized(fault.Error())
+	case fault.Kind == egress.Refused:
+		return failure(ReasonArtifactRefused, "%w", fault)
+	}
+	unavailable := failure(ReasonSourceUnavailable, "%w", fault)
+	unavailable.RetryAfter = fault.RetryAfter
+	return unavailable
+}
+
+// unauthorized says what credentials were shown, and where other ones may be put.
+func (g *guest) unauthorized(said string) *Error {
+	key := credentials.KeyOf(g.host)
+	secret := g.ref.secretRef()
+	var refused *Error
+	switch {
+	case secret != nil && g.credential.IsZero():
+		refused = failure(ReasonSourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson",
+			said, g.ref.Namespace, secret.Name, g.host)
+	case secret != nil:
+		refused = failure(ReasonSourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
+			said, g.ref.Namespace, secret.Name)
+	case g.credential.IsZero():
+		refused = failure(ReasonSourceUnauthorized, "%s; name a Secret with credentials in %s.secretRef, or have them added to the provider instance's own Secret %s "+
+			"(config.json, or %s.username and %s.password)", said, g.ref.field(), ownSecret, key, key)
+	default:
+		refused = failure(ReasonSourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in %s.secretRef",
+			said, ownSecret, g.ref.field())
+	}
+	refused.Wait = true
+	return refused
+}
+
+// ownSecret is the Secret that is mounted as the instance's own credentials.
+const ownSecret = "chandler-credentials"

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/repoindex"
+)
+
+// helmChart is a chart in a classic Helm repository. The index may name the
+// archive's digest; if it doesn't, the archive has to be read to know it.
+type helmChart struct {
+	*addonsv1.HelmSource
+	version string
+	stock   *stock
+}
+
+// gzipStart is what every archive starts with. Web pages that come in the place
+// of an archive don't.
+var gzipStart = []byte{0x1f, 0x8b}
+
+func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
+	if c.Digest != "" {
+		return c.Digest, nil
+	}
+	entry, err := c.find(ctx, as)
+	if err != nil {
+		return "", err
+	}
+	if promised := promise(entry); promised != "" {
+		return promised, nil
+	}
+	got, err := c.download(ctx, as, entry)
+	if err != nil {
+		return "", err
+	}
+	digest := got.digest()
+	c.stock.archives.put(digest, got)
+	return digest, nil
+}
+
+func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+	if got, found := c.stock.archives.get(digest); found {
+		c.stock.archives.remove(digest) // it is unpacked now, and remembered as such
+		return got, nil
+	}
+	entry, err := c.find(ctx, as)
+	if err != nil {
+		return content{}, err
+	}
+	const wayOut = "set helm.digest to that of the archive that is to be installed, or publish the chart under another version"
+	promised := promise(entry)
+	if promised != "" && promised != digest {
+		if c.Digest != "" {
+			return content{}, failure(ReasonDigestMismatch, "the index says that this version is %s, not helm.digest", promised)
+		}
+		return content{}, gone(digest, wayOut)
+	}
+	got, err := c.download(ctx, as, entry)
+	switch {
+	case err != nil:
+		return content{}, err
+	case got.digest() == digest:
+		return got, nil
+	case promised != "":
+		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
+	case c.Digest != "":
+		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.digest())
+	}
+	return content{}, gone(digest, wayOut)
+}
+
+// find looks the version up in the index.
+func (c helmChart) find(ctx context.Context, as *guest) (repoindex.Version, error) {
+	index, err := c.stock.index(ctx, as, c.HelmSource)
+	if err != nil {
+		return repoindex.Version{}, err
+	}
+	entry, found := index.Find(c.Chart, c.version)
+	switch {
+	case found:
+		return entry, nil
+	case len(index.Versions(c.Chart)) == 0:
+		return entry, notPublished("the repository has no chart %s; publish it, or correct helm.chart", quote(c.Chart))
+	}
+	return entry, notPublished("the repository has chart %s, but not in version %s; publish it, or correct version", quote(c.Chart), quote(c.version))
+}
+
+// download gets the archive of a version.
+func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Version) (content, error) {
+	at, err := c.archiveURL(entry.URL)
+	if err != nil {
+		return content{}, err
+	}
+	response, err := as.get(ctx, at, nil)
+	if err != nil {
+		return content{}, err
+	}
+	defer release(response.Body)
+	if response.StatusCode == http.StatusNotFound {
+		return content{}, notPublished("the index names an archive for this version, but there is none")
+	}
+	if response.ContentLength > as.limits.ArchiveBytes {
+		return content{}, tooManyBytes("the archive", as.limits.ArchiveBytes)
+	}
+	archive, err := readBody(response.Body, "the archive", as.limits.ArchiveBytes)
+	if err != nil {
+		return content{}, err
+	}
+	if !bytes.HasPrefix(archive, gzipStart) {
+		return content{}, failure(ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
+	}
+	return content{archive: archive}, nil
+}
+
+// archiveURL is where the index says that an archive is: an URL, or a path below
+// that of the repository.
+func (c helmChart) archiveURL(written string) (*url.URL, error) {
+	base, err := c.below("")
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(written)
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "the index names an archive by what is no URL")
+	}
+	at = base.ResolveReference(at)
+	switch {
+	case at.Scheme == "oci":
+		return nil, failure(ReasonArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", quote(written))
+	case at.User != nil:
+		return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL with a user in it")
+	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):
+		return at, nil
+	}
+	return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
+}
+
+// below is an URL below that of the repository.
+func (c helmChart) below(name string) (*url.URL, error) {
+	at, err := url.Parse(strings.TrimSuffix(c.URL, "/") + "/" + name)
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "helm.url is no URL")
+	}
+	return at, nil
+}
+
+// promise is the archive's digest as the index names it, "" if it doesn't.
+func promise(entry repoindex.Version) string {
+	digest := "sha256:" + strings.ToLower(strings.TrimPrefix(entry.Digest, "sha256:"))
+	if !sha256Digest.MatchString(digest) {
+		return ""
+	}
+	return digest
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"k8s.io/utils/ptr"
+	orascontent "oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	orasremote "oras.land/oras-go/v2/registry/remote"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// maxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
+const maxManifest = 1 << 20 // bytes
+
+// Media types of the layer that is the chart's archive.
+const (
+	chartLayer       = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	legacyChartLayer = "application/tar+gzip" // of Helm before 3.7
+)
+
+var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// ociChart is a chart in an OCI registry. Its digest is that of the layer with the
+// archive: the blob can be had by it, and no tag is looked at any more.
+type ociChart struct {
+	*addonsv1.OCISource
+	version string
+}
+
+func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
+	repository, err := c.repository(as)
+	if err != nil {
+		return "", err
+	}
+	reference, what := tagOf(c.version), "tag "+tagOf(c.version)
+	if c.Digest != "" {
+		reference, what = c.Digest, "manifest "+c.Digest
+	}
+	described, body, err := repository.Manifests().FetchReference(ctx, reference)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return "", notPublished("the registry has no %s of this chart, or doesn't show it to these credentials; publish it, or correct url, version or digest. "+
+			"A tag is the version written just so, with \"v\" or without", what)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer release(body)
+	if described.Size > maxManifest {
+		return "", tooManyBytes("the manifest", maxManifest)
+	}
+	if c.Digest != "" && described.Digest.String() != c.Digest {
+		return "", failure(ReasonDigestMismatch, "the registry's manifest isn't the one of oci.digest")
+	}
+	// It verifies size and digest.
+	manifest, err := orascontent.ReadAll(body, described)
+	if err != nil {
+		return "", err
+	}
+	return chartOfManifest(manifest)
+}
+
+// chartOfManifest finds the layer with the archive.
+func chartOfManifest(data []byte) (string, error) {
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return "", failure(ReasonArtifactInvalid, "its manifest is no JSON")
+	}
+	found := ""
+	for _, layer := range manifest.Layers {
+		if layer.MediaType != chartLayer && layer.MediaType != legacyChartLayer {
+			continue // as of provenance
+		}
+		if found != "" {
+			return "", failure(ReasonArtifactInvalid, "it has more than one layer with a chart")
+		}
+		found = layer.Digest.String()
+	}
+	switch {
+	case found == "" && manifest.MediaType == ocispec.MediaTypeImageIndex:
+		return "", failure(ReasonArtifactInvalid, "it is an index of several artefacts; name the chart's own manifest in oci.digest")
+	case found == "":
+		return "", failure(ReasonArtifactInvalid, "it is no Helm chart: there is no layer of type %s; push it with `helm push`", chartLayer)
+	case !sha256Digest.MatchString(found):
+		return "", failure(ReasonArtifactInvalid, "its chart has a digest that isn't SHA-256")
+	}
+	return found, nil
+}
+
+func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+	repository, err := c.repository(as)
+	if err != nil {
+		return content{}, err
+	}
+	described, body, err := repository.Blobs().FetchReference(ctx, digest)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+	}
+	if err != nil {
+		return content{}, err
+	}
+	defer release(body)
+	if described.Size > as.limits.ArchiveBytes {
+		return content{}, tooManyBytes("the archive", as.limits.ArchiveBytes)
+	}
+	archive, err := readBody(body, "the archive", as.limits.ArchiveBytes)
+	if err != nil {
+		return content{}, err
+	}
+	got := content{archive: archive}
+	if got.digest() != digest {
+		return content{}, failure(ReasonDigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
+	}
+	return got, nil
+}
+
+func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
+	repository, err := orasremote.NewRepository(strings.TrimPrefix(c.URL, ociScheme))
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "oci.url is no address of a repository in a registry")
+	}
+	repository.PlainHTTP = ptr.Deref(c.PlainHTTP, false)
+	repository.Client = as.registry
+	repository.MaxMetadataBytes = maxManifest
+	repository.ManifestMediaTypes = []string{ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex}
+	return repository, nil
+}
+
+// readBody reads the body of an answer, but no more of it than is accepted.
+func readBody(body io.Reader, what string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(body, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, tooManyBytes(what, most)
+	}
+	return data, nil
+}
+
+// notPublished is the error of a chart that the source doesn't have.
+func notPublished(format string, args ...any) *Error {
+	missing := failure(ReasonArtifactNotFound, format, args...)
+	missing.Wait = true
+	return missing
+}
+
+// gone is the error of a version that isn't what it was.
+func gone(digest, wayOut string) *Error {
+	return failure(ReasonArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
+}

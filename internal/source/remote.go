@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+)
+
+// patience is how long a reconcile waits for another host. The request goes on
+// after that, for the next reconcile to find its result.
+const patience = 5 * time.Second
+
+// remote is the origin of charts on other hosts.
+//
+// An exact version is looked up once: what it was resolved to is remembered, for
+// as long as the process runs, by all objects with the same address and the same
+// credentials. A failure is remembered, too, until it is time to ask again, or the
+// credentials are others: however many clusters wait for a source that is down,
+// it is asked by one of them.
+type remote struct {
+	access  *access
+	stock   *stock
+	clock   clock.Clock
+	timeout time.Duration          // of one request, with its body
+	answers *cache[string, answer] // by what was asked
+	flights singleflight.Group
+}
+
+// place is one chart on another host. Its errors needn't be worded: see [guest.word].
+type place interface {
+	// resolve asks for the digest of the chart's archive.
+	resolve(ctx context.Context, as *guest) (digest string, err error)
+	// fetch asks for the archive with that digest, and verifies it.
+	fetch(ctx context.Context, as *guest, digest string) (content, error)
+}
+
+func newRemote(options Options, limits Limits) *remote {
+	return &remote{
+		access:  newAccess(options, limits),
+		stock:   newStock(limits, options.Clock),
+		clock:   options.Clock,
+		timeout: fetchTimeout,
+		answers: newCache[string](remembered, one[answer]),
+	}
+}
+
+func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
+	question := "digest of " + ref.String()
+	known, found := r.recall(ctx, question, ref)
+	if found {
+		return known.digest, known.error()
+	}
+	results := r.flights.DoChan(question, func() (any, error) {
+		if known, found := r.recall(ctx, question, ref); found { // by a flight that just ended
+			return known, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
+		defer cancel()
+		var digest string
+		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+			digest, err = place.resolve(ctx, as)
+			return err
+		})
+		if failed.err == nil {
+			r.answers.put(question, answer{digest: digest})
+		}
+		return answer{digest: digest, err: failed.err}, nil
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-r.clock.After(patience):
+		return "", pending()
+	case result := <-results:
+		landed := result.Val.(answer)
+		return landed.digest, landed.error()
+	}
+}
+
+// fetch is called by one flight at a time; see [Sources.fly], which is patient, too.
+func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (content, error) {
+	question := digest + " from " + ref.String()
+	if known, found := r.recall(ctx, question, ref); found {
+		return content{}, known.error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var got content
+	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+		got, err = place.fetch(ctx, as, digest)
+		return err
+	})
+	if failed.err != nil && failed.err.Reason == ReasonArtifactChanged {
+		r.answers.remove("digest of " + ref.String()) // for those who ask from now on
+	}
+	return got, failed.error()
+}
+
+// ask calls the place with the reference's credentials, and remembers a failure.
+func (r *remote) ask(ctx context.Context, question string, ref Reference, call func(place, *guest) error) answer {
+	before := r.access.version(ctx, ref) // if it changes meanwhile, a failure won't count
+	as, err := r.access.guest(ctx, ref)
+	if err == nil {
+		err = as.word(ctx, guarded(func() error { return call(ref.place(r.stock), as) }))
+	}
+	if err == nil {
+		return answer{}
+	}
+	return r.remember(question, ref, before, err)
+}
+
+// guarded makes an error of a panic: flights run where controller-runtime can't
+// recover, and what hosts send mustn't end the process.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = failure(ReasonArtifactInvalid, "what the source sends can't be read: a parser failed on it")
+		}
+	}()
+	return call()
+}
+
+// patience is a channel that tells when a caller has waited long enough; it never
+// does for sources that aren't on other hosts.
+func (s *Sources) patience(ref Reference) <-chan time.Time {
+	if !ref.remote() {
+		return nil
+	}
+	return s.clock.After(patience)
+}
+
+// pending is the error of a request that goes on.
+func pending() *Error {
+	slow := failure(ReasonArtifactPending, "the source is slow; the chart is still being read")
+	slow.Wait, slow.RetryAfter = true, time.Second
+	return slow
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/repoindex"
+)
+
+const (
+	// freshIndex is how long an index is used without asking whether it changed.
+	freshIndex = 30 * time.Second
+	// indexCache is how much of indexes is kept in memory: about 100,000 versions.
+	indexCache = 32 << 20 // bytes
+	// archiveCache has room for archives between resolve and fetch.
+	archiveCache = 2 * DefaultArchiveBytes
+)
+
+// stock is what was read from Helm repositories.
+type stock struct {
+	limits   Limits
+	clock    clock.PassiveClock
+	indexes  *cache[string, stockedIndex] // by URL and credential
+	flights  singleflight.Group
+	archives *cache[string, content] // by digest: read to know it, and not asked for yet
+}
+
+// stockedIndex is an index, and what the repository needs to tell if it changed.
+type stockedIndex struct {
+	*repoindex.Index
+	read         time.Time
+	etag         string
+	lastModified string
+}
+
+func newStock(limits Limits, clock clock.PassiveClock) *stock {
+	return &stock{
+		limits:   limits,
+		clock:    clock,
+		indexes:  newCache[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
+		archives: newCache[string](archiveCache, func(c content) int64 { return int64(len(c.archive)) }),
+	}
+}
+
+// index of the repository. One is read for all charts of the repository.
+func (s *stock) index(ctx context.Context, as *guest, from *addonsv1.HelmSource) (*repoindex.Index, error) {
+	name := from.URL + " " + as.credential.Fingerprint()
+	known, found := s.indexes.get(name)
+	if found && s.clock.Since(known.read) < freshIndex {
+		return known.Index, nil
+	}
+	result, err, _ := s.flights.Do(name, func() (any, error) {
+		at, err := (helmChart{HelmSource: from}).below("index.yaml")
+		if err != nil {
+			return nil, err
+		}
+		read, err := s.read(ctx, as, at, known)
+		if err != nil {
+			return nil, err
+		}
+		s.indexes.put(name, read)
+		return read.Index, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result.(*repoindex.Index), nil
+}
+
+// read asks for the index, or whether the known one is still good.
+func (s *stock) read(ctx context.Context, as *guest, at *url.URL, known stockedIndex) (stockedIndex, error) {
+	header := http.Header{}
+	if known.Index != nil && known.etag != "" {
+		header.Set("If-None-Match", known.etag)
+	}
+	if known.Index != nil && known.lastModified != "" {
+		header.Set("If-Modified-Since", known.lastModified)
+	}
+	response, err := as.get(ctx, at, header)
+	if err != nil {
+		return stockedIndex{}, err
+	}
+	defer release(response.Body)
+	switch {
+	case response.StatusCode == http.StatusNotModified && known.Index != nil:
+		known.read = s.clock.Now()
+		return known, nil
+	case response.StatusCode == http.StatusNotFound:
+		return stockedIndex{}, notPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
+	}
+	index, err := repoindex.Read(response.Body, repoindex.Limits{Bytes: s.limits.IndexBytes})
+	switch {
+	case errors.Is(err, repoindex.ErrTooLarge):
+		return stockedIndex{}, failure(ReasonArtifactTooLarge, "the repository's index.yaml: %w", err)
+	case errors.Is(err, repoindex.ErrNoIndex):
+		return stockedIndex{}, failure(ReasonArtifactInvalid, "the repository's index.yaml: %w", repoindex.ErrNoIndex)
+	case err != nil:
+		return stockedIndex{}, err
+	}
+	return stockedIndex{Index: index, read: s.clock.Now(), etag: response.Header.Get("ETag"), lastModified: response.Header.Get("Last-Modified")}, nil
+}

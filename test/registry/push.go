@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	helmregistry "helm.sh/helm/v4/pkg/registry"
+)
+
+// Push puts a chart's archive into the registry with Helm's own client, as
+// `helm push` does. It returns the manifest's digest.
+func (r *Registry) Push(t testing.TB, archive []byte, repository, tag string) string {
+	t.Helper()
+	options := []helmregistry.ClientOption{
+		helmregistry.ClientOptWriter(io.Discard),
+		helmregistry.ClientOptHTTPClient(r.client(t)),
+	}
+	if users := slices.Sorted(maps.Keys(r.options.Users)); len(users) > 0 {
+		options = append(options, helmregistry.ClientOptBasicAuth(users[0], r.options.Users[users[0]]))
+	}
+	if r.options.PlainHTTP {
+		options = append(options, helmregistry.ClientOptPlainHTTP())
+	}
+	client, err := helmregistry.NewClient(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := client.Push(archive, r.Host+"/"+repository+":"+tag, helmregistry.PushOptStrictMode(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushed.Manifest.Digest
+}
