@@ -3,6 +3,7 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -156,7 +157,8 @@ func configure(t *testing.T, c client.Client, url string, ca []byte) {
 		t.Fatal(err)
 	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := yaml.Unmarshal(manifest, configuration); err != nil {
+	validating := manifest[bytes.LastIndex(manifest, []byte("\n---\n"))+1:]
+	if err := yaml.Unmarshal(validating, configuration); err != nil {
 		t.Fatal(err)
 	}
 	for i := range configuration.Webhooks {

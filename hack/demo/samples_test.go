@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,8 +21,10 @@ import (
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
 const samples = "../../config/samples"
@@ -101,7 +104,13 @@ func stackIn(g *WithT, name string) *addonsv1.AddonStack {
 		g.Expect(err).NotTo(HaveOccurred())
 		if bytes.Contains(document, []byte("kind: AddonStack")) {
 			stack := &addonsv1.AddonStack{}
-			g.Expect(yaml.UnmarshalStrict(document, stack)).To(Succeed(), name)
+			if bytes.Contains(document, []byte(addonsv1alpha1.GroupVersion.String())) {
+				old := &addonsv1alpha1.AddonStack{}
+				g.Expect(yaml.UnmarshalStrict(document, old)).To(Succeed(), name)
+				g.Expect(conversion.ConvertAddonStackV1Alpha1ToHub(context.Background(), old, stack)).To(Succeed(), name)
+			} else {
+				g.Expect(yaml.UnmarshalStrict(document, stack)).To(Succeed(), name)
+			}
 			stacks = append(stacks, stack)
 		}
 	}
