@@ -60,9 +60,10 @@ func run(o *options) error {
 	}
 	renderer := newRenderer(o)
 	defer renderer.Close()
-	mgr, err := newManager(config, o, renderer)
+	ctx := ctrl.SetupSignalHandler()
+	mgr, err := newManager(ctx, config, o, renderer)
 	if err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	goruntime "runtime"
 	"time"
@@ -15,79 +16,50 @@ import (
 	"sigs.k8s.io/cluster-api/util/flags"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/version"
-	"github.com/cluster-chandler/chandler/webhooks"
 )
-
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // cacheSyncTimeout is how long the first LIST of all kinds may take. The time
 // is needed on large management clusters only.
 const cacheSyncTimeout = 5 * time.Minute
 
-// newManager makes the multicluster manager with all that runs in it.
-func newManager(config *rest.Config, o *options, renderer *render.Renderer) (mcmanager.Manager, error) {
+// newManager makes the manager with all that runs in it: an instance of the
+// controllers, the webhooks, or both.
+func newManager(ctx context.Context, config *rest.Config, o *options, renderer *render.Renderer) (manager.Manager, error) {
 	config.QPS, config.Burst = o.kubeAPIQPS, o.kubeAPIBurst
 	config.UserAgent = userAgent()
 	if o.contentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	managerOptions, err := managerOptions(o)
+	managerOptions, err := managerOptions(config, o)
 	if err != nil {
 		return nil, err
 	}
-	// A process that serves webhooks alone reaches no workload cluster.
-	var clusters *fleet.Provider
-	var provider multicluster.Provider
-	if o.controllers() {
-		clusters = newFleet(o)
-		provider = clusters
-	}
-	mgr, err := mcmanager.New(config, provider, managerOptions)
+	mgr, err := manager.New(config, managerOptions)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := setupChecks(mgr.GetLocalManager(), o); err != nil {
-		return nil, err
-	}
+	ready := healthz.Ping
 	if o.controllers() {
-		if err := setupControllers(mgr, clusters, o, renderer); err != nil {
+		if ready, err = setupInstance(mgr, o, renderer); err != nil {
 			return nil, err
 		}
 	}
 	if o.webhooks() {
-		if err := (&webhooks.AddonStack{}).SetupWithManager(mgr.GetLocalManager()); err != nil {
-			return nil, fmt.Errorf("setting up the AddonStack webhook: %w", err)
+		// Ready means that webhooks are served, also if the instance of this process
+		// waits: its own claim has to be admitted by them.
+		if ready, err = setupWebhooks(ctx, mgr); err != nil {
+			return nil, err
 		}
 	}
-	return mgr, nil
+	return mgr, setupChecks(mgr, ready)
 }
 
-func newFleet(o *options) *fleet.Provider {
-	return fleet.NewProvider(fleet.Options{
-		Concurrency:      o.clusterConnectionConcurrency,
-		QPS:              o.clusterClientQPS,
-		Burst:            o.clusterClientBurst,
-		UserAgent:        userAgent(),
-		AllowInsecureTLS: o.allowInsecureTLS,
-		AllowLoopback:    o.allowLoopback,
-		CacheLabel:       addonsv1.AddonLabel,
-		WatchFilter:      o.watchFilter,
-	})
-}
-
-func managerOptions(o *options) (manager.Options, error) {
+func managerOptions(config *rest.Config, o *options) (manager.Options, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -98,13 +70,14 @@ func managerOptions(o *options) (manager.Options, error) {
 	if err != nil {
 		return manager.Options{}, fmt.Errorf("TLS options: %w", err)
 	}
-	scope := instance.Scope{Namespaces: o.namespaces, WatchFilter: o.watchFilter}
+	identity := o.identity()
 	result := manager.Options{
 		Scheme:                        scheme,
-		Cache:                         scope.CacheOptions(o.syncPeriod),
-		Client:                        scope.ClientOptions(),
-		LeaderElection:                o.leaderElect && o.controllers(), // each replica serves webhooks
-		LeaderElectionID:              scope.LeaderElectionID(),
+		MapperProvider:                instance.NewMapper,
+		Cache:                         identity.scope.CacheOptions(o.syncPeriod),
+		Client:                        identity.scope.ClientOptions(),
+		LeaderElection:                o.elects(),
+		LeaderElectionID:              identity.lease,
 		LeaderElectionNamespace:       o.leaderElectNamespace,
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true, // the process ends right after
@@ -117,45 +90,14 @@ func managerOptions(o *options) (manager.Options, error) {
 	}
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
 	if o.webhooks() {
-		result.WebhookServer = webhook.NewServer(webhook.Options{
-			Port: o.webhookPort, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
-		})
+		if err := addServing(&result, config, o, tlsOptions); err != nil {
+			return manager.Options{}, err
+		}
 	}
 	return result, nil
 }
 
-func newRenderer(o *options) *render.Renderer {
-	return render.New(render.Options{
-		Workers:     o.renderWorkers,
-		Timeout:     o.renderTimeout,
-		MemoryBytes: o.renderMemoryMiB << 20,
-	})
-}
-
-func setupControllers(mgr mcmanager.Manager, clusters *fleet.Provider, o *options, renderer *render.Renderer) error {
-	if err := clusters.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("setting up the fleet provider: %w", err)
-	}
-	local := mgr.GetLocalManager()
-	sources, err := source.New(source.Options{ArtifactRoot: o.artifactRoot, Client: local.GetAPIReader(), Metadata: local.GetCache()})
-	if err != nil {
-		return fmt.Errorf("setting up the chart sources: %w", err)
-	}
-	return controllers.Setup(mgr, controllers.Options{
-		Fleet:               clusters,
-		Sources:             sources,
-		Renderer:            renderer,
-		AddonStackWorkers:   o.addonStackConcurrency,
-		ClusterWorkers:      o.clusterConcurrency,
-		ClusterAddonWorkers: o.clusterAddonConcurrency,
-	})
-}
-
-func setupChecks(mgr manager.Manager, o *options) error {
-	ready := healthz.Ping
-	if o.webhooks() {
-		ready = mgr.GetWebhookServer().StartedChecker()
-	}
+func setupChecks(mgr manager.Manager, ready healthz.Checker) error {
 	if err := mgr.AddReadyzCheck("ready", ready); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}

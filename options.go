@@ -21,6 +21,12 @@ const (
 	runWebhooks    = "webhooks"
 )
 
+// Values of --webhook-cert-source.
+const (
+	certFromFiles = "files"
+	certFromSelf  = "self"
+)
+
 // options are the flags. Their names are those of Cluster API's own managers,
 // where these have such a flag.
 type options struct {
@@ -29,6 +35,10 @@ type options struct {
 
 	namespaces  []string
 	watchFilter string
+
+	instanceName      string
+	instanceNamespace string
+	instanceHeartbeat time.Duration
 
 	leaderElect              bool
 	leaderElectNamespace     string
@@ -49,6 +59,7 @@ type options struct {
 	allowInsecureTLS    bool
 	allowLoopback       bool
 	artifactRoot        string
+	credentialsDir      string
 	renderWorkers       int
 	renderTimeout       time.Duration
 	renderMemoryMiB     int64
@@ -56,10 +67,15 @@ type options struct {
 	profilerAddress     string
 	contentionProfiling bool
 
-	webhookPort     int
-	webhookCertDir  string
-	webhookCertName string
-	webhookKeyName  string
+	webhookPort             int
+	webhookCertSource       string
+	webhookCertDir          string
+	webhookCertName         string
+	webhookKeyName          string
+	webhookCertLifetime     time.Duration
+	webhookCALifetime       time.Duration
+	webhookService          string
+	webhookServiceNamespace string
 
 	manager flags.ManagerOptions
 	logs    *logs.Options
@@ -79,6 +95,10 @@ func newFlagSet(o *options) *pflag.FlagSet {
 		"Namespaces that this instance looks after: one, or several with commas between. If unspecified, it looks after all namespaces.")
 	fs.StringVar(&o.watchFilter, "watch-filter", "",
 		fmt.Sprintf("Value of label %s that an object must have to be looked after. If unspecified, labels don't matter.", clusterv1.WatchLabel))
+
+	fs.StringVar(&o.instanceName, "instance-name", "", "Name of this instance's ProviderInstance. If unspecified, it is made of the scope.")
+	fs.StringVar(&o.instanceNamespace, "instance-namespace", "", "Namespace of this instance's ProviderInstance. Defaults to the namespace the process runs in; outside of a cluster to --leader-elect-namespace, then to the first --namespace, then to default.")
+	fs.DurationVar(&o.instanceHeartbeat, "instance-heartbeat", 10*time.Second, "How often this instance says that it is alive. Other instances wait for four times as long before they take over its scope.")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Elect a leader, so that of several replicas just one works.")
 	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "Namespace of the lease. Defaults to the namespace the process runs in.")
@@ -100,6 +120,7 @@ func newFlagSet(o *options) *pflag.FlagSet {
 	fs.BoolVar(&o.allowLoopback, "allow-loopback", false, "Accept kubeconfigs of servers on this host. It is for tests and local control planes: in a pod, this host is the pod itself.")
 
 	fs.StringVar(&o.artifactRoot, "artifact-root", "", "Directory of charts that spec.addons[].chart.path refers to. If unspecified, path can't be used.")
+	fs.StringVar(&o.credentialsDir, "credentials-dir", "", "Directory of this instance's own credentials, which are used for chart sources that name none. If unspecified, there are none.")
 	fs.IntVar(&o.renderWorkers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs.")
 	fs.DurationVar(&o.renderTimeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take.")
 	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 512, "Memory that one rendering process may use, in MiB.")
@@ -109,9 +130,15 @@ func newFlagSet(o *options) *pflag.FlagSet {
 	fs.BoolVar(&o.contentionProfiling, "contention-profiling", false, "Profile blocking on locks.")
 
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "Port of the webhook server. 0 means that this process serves no webhooks.")
+	fs.StringVar(&o.webhookCertSource, "webhook-cert-source", certFromFiles,
+		fmt.Sprintf("Where the webhook server's certificate comes from: %s in --webhook-cert-dir, as cert-manager provides them, or %s: the process makes and renews it, and tells the API server whom to trust.", certFromFiles, certFromSelf))
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "Directory of the webhook server's certificate.")
 	fs.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Name of the certificate's file in --webhook-cert-dir.")
 	fs.StringVar(&o.webhookKeyName, "webhook-key-name", "tls.key", "Name of the key's file in --webhook-cert-dir.")
+	fs.DurationVar(&o.webhookCertLifetime, "webhook-cert-lifetime", 7*24*time.Hour, "How long a certificate is valid that the process makes. It is renewed after two thirds of that.")
+	fs.DurationVar(&o.webhookCALifetime, "webhook-ca-lifetime", 365*24*time.Hour, "How long the authority of such certificates is valid. It is renewed after two thirds of that.")
+	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")
+	fs.StringVar(&o.webhookServiceNamespace, "webhook-service-namespace", "", "Namespace of that Service. Defaults to the namespace the process runs in; outside of a cluster to chandler-webhooks.")
 
 	flags.AddManagerOptions(fs, &o.manager)
 	o.logs = logs.NewOptions()
@@ -124,6 +151,10 @@ func (o *options) controllers() bool { return slices.Contains(o.run, runControll
 
 // webhooks says whether this process serves webhooks.
 func (o *options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.webhookPort != 0 }
+
+// elects says whether a leader is elected: only one replica runs controllers, while
+// each serves webhooks.
+func (o *options) elects() bool { return o.leaderElect && o.controllers() }
 
 // parse reads the command line. The error is one line that says what to change.
 func parse(args []string) (*options, *pflag.FlagSet, error) {

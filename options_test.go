@@ -25,6 +25,18 @@ func TestParse(t *testing.T) {
 		"a namespace that is none":      {args: []string{"--namespace=Team_A"}, says: "--namespace"},
 		"an empty namespace in a list":  {args: []string{"--namespace=a,,b"}, says: "--namespace"},
 		"a filter that is no label":     {args: []string{"--watch-filter=a b"}, says: "--watch-filter"},
+		"the filter of shared stacks":   {args: []string{"--watch-filter=shared"}, says: "--watch-filter"},
+		"too many namespaces":           {args: []string{"--namespace=" + strings.Repeat("a,", 256) + "a"}, says: "--namespace: 257 namespaces"},
+		"an instance's name":            {args: []string{"--instance-name=team_a"}, says: "--instance-name"},
+		"an instance's namespace":       {args: []string{"--instance-namespace=a.b"}, says: "--instance-namespace"},
+		"a breathless heartbeat":        {args: []string{"--instance-heartbeat=100ms"}, says: "--instance-heartbeat must be from 1s"},
+		"a sleepy heartbeat":            {args: []string{"--instance-heartbeat=16m"}, says: "to 15m0s"},
+		"no credentials":                {args: []string{"--credentials-dir=/does/not/exist"}, says: "--credentials-dir"},
+		"certificates from nowhere":     {args: []string{"--webhook-cert-source=sky"}, says: "neither files nor self"},
+		"certificates of its own":       {args: []string{"--webhook-cert-source=self"}},
+		"an authority that dies early":  {args: []string{"--webhook-cert-source=self", "--webhook-ca-lifetime=24h"}, says: "--webhook-ca-lifetime"},
+		"a Service that is none":        {args: []string{"--webhook-cert-source=self", "--webhook-service=a.b"}, says: "--webhook-service"},
+		"an empty scope, as a manifest": {args: []string{"--namespace=", "--watch-filter=", "--instance-name="}},
 		"leases that can't be renewed":  {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, says: "--leader-elect-lease-duration"},
 		"no worker":                     {args: []string{"--clusteraddon-concurrency=0"}, says: "--clusteraddon-concurrency"},
 		"no request at all":             {args: []string{"--kube-api-qps=0"}, says: "--kube-api-qps"},
@@ -74,5 +86,31 @@ func TestContractFlags(t *testing.T) {
 	o, _, err := parse([]string{"--namespace=b,a", "--namespace=c"})
 	if err != nil || !slices.Equal(o.namespaces, []string{"b", "a", "c"}) {
 		t.Errorf("namespaces = %v (%v)", o.namespaces, err)
+	}
+}
+
+// What no flag says follows from others. (In a pod, its namespace would come first.)
+func TestIdentity(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args                   []string
+		namespace, name, lease string // lease: in the object
+	}{
+		"all in one":                   {namespace: "default", name: "chandler"},
+		"of one namespace":             {args: []string{"--namespace=b,a"}, namespace: "b", name: "chandler-3eb6aefe17"},
+		"in another order":             {args: []string{"--namespace=a,b"}, namespace: "a", name: "chandler-3eb6aefe17"},
+		"with a lease":                 {args: []string{"--leader-elect", "--leader-elect-namespace=l", "--namespace=a"}, namespace: "l", name: "chandler-b3dda5b674", lease: "controller-leader-election-chandler-b3dda5b674"},
+		"with a lease elsewhere":       {args: []string{"--leader-elect", "--leader-elect-namespace=l", "--instance-namespace=i"}, namespace: "i", name: "chandler"},
+		"with a lease that isn't used": {args: []string{"--leader-elect-namespace=l"}, namespace: "l", name: "chandler"},
+		"as the flags say":             {args: []string{"--instance-name=x", "--instance-namespace=i", "--namespace=a"}, namespace: "i", name: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, err := parse(tc.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := o.identity(); i.namespace != tc.namespace || i.name != tc.name || i.leaseBeside(o.elects()) != tc.lease {
+				t.Errorf("identity() = %s/%s with lease %q, want %s/%s with lease %q", i.namespace, i.name, i.leaseBeside(o.elects()), tc.namespace, tc.name, tc.lease)
+			}
+		})
 	}
 }

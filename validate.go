@@ -12,14 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/cluster-api/util/flags"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/certificates"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 )
+
+// maxNamespaces is the bound of a ProviderInstance's spec.namespaces.
+const maxNamespaces = 256
 
 // validate finds values, and combinations of them, that can't work.
 func (o *options) validate() error {
 	if o.version {
 		return nil
 	}
-	for _, check := range []func() error{o.validateScope, o.validateLeases, o.validateNumbers, o.validateServing} {
+	for _, check := range []func() error{o.validateScope, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -44,8 +51,28 @@ func (o *options) validateScope() error {
 			return fmt.Errorf("--namespace: %q is no name of a namespace: %s", namespace, problems[0])
 		}
 	}
+	if len(o.namespaces) > maxNamespaces {
+		return fmt.Errorf("--namespace: %d namespaces are more than %d; without --namespace all are looked after", len(o.namespaces), maxNamespaces)
+	}
 	if problems := validation.IsValidLabelValue(o.watchFilter); len(problems) > 0 {
 		return fmt.Errorf("--watch-filter: %q is no value of a label: %s", o.watchFilter, problems[0])
+	}
+	if o.watchFilter == addonsv1.SharedWatchFilter {
+		return fmt.Errorf("--watch-filter: %q is the label of AddonStacks for all filters; an instance needs a filter of its own", o.watchFilter)
+	}
+	return nil
+}
+
+// validateInstance finds what no ProviderInstance can have.
+func (o *options) validateInstance() error {
+	if problems := validation.IsDNS1123Subdomain(o.instanceName); o.instanceName != "" && len(problems) > 0 {
+		return fmt.Errorf("--instance-name: %q is no name of an object: %s", o.instanceName, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(o.instanceNamespace); o.instanceNamespace != "" && len(problems) > 0 {
+		return fmt.Errorf("--instance-namespace: %q is no name of a namespace: %s", o.instanceNamespace, problems[0])
+	}
+	if o.instanceHeartbeat < registration.MinHeartbeat || o.instanceHeartbeat > registration.MaxHeartbeat {
+		return fmt.Errorf("--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat)
 	}
 	return nil
 }
@@ -117,6 +144,25 @@ func (o *options) validateNumbers() error {
 	return nil
 }
 
+func (o *options) validateCertificates() error {
+	switch o.webhookCertSource {
+	case certFromFiles:
+		return nil
+	case certFromSelf:
+	default:
+		return fmt.Errorf("--webhook-cert-source: %q is neither %s nor %s", o.webhookCertSource, certFromFiles, certFromSelf)
+	}
+	if err := certificates.CheckLifetimes(o.webhookCertLifetime, o.webhookCALifetime); err != nil {
+		return fmt.Errorf("--webhook-cert-lifetime and --webhook-ca-lifetime: %w", err)
+	}
+	for flag, name := range map[string]string{"--webhook-service": o.webhookService, "--webhook-service-namespace": o.webhookServiceNamespace} {
+		if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
+			return fmt.Errorf("%s: %q is no name: %s", flag, name, problems[0])
+		}
+	}
+	return nil
+}
+
 func (o *options) validateServing() error {
 	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
 		return fmt.Errorf("logging options: %w", errs.ToAggregate())
@@ -127,9 +173,17 @@ func (o *options) validateServing() error {
 	if o.webhookPort < 0 || o.webhookPort > 65535 {
 		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
 	}
+	if err := o.validateCertificates(); err != nil {
+		return err
+	}
 	if o.artifactRoot != "" {
 		if info, err := os.Stat(o.artifactRoot); err != nil || !info.IsDir() {
 			return fmt.Errorf("--artifact-root: %s is no directory", o.artifactRoot)
+		}
+	}
+	if o.credentialsDir != "" {
+		if info, err := os.Stat(o.credentialsDir); err != nil || !info.IsDir() {
+			return fmt.Errorf("--credentials-dir: %s is no directory", o.credentialsDir)
 		}
 	}
 	if _, _, err := flags.GetManagerOptions(o.manager); err != nil {

@@ -6,9 +6,13 @@ package controllers
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
 	"github.com/cluster-chandler/chandler/controllers/assignment"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
@@ -23,9 +27,24 @@ type Options struct {
 	Fleet    *fleet.Provider
 	Sources  *source.Sources
 	Renderer *render.Renderer
+	// WatchFilter of this instance, "" if it has none.
+	WatchFilter string
 
 	// Numbers of workers.
 	AddonStackWorkers, ClusterWorkers, ClusterAddonWorkers int
+}
+
+// Reads are the kinds that the controllers list and watch in each namespace of the
+// scope, as caches are filled: what is missing there would stop them. Objects of
+// control plane and infrastructure providers aren't among them: their kinds are known
+// only from Clusters, and an add-on that needs one says so.
+var Reads = []schema.GroupResource{
+	{Group: clusterv1.GroupVersion.Group, Resource: "clusters"},
+	{Group: addonsv1.GroupVersion.Group, Resource: "addonstacks"},
+	{Group: addonsv1.GroupVersion.Group, Resource: "clusteraddons"},
+	{Group: appsv1.GroupName, Resource: "controllerrevisions"},
+	{Resource: "configmaps"},
+	{Resource: "secrets"},
 }
 
 // Setup adds all controllers to the manager, in the order in which a change
@@ -34,9 +53,10 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
 
 	stacks := &addonstack.Reconciler{
-		Client:    local.GetClient(),
-		APIReader: local.GetAPIReader(),
-		Recorder:  local.GetEventRecorder("addonstack"),
+		Client:      local.GetClient(),
+		APIReader:   local.GetAPIReader(),
+		Recorder:    local.GetEventRecorder("addonstack"),
+		WatchFilter: o.WatchFilter,
 	}
 	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,23 +32,23 @@ type Scope struct {
 }
 
 // CacheOptions limits LIST and WATCH to the scope, at the server: objects
-// outside of it never reach this process.
+// outside of it never reach this process. With a watch filter, AddonStacks (and
+// their revisions) that are meant for all filters are in it.
 func (s Scope) CacheOptions(syncPeriod time.Duration) cache.Options {
-	filtered := labels.Everything()
-	revisions := hasLabel(addonsv1.StackNameLabel)
+	own, stacks := labels.Everything(), labels.Everything()
 	if s.WatchFilter != "" {
-		filtered = labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: s.WatchFilter})
-		requirements, _ := filtered.Requirements()
-		revisions = revisions.Add(requirements...)
+		own = labels.NewSelector().Add(requirement(clusterv1.WatchLabel, selection.Equals, s.WatchFilter))
+		stacks = labels.NewSelector().Add(requirement(clusterv1.WatchLabel, selection.In, s.WatchFilter, addonsv1.SharedWatchFilter))
 	}
+	revisions := stacks.Add(requirement(addonsv1.StackNameLabel, selection.Exists))
 	o := cache.Options{
 		SyncPeriod:                  &syncPeriod,
 		DefaultTransform:            cache.TransformStripManagedFields(),
 		ReaderFailOnMissingInformer: false,
 		ByObject: map[client.Object]cache.ByObject{
-			&clusterv1.Cluster{}:         {Label: filtered},
-			&addonsv1.AddonStack{}:       {Label: filtered},
-			&addonsv1.ClusterAddon{}:     {Label: filtered},
+			&clusterv1.Cluster{}:         {Label: own},
+			&addonsv1.ClusterAddon{}:     {Label: own},
+			&addonsv1.AddonStack{}:       {Label: stacks},
 			&appsv1.ControllerRevision{}: {Label: revisions},
 			&corev1.Secret{}:             {Transform: metadataOnly},
 			&corev1.ConfigMap{}:          {Transform: metadataOnly},
@@ -90,10 +91,10 @@ func metadataOnly(in any) (any, error) {
 	return in, nil
 }
 
-func hasLabel(key string) labels.Selector {
-	selector, err := labels.Parse(key)
+func requirement(key string, operator selection.Operator, values ...string) labels.Requirement {
+	r, err := labels.NewRequirement(key, operator, values)
 	if err != nil {
-		panic(err) // keys are constants of this program
+		panic(err) // the flag was validated, all else are constants of this program
 	}
-	return selector
+	return *r
 }

@@ -3,42 +3,58 @@
 package instance
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // The scope limits what the API server is asked for.
 func TestCacheOptionsLimitRequests(t *testing.T) {
-	o := Scope{Namespaces: []string{"a", "b"}, WatchFilter: "blue"}.CacheOptions(time.Hour)
-	if len(o.DefaultNamespaces) != 2 {
-		t.Errorf("namespaces: %v", o.DefaultNamespaces)
+	const (
+		own       = "cluster.x-k8s.io/watch-filter=blue"
+		stacks    = "cluster.x-k8s.io/watch-filter in (blue,shared)"
+		revisions = "addons.cluster.x-k8s.io/stack,cluster.x-k8s.io/watch-filter in (blue,shared)"
+	)
+	filtered := Scope{Namespaces: []string{"a", "b"}, WatchFilter: "blue"}.CacheOptions(time.Hour)
+	all := Scope{}.CacheOptions(time.Hour)
+	if len(filtered.DefaultNamespaces) != 2 || all.DefaultNamespaces != nil {
+		t.Errorf("namespaces: %v; with no flag: %v", filtered.DefaultNamespaces, all.DefaultNamespaces)
 	}
-	blue := labels.Set{clusterv1.WatchLabel: "blue"}
-	for object, by := range o.ByObject {
-		switch object.(type) {
-		case *clusterv1.Cluster, *addonsv1.AddonStack, *addonsv1.ClusterAddon:
-			if !by.Label.Matches(blue) || by.Label.Matches(labels.Set{}) {
-				t.Errorf("%T is selected by %q", object, by.Label)
-			}
-		case *corev1.Secret, *corev1.ConfigMap:
-			if by.Label != nil {
-				t.Errorf("%T is limited by %q: people don't label what they refer to", object, by.Label)
-			}
-		default:
-			if !by.Label.Matches(labels.Merge(blue, labels.Set{addonsv1.StackNameLabel: "s"})) || by.Label.Matches(labels.Set{addonsv1.StackNameLabel: "s"}) {
-				t.Errorf("%T is selected by %q", object, by.Label)
-			}
+	for kind, want := range map[string]struct{ filtered, all string }{
+		"*v1beta2.Cluster":       {own, ""},
+		"*v1beta1.ClusterAddon":  {own, ""},
+		"*v1beta1.AddonStack":    {stacks, ""},
+		"*v1.ControllerRevision": {revisions, addonsv1.StackNameLabel},
+		"*v1.Secret":             {"", ""}, // people don't label what they refer to
+		"*v1.ConfigMap":          {"", ""},
+	} {
+		if got := selectorOf(t, filtered, kind); got != want.filtered {
+			t.Errorf("with a watch filter, %s is selected by %q; want %q", kind, got, want.filtered)
+		}
+		if got := selectorOf(t, all, kind); got != want.all {
+			t.Errorf("without one, %s is selected by %q; want %q", kind, got, want.all)
 		}
 	}
-	if all := (Scope{}).CacheOptions(time.Hour); all.DefaultNamespaces != nil {
-		t.Errorf("all namespaces: %v", all.DefaultNamespaces)
+}
+
+func selectorOf(t *testing.T, o cache.Options, kind string) string {
+	t.Helper()
+	for object, by := range o.ByObject {
+		if fmt.Sprintf("%T", object) != kind {
+			continue
+		}
+		if by.Label == nil {
+			return ""
+		}
+		return by.Label.String()
 	}
+	t.Fatalf("nothing is said of %s", kind)
+	return ""
 }
 
 func TestLeaderElectionIDTellsScopesApart(t *testing.T) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/instance/gate"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/version"
+)
+
+// setupInstance adds the instance's registration to the manager, and all else
+// behind a gate that the registration opens once the instance holds its scope.
+// Until then nothing of it is listed or watched.
+func setupInstance(mgr manager.Manager, o *options, renderer *render.Renderer) (healthz.Checker, error) {
+	closed := gate.New(mgr)
+	if err := setupControllers(closed, o, renderer); err != nil {
+		return nil, err
+	}
+	identity := o.identity()
+	r, err := registration.New(mgr, registration.Options{
+		Scope:          identity.scope,
+		Namespace:      identity.namespace,
+		Name:           identity.name,
+		LeaderElection: o.elects(),
+		LeaseName:      identity.leaseBeside(o.elects()),
+		Version:        version.Get(),
+		Heartbeat:      o.instanceHeartbeat,
+		Reads:          controllers.Reads,
+		Controllers:    closed.Run,
+		Die:            die,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(r); err != nil {
+		return nil, fmt.Errorf("adding the registration of the instance: %w", err)
+	}
+	return r.Ready, nil
+}
+
+// setupControllers adds the controllers, and the fleet that they work on.
+func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer) error {
+	clusters := newFleet(o)
+	mc, err := mcmanager.WithMultiCluster(mgr, clusters)
+	if err != nil {
+		return fmt.Errorf("creating the multicluster manager: %w", err)
+	}
+	if err := clusters.SetupWithManager(mc); err != nil {
+		return fmt.Errorf("setting up the fleet provider: %w", err)
+	}
+	sources, err := source.New(source.Options{
+		ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
+		AllowLoopback: o.allowLoopback, UserAgent: userAgent(),
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the chart sources: %w", err)
+	}
+	err = controllers.Setup(mc, controllers.Options{
+		Fleet:               clusters,
+		Sources:             sources,
+		Renderer:            renderer,
+		WatchFilter:         o.watchFilter,
+		AddonStackWorkers:   o.addonStackConcurrency,
+		ClusterWorkers:      o.clusterConcurrency,
+		ClusterAddonWorkers: o.clusterAddonConcurrency,
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return clusters.Start(ctx, mc) }))
+}
+
+func newFleet(o *options) *fleet.Provider {
+	return fleet.NewProvider(fleet.Options{
+		Concurrency:      o.clusterConnectionConcurrency,
+		QPS:              o.clusterClientQPS,
+		Burst:            o.clusterClientBurst,
+		UserAgent:        userAgent(),
+		AllowInsecureTLS: o.allowInsecureTLS,
+		AllowLoopback:    o.allowLoopback,
+		CacheLabel:       addonsv1.AddonLabel,
+		WatchFilter:      o.watchFilter,
+	})
+}
+
+func newRenderer(o *options) *render.Renderer {
+	return render.New(render.Options{
+		Workers:     o.renderWorkers,
+		Timeout:     o.renderTimeout,
+		MemoryBytes: o.renderMemoryMiB << 20,
+	})
+}
+
+// die ends the process as a crash would: an end in order takes time, in which
+// another instance may take over. What was being done is in the release records.
+func die(err error) {
+	klog.Flush()
+	fmt.Fprintf(os.Stderr, "chandler: %v\n", err)
+	os.Exit(exitFailure)
+}

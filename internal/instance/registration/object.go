@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// take makes the instance's object, or finds out that the one that is there is
+// this process's to go on with.
+func (r *Registration) take(ctx context.Context) *obstacle {
+	pi := &addonsv1.ProviderInstance{}
+	asOf := r.o.Clock.Now()
+	err := r.client.Get(ctx, r.key(), pi)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.create(ctx)
+	case err != nil:
+		return &obstacle{reason: "APIServerUnavailable", message: fmt.Sprintf("reading ProviderInstance %s: %v", r.key(), err)}
+	case r.ours(&pi.Spec), r.former.Read(pi, asOf) <= 0:
+		r.object = pi
+		return nil
+	default:
+		r.object = nil
+		return &obstacle{reason: "HeldByPredecessor", standby: true, message: fmt.Sprintf(
+			"ProviderInstance %s is held by %s, which is alive: this process waits until it ends, or is silent for %d s", r.key(), pi.Spec.Holder, pi.Spec.ExpirySeconds)}
+	}
+}
+
+func (r *Registration) create(ctx context.Context) *obstacle {
+	pi := &addonsv1.ProviderInstance{Spec: r.spec(addonsv1.ScopeWaiting)}
+	pi.Namespace, pi.Name = r.o.Namespace, r.o.Name
+	sent := r.o.Clock.Now()
+	if err := r.client.Create(ctx, pi); err != nil {
+		r.object = nil
+		return &obstacle{reason: reasonOf(err), message: fmt.Sprintf("creating ProviderInstance %s: %v", r.key(), err)}
+	}
+	r.life.extend(sent)
+	r.object = pi
+	return nil
+}
+
+// write makes the object's spec this process's own, with a claim. It is refused if
+// anything of the object changed since it was read.
+func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) error {
+	next := r.object.DeepCopy()
+	next.Spec = r.spec(claim)
+	if equality.Semantic.DeepEqual(next.Spec, r.object.Spec) {
+		return nil
+	}
+	before := r.object.Spec.Holder
+	sent := r.o.Clock.Now()
+	if err := r.client.Update(ctx, next); err != nil {
+		return err
+	}
+	if claim == addonsv1.ScopeClaiming {
+		r.life.begin(sent)
+	} else {
+		r.life.extend(sent)
+	}
+	r.object = next
+	if before != r.holder {
+		r.tookOver(ctx, before)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+)
+
+// Bounds of Options.Heartbeat: spec.expirySeconds is four times as long.
+const (
+	MinHeartbeat = time.Second
+	MaxHeartbeat = 15 * time.Minute
+)
+
+const (
+	// beatsToExpiry is how many heartbeats fit into spec.expirySeconds.
+	beatsToExpiry = 4
+	// requestTimeout is longer than that of any admission webhook.
+	requestTimeout = 15 * time.Second
+	// soon is after how long the first failed round is followed by another.
+	soon = time.Second
+)
+
+// Options of New.
+type Options struct {
+	Scope instance.Scope
+	// Namespace and Name of the ProviderInstance.
+	Namespace, Name string
+	// LeaderElection says whether a leader is elected, and LeaseName by which Lease
+	// of Namespace; it is "" if that Lease is elsewhere.
+	LeaderElection bool
+	LeaseName      string
+	Version        string
+	// Heartbeat is the time between two, from MinHeartbeat to MaxHeartbeat.
+	Heartbeat time.Duration
+
+	// Reads are what the controllers list and watch in each namespace.
+	Reads []schema.GroupResource
+	// Controllers runs them, until the context ends.
+	Controllers func(context.Context) error
+	// Die ends the process at once, without waiting for anything: another instance
+	// may be about to take over. Only tests let it return.
+	Die func(error)
+
+	// Clock is injected by tests. Defaults to the real one.
+	Clock clock.Clock
+}
+
+// Registration is a runnable of the manager, on the leader if one is elected.
+type Registration struct {
+	o        Options
+	holder   string
+	client   client.Client // without cache and rate limit
+	rest     rest.Interface
+	clusters client.Reader // cached
+	recorder events.EventRecorder
+	elected  <-chan struct{} // nil without leader election
+
+	// What follows is used by one goroutine at a time.
+	object   *addonsv1.ProviderInstance // ours, as last seen
+	life     lifetime
+	former   *arbiter.Observer // of who held the object before us
+	granted  map[right]bool
+	findings findings
+	spoken   string // what was last logged
+	warned   bool   // an event said that the instance waits
+
+	mu      sync.Mutex
+	problem string // why this isn't ready; "" if it is
+}
+
+var _ manager.LeaderElectionRunnable = &Registration{}
+
+// New returns the registration of this process. Its requests don't wait behind
+// those of the controllers.
+func New(mgr manager.Manager, o Options) (*Registration, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.QPS = -1
+	direct, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the registration: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the registration: %w", err)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.Scope = o.Scope.Canonical()
+	r := &Registration{
+		o:        o,
+		holder:   newHolder(),
+		client:   direct,
+		rest:     server.RESTClient(),
+		clusters: mgr.GetCache(),
+		recorder: mgr.GetEventRecorder("providerinstance"),
+		former:   arbiter.NewObserver(o.Clock),
+		granted:  map[right]bool{},
+		problem:  "it is starting",
+	}
+	r.life = lifetime{clock: o.Clock, length: fenceAfter(r.expirySeconds())}
+	if o.LeaderElection {
+		r.elected = mgr.Elected()
+	}
+	return r, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *Registration) NeedLeaderElection() bool { return true }
+
+// Start claims the scope, and runs the controllers while the instance holds it.
+func (r *Registration) Start(ctx context.Context) error {
+	log := logf.FromContext(ctx).WithName("registration").WithValues("providerInstance", r.key().String(), "scope", r.o.Scope.Describe())
+	ctx = logf.IntoContext(ctx, log)
+	if !r.await(ctx) {
+		r.leave(ctx)
+		return nil
+	}
+	return r.run(ctx)
+}
+
+// await makes rounds until the instance holds its scope. It returns false if the
+// context ended first.
+func (r *Registration) await(ctx context.Context) bool {
+	for failed := 0; ; failed++ {
+		before := r.findings.reasons()
+		held := r.round(ctx)
+		if ctx.Err() != nil {
+			return false
+		}
+		r.speak(ctx)
+		if held {
+			return true
+		}
+		if r.findings.reasons() != before {
+			failed = 0
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-r.o.Clock.After(r.pause(failed)):
+		}
+	}
+}
+
+// pause is the time between two rounds: short while that may help, in the end a
+// heartbeat. It is partly random, for two instances that refuse each other.
+func (r *Registration) pause(failed int) time.Duration {
+	longest := r.o.Heartbeat
+	if r.findings.scope.Reason == addonsv1.ScopeTakenReason {
+		return wait.Jitter(longest*3/4, 0.5)
+	}
+	return wait.Jitter(min(longest, soon<<min(failed, 10))*3/4, 0.5)
+}
+
+// round goes one way through all that leads to an Active claim.
+func (r *Registration) round(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
+	defer cancel()
+	r.findings.obstacle = r.mayRegister(ctx)
+	r.findings.api = r.compatible(ctx)
+	if r.findings.obstacle != nil {
+		return false
+	}
+	r.findings.namespaces = r.accessible(ctx)
+	if r.findings.obstacle = r.take(ctx); r.findings.obstacle != nil {
+		return false
+	}
+	r.findings.scope = r.claim(ctx)
+	if !r.ours(&r.object.Spec) {
+		r.findings.obstacle = &obstacle{reason: r.findings.scope.Reason, message: r.findings.scope.Message}
+		return false
+	}
+	if err := r.beat(ctx, nil); err != nil {
+		r.findings.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
+		return false
+	}
+	return r.findings.allGood() && r.life.goesOn()
+}

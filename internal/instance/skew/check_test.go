@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package skew
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+)
+
+// TestCheck asks a real API server, as a user without any right, for CRDs that
+// become older and older.
+func TestCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	g := NewWithT(t)
+	server, err := controlplane.Start(t.Context(), controlplane.Options{Name: "skew", CRDPaths: []string{"../../../config/crd/bases"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = server.Stop() })
+	nobody, err := server.AddUser("nobody")
+	g.Expect(err).NotTo(HaveOccurred())
+	reader, err := discovery.NewDiscoveryClientForConfig(nobody.Config)
+	g.Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	admin, err := client.New(server.Config(), client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	check := func() (Gap, error) {
+		return Check(t.Context(), reader.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+	}
+	expect := func(why string, matcher OmegaMatcher) {
+		t.Helper()
+		g.Eventually(check).WithTimeout(30*time.Second).WithPolling(100*time.Millisecond).Should(matcher, why)
+	}
+	edit := func(resource string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+		t.Helper()
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		g.Expect(admin.Get(t.Context(), client.ObjectKey{Name: resource + "." + addonsv1.GroupVersion.Group}, crd)).To(Succeed())
+		change(crd)
+		g.Expect(admin.Update(t.Context(), crd)).To(Succeed())
+	}
+	expect("the CRDs of this checkout have all fields of its types", HaveField("Empty()", BeTrue()))
+
+	edit("providerinstances", func(crd *apiextensionsv1.CustomResourceDefinition) {
+		version := crd.Spec.Versions[slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" })]
+		spec, status := version.Schema.OpenAPIV3Schema.Properties["spec"], version.Schema.OpenAPIV3Schema.Properties["status"]
+		delete(spec.Properties, "leaseName")
+		clusters := status.Properties["clusters"]
+		delete(clusters.Properties, "ready")
+		clusters.Required = []string{"total"}
+		status.Properties["clusters"] = clusters
+		version.Schema.OpenAPIV3Schema.Properties["spec"], version.Schema.OpenAPIV3Schema.Properties["status"] = spec, status
+	})
+	expect("two fields are new in this version", HaveField("Fields", Equal([]string{"ProviderInstance.spec.leaseName", "ProviderInstance.status.clusters.ready"})))
+
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "providerinstances." + addonsv1.GroupVersion.Group
+	g.Expect(admin.Delete(t.Context(), crd)).To(Succeed())
+	expect("the kind itself is new", HaveField("Kinds", Equal([]string{"ProviderInstance"})))
+
+	for _, resource := range []string{"addonstacks", "clusteraddons"} {
+		crd.Name = resource + "." + addonsv1.GroupVersion.Group
+		g.Expect(admin.Delete(t.Context(), crd)).To(Succeed())
+	}
+	expect("nothing is installed", HaveField("Kinds", Equal([]string{"AddonStack", "ClusterAddon", "ProviderInstance"})))
+
+	served, err := Serves(t.Context(), reader.RESTClient(), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	g.Expect(served, err).To(BeTrue())
+	served, err = Serves(t.Context(), reader.RESTClient(), addonsv1.GroupVersion.WithKind("AddonStack"))
+	g.Expect(served, err).To(BeFalse())
+}
