@@ -10,6 +10,7 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
+OUT ?= out
 
 # Tools are pinned in modules of their own, so that theirs never mix with the
 # product's dependencies.
@@ -54,7 +55,7 @@ lint: ## Run the linters.
 .PHONY: verify
 verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
 	go mod tidy -diff
-	$(KUSTOMIZE) build config/default >/dev/null
+	@for overlay in default shared shared-selfsigned instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi
 
 ##@ Test
@@ -87,6 +88,13 @@ bench: controlplane ## Run the benchmarks.
 demo: ## Start four clusters and watch add-ons land on them. DEMO_EXIT=1 ends it by itself.
 	go run ./hack/demo
 
+##@ Instances
+
+.PHONY: instance
+instance: ## Write the overlay of another instance. Asks for NAME, NAMESPACES, FILTER and takes DIR, FORCE=1.
+	@go run ./hack/instance $(if $(NAME),--name='$(NAME)') $(if $(NAMESPACES),--namespaces='$(NAMESPACES)') \
+		$(if $(filter undefined,$(origin FILTER)),,--filter='$(FILTER)') $(if $(DIR),--out='$(DIR)') $(if $(FORCE),--force)
+
 ##@ Release
 
 .PHONY: docker-build
@@ -94,10 +102,13 @@ docker-build: ## Build the container image IMG.
 	docker build --build-arg LDFLAGS="$(LDFLAGS)" -t $(IMG) .
 
 .PHONY: release
-release: ## Write addon-components.yaml and metadata.yaml for clusterctl into out/.
-	mkdir -p out
-	$(KUSTOMIZE) build config/default | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >out/addon-components.yaml
-	cp metadata.yaml out/
+release: ## Write what clusterctl installs, and the shared overlays, into OUT, by default out/.
+	mkdir -p $(OUT)
+	$(KUSTOMIZE) build config/default | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >$(OUT)/addon-components.yaml
+	for overlay in shared shared-selfsigned; do \
+		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >$(OUT)/$$overlay-components.yaml; \
+	done
+	cp metadata.yaml $(OUT)/
 
 .PHONY: clean
 clean: ## Delete what was built here.

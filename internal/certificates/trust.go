@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// trust keeps the CA bundles of the objects by which the API server finds the webhooks.
+type trust struct {
+	secrets corev1client.SecretInterface
+	objects client.Client
+	service serviceKey
+	targets []target
+	overlap time.Duration
+	clock   clock.Clock
+}
+
+// authority reads the certificate of the authority as it is now.
+func (t *trust) authority(ctx context.Context) (*x509.Certificate, error) {
+	secret, err := t.secrets.Get(ctx, SecretName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority: %w", err)
+	}
+	certificates, err := cert.ParseCertsPEM(secret.Data["ca.crt"])
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority from Secret %s: %w", SecretName, err)
+	}
+	return certificates[0], nil
+}
+
+// announce has all objects trust the authority. Those that trust it already aren't
+// written; those that don't exist are announced to when they come.
+func (t *trust) announce(ctx context.Context, ca *x509.Certificate) error {
+	var errs []error
+	for _, target := range t.targets {
+		// Another replica may write the same at the same time.
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return t.announceTo(ctx, target, ca) })
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("writing the CA bundle of %s %s: %w", target.kind.Kind, target.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *trust) announceTo(ctx context.Context, target target, ca *x509.Certificate) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(target.kind)
+	if err := t.objects.Get(ctx, client.ObjectKey{Name: target.name}, object); err != nil {
+		return err
+	}
+	var patch []operation
+	for _, config := range target.clients(object, t.service) {
+		bundle, err := bundleWith(ca, config.bundle, t.clock.Now(), t.overlap)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(bundle, config.bundle) {
+			patch = append(patch, operation{Op: "add", Path: config.path, Value: bundle})
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	// What was read must be what is patched, or else this is a conflict.
+	patch = append(patch, operation{Op: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()})
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	if err := t.objects.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data)); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Announced the webhooks' authority", "kind", target.kind.Kind, "name", target.name, "expires", ca.NotAfter)
+	return nil
+}
+
+// operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// announceAgain announces the present authority, if there is one yet.
+func (t *trust) announceAgain(ctx context.Context) error {
+	ca, err := t.authority(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil // whoever makes it announces it
+	}
+	if err != nil {
+		return err
+	}
+	return t.announce(ctx, ca)
+}

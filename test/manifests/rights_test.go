@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// metricsRights are all that an instance may do outside of namespaces. docs/instances.md
+// has the reason.
+var metricsRights = []string{
+	"authentication.k8s.io/tokenreviews: create",
+	"authorization.k8s.io/subjectaccessreviews: create",
+}
+
+// webhookRights are what the webhooks may do outside of namespaces; docs/instances.md
+// has the reasons.
+var webhookRights = []string{
+	"addons.cluster.x-k8s.io/providerinstances: get list watch",
+	"addons.cluster.x-k8s.io/addonstacks: list",
+	"addons.cluster.x-k8s.io/addonstacks/status: patch",
+	"addons.cluster.x-k8s.io/providerinstances/status: patch",
+	"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
+	"apiextensions.k8s.io/customresourcedefinitions/status(addonstacks.addons.cluster.x-k8s.io): patch",
+}
+
+// ownRights are what an instance may do in the namespace that it runs in.
+var ownRights = []string{
+	"coordination.k8s.io/leases: get create update",
+	"addons.cluster.x-k8s.io/providerinstances: get create update delete",
+	"addons.cluster.x-k8s.io/providerinstances/status: patch",
+	"/events: create patch",
+	"events.k8s.io/events: create patch",
+}
+
+// generated are the rights in what is looked after, as the controllers' sources say.
+func generated(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile("../../config/rbac/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		t.Fatal(err)
+	}
+	return described(role.Rules)
+}
+
+// described has a line for each resource.
+func described(rules []rbacv1.PolicyRule) []string {
+	var lines []string
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				line := group + "/" + resource
+				if len(rule.ResourceNames) > 0 {
+					line += "(" + strings.Join(rule.ResourceNames, ",") + ")"
+				}
+				lines = append(lines, line+": "+strings.Join(rule.Verbs, " "))
+			}
+		}
+	}
+	return lines
+}
+
+// given are the rights that the overlay gives to the ServiceAccount of its Deployment,
+// by namespace; "" is everywhere. Roles that aren't bound, and bindings of what isn't
+// there, fail the test.
+func given(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	g := NewWithT(t)
+	objects := build(t, path)
+	deployment := one[appsv1.Deployment](t, objects, "Deployment")
+	roles := map[string][]rbacv1.PolicyRule{}
+	for _, role := range find[rbacv1.Role](t, objects, "Role") {
+		roles["Role "+role.Namespace+"/"+role.Name] = role.Rules
+	}
+	for _, role := range find[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+		roles["ClusterRole /"+role.Name] = role.Rules
+	}
+	rights := map[string][]string{}
+	bind := func(namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		key := ref.Kind + " " + namespace + "/" + ref.Name
+		g.Expect(roles).To(HaveKey(key), "%s binds %s", path, key)
+		g.Expect(subjects).To(ConsistOf(rbacv1.Subject{
+			Kind: "ServiceAccount", Namespace: deployment.Namespace, Name: deployment.Spec.Template.Spec.ServiceAccountName,
+		}), "%s: %s", path, key)
+		rights[namespace] = append(rights[namespace], described(roles[key])...)
+		delete(roles, key)
+	}
+	for _, binding := range find[rbacv1.RoleBinding](t, objects, "RoleBinding") {
+		bind(binding.Namespace, binding.RoleRef, binding.Subjects)
+	}
+	for _, binding := range find[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
+		bind("", binding.RoleRef, binding.Subjects)
+	}
+	g.Expect(roles).To(BeEmpty(), "%s has roles that nobody has", path)
+	return rights
+}
+
+// An instance may do in the namespaces that it looks after what the controllers need,
+// in its own what keeps one leader, and nothing elsewhere but ask who reads its metrics.
+func TestRightsOfInstances(t *testing.T) {
+	for path, namespaces := range instances {
+		t.Run(path, func(t *testing.T) {
+			g := NewWithT(t)
+			own := one[appsv1.Deployment](t, build(t, path), "Deployment").Namespace
+			want := map[string][]string{"": slices.Clone(metricsRights), own: slices.Clone(ownRights)}
+			if namespaces == nil {
+				want[""] = append(want[""], generated(t)...)
+			}
+			for _, namespace := range namespaces {
+				want[namespace] = append(want[namespace], generated(t)...)
+			}
+			got := given(t, path)
+			g.Expect(slices.Collect(maps.Keys(got))).To(ConsistOf(slices.Collect(maps.Keys(want))))
+			for namespace := range want {
+				g.Expect(got[namespace]).To(ConsistOf(want[namespace]), "in namespace %q", namespace)
+			}
+		})
+	}
+}
+
+// The shared deployment reads no Secret of a cluster, and writes nothing that users
+// write.
+func TestRightsOfWebhooks(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(given(t, shared)).To(HaveLen(1))
+	g.Expect(given(t, shared)[""]).To(ConsistOf(webhookRights))
+
+	self := given(t, selfSigned)
+	g.Expect(self).To(HaveLen(2))
+	g.Expect(self[""]).To(ConsistOf(append(slices.Clone(webhookRights),
+		"admissionregistration.k8s.io/mutatingwebhookconfigurations(chandler-mutating-webhook-configuration): get list watch patch",
+		"admissionregistration.k8s.io/validatingwebhookconfigurations(chandler-validating-webhook-configuration): get list watch patch",
+		"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
+	)))
+	g.Expect(self["chandler-webhooks"]).To(ConsistOf(
+		"/secrets(chandler-webhook-ca): get list watch update",
+		"/secrets: create", // no name can limit a create
+	))
+}
+
+// All in one has the rights of both, for all namespaces.
+func TestRightsOfDefault(t *testing.T) {
+	g := NewWithT(t)
+	rights := given(t, allInOne)
+	g.Expect(rights).To(HaveLen(2))
+	g.Expect(rights[""]).To(ConsistOf(slices.Concat(generated(t), metricsRights, webhookRights)))
+	g.Expect(rights["chandler-system"]).To(ConsistOf(ownRights))
+}
+
+// What the manager may do on the management cluster is no more than it needs: a
+// wildcard for verbs or groups, or the right to give itself more, is a mistake.
+func TestRightsAreBounded(t *testing.T) {
+	for _, line := range generated(t) {
+		resource, verbs, _ := strings.Cut(line, ": ")
+		for verb := range strings.SplitSeq(verbs, " ") {
+			if slices.Contains([]string{"*", "escalate", "bind", "impersonate"}, verb) || strings.HasPrefix(resource, "*") {
+				t.Errorf("%s is too much", line)
+			}
+			if resource == "/secrets" && verb != "get" && verb != "list" && verb != "watch" {
+				t.Errorf("writes Secrets of the management cluster: %s", line)
+			}
+		}
+	}
+}
+
+// Instances can be installed beside each other and beside the shared deployment: no
+// object is in two overlays.
+func TestNoCollisions(t *testing.T) {
+	for _, webhooks := range []string{shared, selfSigned} {
+		seen := map[string]string{}
+		for _, path := range append(slices.Collect(maps.Keys(instances)), webhooks) {
+			for _, o := range build(t, path) {
+				key := identity(o)
+				if other, ok := seen[key]; ok {
+					t.Errorf("%s and %s would fight over %s", path, other, key)
+				}
+				seen[key] = path
+			}
+		}
+	}
+}
+
+func identity(o *unstructured.Unstructured) string {
+	return o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+}
