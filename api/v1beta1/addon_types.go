@@ -6,9 +6,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Addon is one add-on: a chart, where it goes, and its values.
+// Addon is one add-on: a chart, a kustomization or plain manifests, and where it
+// goes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !self.dependsOn.exists(d, d == self.name)",message="dependsOn names the add-on itself"
+// +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="set exactly one of chart, kustomization and manifests"
+// +kubebuilder:validation:XValidation:rule="has(self.chart) || !(has(self.values) || has(self.valuesTemplate) || has(self.valuesFrom))",message="values, valuesTemplate and valuesFrom are for charts"
 type Addon struct {
 	// name of the add-on, unique in the stack. It is the name of the Helm release
 	// in the workload cluster, too: a DNS label of at most 53 characters.
@@ -31,9 +34,26 @@ type Addon struct {
 	// +optional
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 
-	// chart is the Helm chart to install.
-	// +required
-	Chart ChartSource `json:"chart"`
+	// chart is the Helm chart to install. Exactly one of chart, kustomization and
+	// manifests is set.
+	// +optional
+	Chart ChartSource `json:"chart,omitempty,omitzero"`
+
+	// kustomization to build and install. It is built without remote bases, plugins
+	// and files from outside of its artifact.
+	// +optional
+	Kustomization *KustomizationSource `json:"kustomization,omitempty"`
+
+	// manifests to install as they are: all YAML and JSON files of a directory.
+	// +optional
+	Manifests *ManifestsSource `json:"manifests,omitempty"`
+
+	// patches change what the chart, the kustomization or the manifests make,
+	// before it is installed. At most 64.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Patches []Patch `json:"patches,omitempty"`
 
 	// values for the chart. Of valuesFrom, values and valuesTemplate, each later
 	// one wins over the ones before it: maps are merged, lists and all else are
@@ -101,10 +121,10 @@ type Addon struct {
 }
 
 // ChartSource says where a chart comes from: exactly one of path, configMap,
-// secret, oci and helm is set.
+// secret, oci, helm and http is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and helm"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm)",message="version is for oci and helm: path, configMap and secret hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm and http"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm)",message="version is for oci and helm: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.helm) || has(self.version)",message="helm needs version"
 type ChartSource struct {
@@ -131,6 +151,10 @@ type ChartSource struct {
 	// helm is a chart in a classic Helm repository, one with an index.yaml.
 	// +optional
 	Helm *HelmSource `json:"helm,omitempty"`
+
+	// http is a chart's archive at an address.
+	// +optional
+	HTTP *HTTPSource `json:"http,omitempty"`
 
 	// version of the chart, for oci and helm: an exact one, as in "1.17.4" or
 	// "v1.15.3". In an OCI registry it is the tag, written just so, but that "+"

@@ -56,13 +56,13 @@ func TestAPIRules(t *testing.T) {
 		},
 		"no chart": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart = addonsv1.ChartSource{} },
-			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci and helm"},
+			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm and http"},
 		},
 		"two charts": {
 			spoil: func(s *addonsv1.AddonStack) {
 				s.Spec.Addons[0].Chart.Secret = &addonsv1.ArtifactReference{Name: "x"}
 			},
-			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci and helm"},
+			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm and http"},
 		},
 		"an absolute path": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "/etc/passwd" },

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// KustomizationSource is a kustomization in an artifact: exactly one of path,
+// configMap, secret, oci and http is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+type KustomizationSource struct {
+	ArtifactSource `json:",inline"`
+
+	// directory of the kustomization in the artifact, as in "overlays/prod".
+	// Defaults to the artifact's root.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '')",message="directory is relative, without '..' and empty parts"
+	Directory string `json:"directory,omitempty"`
+}
+
+// ManifestsSource is plain manifests in an artifact: exactly one of path,
+// configMap, secret, oci and http is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+type ManifestsSource struct {
+	ArtifactSource `json:",inline"`
+
+	// directory of the manifests in the artifact; those in directories below it
+	// count, too. Defaults to the artifact's root.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '')",message="directory is relative, without '..' and empty parts"
+	Directory string `json:"directory,omitempty"`
+}
+
+// ArtifactSource says where an archive of files comes from.
+type ArtifactSource struct {
+	// path of an archive or a directory, relative to the directory that the
+	// provider was started with (--artifact-root).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '')",message="path is relative, without '..' and empty parts"
+	Path string `json:"path,omitempty"`
+
+	// configMap of this object's namespace that holds an archive in its binaryData.
+	// +optional
+	ConfigMap *ArtifactReference `json:"configMap,omitempty"`
+
+	// secret of this object's namespace that holds an archive in its data.
+	// +optional
+	Secret *ArtifactReference `json:"secret,omitempty"`
+
+	// oci is an artifact in an OCI registry, with one layer that is an archive
+	// (.tar.gz), as Flux, oras and Argo CD put it there.
+	// +optional
+	OCI *OCISource `json:"oci,omitempty"`
+
+	// http is an archive (.tar.gz) at an address.
+	// +optional
+	HTTP *HTTPSource `json:"http,omitempty"`
+
+	// version is the tag of oci, as it is written there. Optional with oci.digest.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_][0-9A-Za-z._+-]*$`
+	Version string `json:"version,omitempty"`
+}
+
+// HTTPSource is an archive at an address.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
+type HTTPSource struct {
+	// url of the archive, as in "https://example.org/web-1.0.0.tgz". User names,
+	// passwords and fragments don't belong in it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^#[:space:]]*)?$')",message="url is https://host/path without user and fragment; credentials go into secretRef"
+	URL string `json:"url"`
+
+	// digest of the archive, as sha256:<hex>: what sha256sum prints. An address
+	// promises nothing of what is behind it; the archive has to be that one.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest"`
+
+	// secretRef names a Secret of this object's namespace with credentials for the
+	// host. Defaults to the provider instance's own credentials.
+	// +optional
+	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
+
+	// plainHTTP lets url start with http://: without TLS. Defaults to false.
+	// +optional
+	PlainHTTP *bool `json:"plainHTTP,omitempty"`
+}
+
+// Patch changes objects of an add-on, as kustomize does it.
+type Patch struct {
+	// target selects the objects: those that match all that is set. Without it the
+	// patch itself says (apiVersion, kind, metadata.name) which object it is for.
+	// +optional
+	Target *PatchTarget `json:"target,omitempty"`
+
+	// patch in YAML: a strategic merge patch, or a list of JSON patch operations.
+	// At most 64 KiB.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Patch string `json:"patch"`
+}
+
+// PatchTarget selects objects of an add-on.
+// +kubebuilder:validation:MinProperties=1
+type PatchTarget struct {
+	// group of the objects' API. Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// version of the objects' API. Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version,omitempty"`
+
+	// kind of the objects. Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// namespace of the objects, as a regular expression that matches all of it.
+	// Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the objects, as a regular expression that matches all of it.
+	// Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// labelSelector that the objects' labels match, as in "app=web,tier!=cache".
+	// Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
