@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -21,6 +22,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
 )
 
 // Reconciler assigns AddonStacks to Clusters.
@@ -46,8 +48,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if existing != nil && annotations.IsPaused(cluster, existing) {
+	switch {
+	case existing != nil && annotations.IsPaused(cluster, existing):
 		return ctrl.Result{}, nil
+	case existing == nil && ptr.Deref(cluster.Spec.Paused, false):
+		// clusterctl takes ClusterAddons away from, and brings them to, paused
+		// Clusters: one that is made meanwhile would be in its way.
+		return ctrl.Result{}, r.takeOver(ctx, cluster)
 	}
 	stacks, err := r.candidates(ctx, cluster.Namespace)
 	if err != nil {
@@ -63,7 +70,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, err
 	}
 	wanted, left := limited(append(wanted, hidden...), assigned)
-	return ctrl.Result{}, r.write(ctx, cluster, existing, wanted, left)
+	if err := r.write(ctx, cluster, existing, wanted, left); !hub.IsLost(err) {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 }
 
 func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {
@@ -92,12 +102,14 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 			"%d AddonStacks more than the %d that a cluster can run select Cluster %s; they are left out", left, maxStacks, cluster.Name)
 	}
 	// Nobody else writes the spec, and the status is written often: no lock.
-	err := r.Client.Patch(ctx, wanted, client.MergeFrom(existing))
-	return wrap(err, "writing the ClusterAddon of Cluster %s", cluster.Name)
+	patch, err := hub.Changes(existing, wanted)
+	if err != nil {
+		return err
+	}
+	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of Cluster %s", cluster.Name)
 }
 
-// create makes the ClusterAddon. One that is there, unseen by the cache, is taken
-// over: the Cluster has come into the scope of this instance by relabelling.
+// create makes the ClusterAddon.
 func (r *Reconciler) create(ctx context.Context, cluster *clusterv1.Cluster, stacks []addonsv1.StackRevision) error {
 	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 	shape(ca, cluster, stacks)
@@ -109,6 +121,13 @@ func (r *Reconciler) create(ctx context.Context, cluster *clusterv1.Cluster, sta
 	if !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the ClusterAddon of Cluster %s: %w", cluster.Name, err)
 	}
+	return r.takeOver(ctx, cluster)
+}
+
+// takeOver takes over a ClusterAddon that is there, unseen by the cache: its Cluster
+// has come into the scope of this instance by relabelling.
+func (r *Reconciler) takeOver(ctx context.Context, cluster *clusterv1.Cluster) error {
+	ca := &addonsv1.ClusterAddon{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cluster), ca); err != nil {
 		return wrap(err, "reading the ClusterAddon of Cluster %s", cluster.Name)
 	}
@@ -117,8 +136,11 @@ func (r *Reconciler) create(ctx context.Context, cluster *clusterv1.Cluster, sta
 	}
 	before := ca.DeepCopy()
 	shape(ca, cluster, ca.Spec.Stacks) // the stacks follow once the cache shows it
-	err = r.Client.Patch(ctx, ca, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return wrap(err, "taking over the ClusterAddon of Cluster %s", cluster.Name)
+	patch, err := hub.ChangesLocked(before, ca)
+	if err != nil {
+		return err
+	}
+	return wrap(r.Client.Patch(ctx, ca, patch), "taking over the ClusterAddon of Cluster %s", cluster.Name)
 }
 
 // wrap says what failed. That the object is gone is no failure: its end is an event.

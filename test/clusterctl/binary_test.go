@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// pins is the module that says which clusterctl is built.
+const pins = "hack/tools/clusterctl/go.mod"
+
+const (
+	clusterAPIModule  = "sigs.k8s.io/cluster-api"
+	clusterctlPackage = clusterAPIModule + "/cmd/clusterctl"
+)
+
+// commandTimeout is how long clusterctl may take: it tries again and again what fails.
+const commandTimeout = 2 * time.Minute
+
+// provideClusterctl returns the path of clusterctl, which is built once for each set of pins and kept in the user's
+// cache directory, beside the control planes' binaries.
+func provideClusterctl(ctx context.Context, progress io.Writer) (string, error) {
+	dir, err := clusterctlDir()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "clusterctl")
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	version, err := clusterAPIVersion(ctx, "-modfile="+pins)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(progress, "building clusterctl", version)
+	start := time.Now()
+	// What stands at the final path is complete, whoever else builds it at this moment.
+	partial := fmt.Sprintf("%s.%d.partial", binary, os.Getpid())
+	defer os.Remove(partial)
+	if _, err := goTool(ctx, "build", "-modfile="+pins, "-trimpath", "-o", partial,
+		"-ldflags", "-s -w -X "+clusterAPIModule+"/version.gitVersion="+version, clusterctlPackage); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(progress, "built clusterctl in %.0f s\n", time.Since(start).Seconds())
+	return binary, os.Rename(partial, binary)
+}
+
+// clusterctlDir is keyed by everything that decides what the binary is.
+func clusterctlDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(world.root, filepath.Dir(pins), name))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	key := fmt.Sprintf("%s-%s-%s", runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum.Sum(nil))[:16])
+	return filepath.Join(cache, "chandler", "clusterctl", key), nil
+}
+
+// clusterAPIVersion is the version of Cluster API that a go.mod pins; the checkout's own, without flags.
+func clusterAPIVersion(ctx context.Context, flags ...string) (string, error) {
+	return goTool(ctx, append(append([]string{"list"}, flags...), "-m", "-f", "{{.Version}}", clusterAPIModule)...)
+}
+
+func goTool(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = world.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// clusterctl runs it as a user would, and returns what it prints and what it says beside that.
+func clusterctl(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, world.clusterctl, append(args, "--config="+world.config)...)
+	cmd.Dir = world.dir
+	cmd.Env = []string{"HOME=" + world.dir, "XDG_CONFIG_HOME=" + world.dir, "PATH=" + os.Getenv("PATH"), "CLUSTERCTL_DISABLE_VERSIONCHECK=true"}
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	start := time.Now()
+	err = cmd.Run()
+	t.Logf("clusterctl %s took %s", args[0], time.Since(start).Round(time.Millisecond))
+	return out.String(), log.String(), err
+}
+
+// mustRun fails the test if clusterctl does.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	out, log, err := clusterctl(t, args...)
+	if err != nil {
+		t.Fatalf("clusterctl %s: %v\n%s", strings.Join(args, " "), err, log)
+	}
+	return out
+}
+
+// The clusterctl that is tested with is of the version of Cluster API that the product is built with.
+func TestVersion(t *testing.T) {
+	g := NewWithT(t)
+	wanted, err := clusterAPIVersion(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(mustRun(t, "version", "--output=short")).To(Equal(wanted + "\n"))
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"fmt"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// await waits until the ClusterAddon on a management cluster is as wanted.
+func (tm *team) await(hub *server, reason string, check func(*addonsv1.ClusterAddon) error) {
+	tm.t.Helper()
+	NewWithT(tm.t).Eventually(func() error {
+		ca := &addonsv1.ClusterAddon{}
+		if err := hub.Get(tm.t.Context(), tm.key(clusterName), ca); err != nil {
+			return err
+		}
+		return check(ca)
+	}).WithTimeout(patience).Should(Succeed(), reason)
+}
+
+// ready expects all add-ons to be ready, and no other.
+func ready(addons ...string) func(*addonsv1.ClusterAddon) error {
+	return func(ca *addonsv1.ClusterAddon) error {
+		phases := map[string]addonsv1.AddonPhase{}
+		for _, a := range ca.Status.Addons {
+			phases[a.Name] = a.Phase
+		}
+		for _, name := range addons {
+			if phases[name] != addonsv1.AddonReady {
+				return fmt.Errorf("add-ons are %v: %v", phases, ca.Status.Conditions)
+			}
+		}
+		if len(phases) != len(addons) || !conditions.IsTrue(ca, addonsv1.ReadyCondition) || ca.Status.ObservedGeneration != ca.Generation {
+			return fmt.Errorf("add-ons are %v, of generation %d of %d: %v", phases, ca.Status.ObservedGeneration, ca.Generation, ca.Status.Conditions)
+		}
+		return nil
+	}
+}
+
+// phase expects an add-on to be in it, with a message that says something.
+func phase(addon string, wanted addonsv1.AddonPhase, message string) func(*addonsv1.ClusterAddon) error {
+	return func(ca *addonsv1.ClusterAddon) error {
+		for _, a := range ca.Status.Addons {
+			if a.Name == addon {
+				if ok, err := ContainSubstring(message).Match(a.Message); a.Phase != wanted || !ok || err != nil {
+					return fmt.Errorf("add-on %s is %s: %q", addon, a.Phase, a.Message)
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("no add-on %s", addon)
+	}
+}
