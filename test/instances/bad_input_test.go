@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instances
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestMalformedScope starts the program with scopes that are none.
+func TestMalformedScope(t *testing.T) {
+	t.Parallel()
+	for name, flag := range map[string]string{
+		"a namespace in capitals":   "--namespace=Team_A",
+		"one of several namespaces": "--namespace=team-a,team b",
+		"a path":                    "--namespace=../kube-system",
+		"a long namespace":          "--namespace=" + strings.Repeat("a", 64),
+		"a filter with a space":     "--watch-filter=a b",
+		"a filter with a selector":  "--watch-filter=a,b!=c",
+		"a long filter":             "--watch-filter=" + strings.Repeat("a", 64),
+		"the filter of all":         "--watch-filter=" + addonsv1.SharedWatchFilter,
+		"a name of two words":       "--instance-name=a b",
+		"no heartbeat":              "--instance-heartbeat=0s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var stdout, stderr bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), binary(defaultVersion), "--run=controllers", flag)
+			cmd.Env = []string{"HOME=" + t.TempDir(), "KUBECONFIG=/nowhere"}
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			err := cmd.Run()
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			g.Expect(ok).To(BeTrue(), "it is to end: %v", err)
+			g.Expect(exit.ExitCode()).To(Equal(2), "as wrong usage: %s", &stderr)
+			option, _, _ := strings.Cut(flag, "=")
+			g.Expect(stderr.String()).To(ContainSubstring(option), "and name the flag")
+			g.Expect(strings.Count(strings.TrimSpace(stderr.String()), "\n")).To(BeZero(), "in one line: %s", &stderr)
+			g.Expect(stdout.String()).To(BeEmpty())
+		})
+	}
+}
+
+// TestMissing starts an instance where something isn't there yet.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, usual)
+	s := workload(t, 1)
+	o := overlay{name: "early", namespaces: []string{"team-a", "team-late"}}
+	w.createNamespace("team-a")
+	var late []*unstructured.Unstructured
+	i := w.prepareInstall(o, func(object *unstructured.Unstructured) bool {
+		if object.GetNamespace() == "team-late" {
+			late = append(late, object)
+		}
+		return object.GetNamespace() != "team-late"
+	})
+	process := i.start(heartbeat(1)...)
+
+	t.Run("a namespace that doesn't exist yet", func(t *testing.T) {
+		w, i := w.in(t), i.in(t)
+		g := NewWithT(t)
+		said := i.awaitRegistered("the instance is to say what it waits for",
+			waiting(addonsv1.NamespacesAccessibleCondition, addonsv1.NamespaceNotAccessibleReason, "team-late"))
+		throughout(t, 3*time.Second, "it waits quietly", func() error {
+			if process.ready() == nil {
+				return errors.New("/readyz says it is ready")
+			}
+			now, err := i.registered()
+			if err != nil {
+				return err
+			}
+			return errors.Join(process.running(), unmoved(said, now))
+		})
+		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "it doesn't try what it may not do")
+		expectNone(t, w.beginning().requests(t, both(by(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
+
+		w.createNamespace("team-late")
+		w.apply(late)
+		i.awaitActive("it goes on once the namespace is there, with its RoleBinding")
+		w.installSettings(s, "team-late", "awaited")
+		g.Expect(process.running()).To(Succeed(), "without a restart")
+		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "and was refused nothing")
+	})
+
+	t.Run("no credentials", func(t *testing.T) {
+		w := w.in(t)
+		secret := &unstructured.Unstructured{}
+		secret.SetAPIVersion("v1")
+		secret.SetKind("Secret")
+		err := w.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: "chandler-credentials"}, secret)
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("this test is about an instance without the Secret: %v", err)
+		}
+		registry := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+			answer.Header().Set("WWW-Authenticate", `Basic realm="charts"`)
+			answer.WriteHeader(http.StatusUnauthorized)
+		}))
+		t.Cleanup(registry.Close)
+		addon := settings("private", w.addonNamespace("team-late"), "one")
+		addon.Chart = addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{
+			URL: "oci://" + strings.TrimPrefix(registry.URL, "http://") + "/charts/settings", PlainHTTP: ptr.To(true),
+		}}
+		w.create(stackNamed("team-late", "private", nil, addon))
+		poll(t, patience, "the add-on is to say that its chart needs credentials", func() error {
+			ca := &addonsv1.ClusterAddon{}
+			if err := w.Get(t.Context(), client.ObjectKey{Namespace: "team-late", Name: "awaited"}, ca); err != nil {
+				return err
+			}
+			for _, a := range ca.Status.Addons {
+				if a.Name == "private" && a.Reason == "SourceUnauthorized" && strings.Contains(a.Message, "secretRef") {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v", ca.Status.Addons)
+		})
+		w.awaitInstalled(s, "team-late", "settings", "one/none")
+		if err := process.ready(); err != nil {
+			t.Errorf("an instance without credentials works: %v", err)
+		}
+	})
+}
+
+// TestCertificatesExpire lets the webhooks' certificates run out several times, while
+// somebody asks all the time.
+func TestCertificatesExpire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	const lifetime, looks = 8 * time.Second, 32 * time.Second
+	w.installShared("config/shared-selfsigned", fmt.Sprintf("--webhook-cert-lifetime=%s", lifetime), "--webhook-ca-lifetime=1m")
+	w.createNamespace("team-a")
+	serials := map[string]bool{}
+	asked := 0
+	throughout(t, looks, "admission works all the time", func() error {
+		asked++
+		w.services.reconnect() // a connection that stays shows no certificate
+		stack := stackNamed("team-a", "probe", nil, settings("settings", "default", "one"))
+		if err := w.Create(t.Context(), stack, client.DryRunAll); err != nil {
+			return err
+		}
+		for _, m := range *w.webhooks {
+			serial, err := m.certificate()
+			if err != nil {
+				return err
+			}
+			serials[serial] = true
+		}
+		return nil
+	})
+	t.Logf("%d requests, %d certificates", asked, len(serials))
+	// Each replica has its own, and renews it after two thirds of its life.
+	if expected := 2 * int(looks/lifetime); len(serials) < expected {
+		t.Errorf("there were %d certificates, fewer than %d: they didn't run out, and this test saw nothing", len(serials), expected)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instances
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// restFor is how long requests are counted while nothing happens.
+const restFor = 20 * time.Second
+
+// maxResident is what an instance may use at rest, processes that render included.
+const maxResident = 100_000_000
+
+// TestCost has an instance look after ten clusters, and counts what it costs when
+// nothing happens: memory, and requests. It runs as it is installed: with the flags of
+// the built Deployment.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, usual)
+	w.startInstance(overlay{name: "another", namespaces: []string{"team-b"}})
+	i := w.install(overlay{name: "measured", namespaces: []string{"team-a"}})
+	m := i.w.newPod(i.deployment).process(i.version, "--leader-elect-namespace="+i.namespace)
+	*i.replicas = append(*i.replicas, m)
+	m.launch()
+	i.awaitReady()
+	const clusters = 10
+	for n := range clusters {
+		name := restingName(n)
+		if err := w.makeCluster(t.Context(), "team-a", name, workload(t, n%3), map[string]string{"name": name}); err != nil {
+			t.Fatal(err)
+		}
+		addon := settings("settings-"+name, w.addonNamespace("team-a"), "one")
+		w.create(stackNamed("team-a", name, map[string]string{"name": name}, addon))
+	}
+	for n := range clusters {
+		w.awaitClusterReady("team-a", restingName(n))
+		w.awaitStackReady("team-a", restingName(n))
+	}
+	i.awaitRegistered("the instance is to have counted all Clusters", func(pi *addonsv1.ProviderInstance) error {
+		return counted(pi, clusters)
+	})
+
+	began := time.Now()
+	begin := w.mark(t)
+	fleet := make([]mark, 0, 3)
+	for n := range 3 {
+		fleet = append(fleet, workload(t, n).mark(t))
+	}
+	throughout(t, restFor, "it goes on", m.running)
+	mine := by(i.user())
+	requests := begin.requests(t, mine)
+	onFleet := 0
+	for _, s := range fleet {
+		onFleet += len(s.requests(t, func(e *event) bool {
+			namespace, _, ok := w.clusterOf(e.User.Username)
+			return ok && namespace == "team-a"
+		}))
+	}
+	seconds := time.Since(began).Seconds()
+	counts := map[string]int{}
+	for k := range requests {
+		counts[requests[k].Verb+" "+pathOf(&requests[k])]++
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("at rest: %.2f/s %s", float64(counts[what])/seconds, what)
+	}
+	t.Logf("at rest: %.2f/s to %d workload clusters, which are asked whether they are alive", float64(onFleet)/seconds, clusters)
+	for k := range requests {
+		if e := &requests[k]; !isLease(e) && !isHeartbeat(e) && !isRewatch(e) {
+			t.Errorf("an instance at rest makes no request beyond its lease and its heartbeat: %s", describe(e))
+		}
+	}
+
+	total := memory{what: "together"}
+	for _, process := range processesOf(m.cmd.Process.Pid) {
+		total.resident += process.resident
+		total.program += process.program
+		t.Logf("at rest with %d clusters: %s", clusters, process)
+	}
+	t.Logf("at rest with %d clusters: %s", clusters, total)
+	if total.resident > maxResident {
+		t.Errorf("an instance at rest uses more than %d MB", maxResident/1_000_000)
+	}
+}
+
+func restingName(n int) string { return fmt.Sprintf("resting-%d", n) }
+
+func pathOf(e *event) string {
+	path, _, _ := strings.Cut(e.RequestURI, "?")
+	return path
+}
+
+func isLease(e *event) bool {
+	return e.ObjectRef != nil && e.ObjectRef.Resource == "leases"
+}
+
+func isHeartbeat(e *event) bool {
+	return e.ObjectRef != nil && e.ObjectRef.Resource == "providerinstances" && e.ObjectRef.Subresource == "status" && e.Verb == "patch"
+}
+
+// isRewatch says whether a watch that ran into its time limit starts again.
+func isRewatch(e *event) bool { return e.Verb == "watch" }
+
+// memory of a process, in bytes.
+type memory struct {
+	what     string
+	resident int
+	program  int // of that: the program's own file, which the kernel has once, and can drop
+}
+
+func (m memory) String() string {
+	return fmt.Sprintf("%s %d MB, of which %d MB are the program's file", m.what, m.resident/1e6, m.program/1e6)
+}
+
+// processesOf are the process, and its children, which render charts.
+func processesOf(pid int) []memory {
+	var found []memory
+	files, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, file := range files {
+		status := fieldsOf(file)
+		m := memory{what: "a renderer", resident: status["VmRSS"], program: status["RssFile"]}
+		switch pid << 10 {
+		case status["Pid"]:
+			m.what = "the manager"
+		case status["PPid"]:
+		default:
+			continue
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// fieldsOf reads a file of "Name: 123 kB" lines. One of a process that has just ended
+// has none.
+func fieldsOf(file string) map[string]int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	fields := map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
+		number, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+		fields[name] = number << 10
+	}
+	return fields
+}

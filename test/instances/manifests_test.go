@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instances
+
+import (
+	"fmt"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/test/kustomization"
+)
+
+// build does what `kustomize build` does.
+func build(t *testing.T, path string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := kustomization.Build(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// find returns the objects of a kind.
+func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []*T {
+	t.Helper()
+	var found []*T
+	for _, o := range objects {
+		if o.GetKind() != kind {
+			continue
+		}
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+			t.Fatalf("%s %s: %v", kind, o.GetName(), err)
+		}
+		found = append(found, typed)
+	}
+	return found
+}
+
+// apply does what `kubectl apply --server-side` does, with every object, as it was
+// built. Only cert-manager isn't there: see certManager.
+func (w *world) apply(objects []*unstructured.Unstructured) {
+	w.t.Helper()
+	for _, o := range w.certManager(objects) {
+		//nolint:staticcheck // Client.Apply takes typed configurations, and these are of any kind
+		err := w.Patch(w.t.Context(), o, client.Apply, client.FieldOwner("kubectl"), client.ForceOwnership, client.FieldValidation("Strict"))
+		if err != nil {
+			w.t.Fatalf("applying %s %s: %v", o.GetKind(), o.GetName(), err)
+		}
+		if o.GetKind() == "CustomResourceDefinition" {
+			w.awaitEstablished(o.GetName())
+		}
+	}
+}
+
+func (w *world) awaitEstablished(name string) {
+	w.t.Helper()
+	poll(w.t, patience, "the API server is to serve a CRD that was applied", func() error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
+			return err
+		}
+		for _, c := range crd.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("CRD %s isn't established", name)
+	})
+}

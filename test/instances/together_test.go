@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instances
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestTwoInstancesStartTogether starts two instances that overlap at the same moment,
+// with two replicas of the webhooks that know nothing of each other.
+func TestTwoInstancesStartTogether(t *testing.T) {
+	t.Parallel()
+	const rounds = 10
+	w := newWorld(t, usual)
+	one := w.install(overlay{name: "one", namespaces: []string{"team-a", "team-b"}})
+	two := w.install(overlay{name: "two", namespaces: []string{"team-b", "team-c"}})
+	wins := map[string]int{}
+	for round := range rounds {
+		begin := w.mark(t)
+		launches := []func(){one.prepare(heartbeat(1)...), two.prepare(heartbeat(1)...)}
+		launches[round%2]()
+		launches[1-round%2]()
+		var winner, loser *instance
+		poll(t, patience, "one of the two is to get its scope, and the other one is to be refused", func() error {
+			for _, order := range [][2]*instance{{one, two}, {two, one}} {
+				first, err := order[0].registered()
+				if err != nil {
+					return err
+				}
+				second, err := order[1].registered()
+				if err != nil {
+					return err
+				}
+				if active(first) == nil && waiting(addonsv1.ScopeHeldCondition, addonsv1.ScopeTakenReason, order[0].namespace+"/")(second) == nil {
+					winner, loser = order[0], order[1]
+					return nil
+				}
+			}
+			return fmt.Errorf("neither")
+		})
+		wins[winner.name]++
+		for _, claim := range claims(begin.requests(t, wrote)) {
+			if claim.namespace == loser.namespace && claim.claim == addonsv1.ScopeActive {
+				t.Errorf("round %d: %s got its scope, and %s was Active, too", round, winner.name, loser.name)
+			}
+		}
+		winner.awaitRegistered("the winner is to run its controllers", func(pi *addonsv1.ProviderInstance) error { return counted(pi, 0) })
+		expectNone(t, begin.requests(t, both(by(loser.user()), reads(watched...))), "who is refused looks at nothing")
+		// The loser first: it isn't to win now.
+		loser.last().stop()
+		winner.last().stop()
+	}
+	t.Logf("of %d rounds, each won: %v", rounds, wins)
+}
+
+// claim is what a ProviderInstance was stored with.
+type claim struct {
+	namespace string
+	claim     addonsv1.ScopeClaim
+}
+
+// claims are those that were stored, in their order.
+func claims(events []event) []claim {
+	var all []claim
+	for i := range events {
+		e := &events[i]
+		pi := &addonsv1.ProviderInstance{}
+		if e.ObjectRef.Resource != "providerinstances" || e.Verb == "delete" || !succeeded(e) || e.ResponseObject == nil || json.Unmarshal(e.ResponseObject.Raw, pi) != nil {
+			continue
+		}
+		all = append(all, claim{pi.Namespace, pi.Spec.Claim})
+	}
+	return all
+}
