@@ -27,3 +27,7 @@ const SharedWatchFilter = "shared"
 // StackGenerationAnnotation on a ControllerRevision holds the newest
 // metadata.generation of the AddonStack that it was made from.
 const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"
+
+// LookNowAnnotation on an AddonStack lets Chandler look for newer versions at once,
+// each time that its value changes. Any value will do, as the present time.
+const LookNowAnnotation = "addons.cluster.x-k8s.io/look-now"

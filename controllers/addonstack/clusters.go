@@ -30,7 +30,7 @@ const (
 // countFormer counts by the newest revision, which is in force while the spec
 // that is written now isn't.
 func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) error {
-	revisions, err := r.revisions(ctx, s)
+	revisions, err := r.former(ctx, s)
 	if err != nil || len(revisions) == 0 {
 		return err
 	}
@@ -160,15 +160,6 @@ func firstOf(texts []string) string {
 		return strings.Join(texts, "; ")
 	}
 	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:limit], "; "), len(texts)-limit)
-}
-
-// clusterAddonsOf returns the ClusterAddons that are to run the stack.
-func (r *Reconciler) clusterAddonsOf(ctx context.Context, s *addonsv1.AddonStack) ([]addonsv1.ClusterAddon, error) {
-	all := &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
-	}
-	return slices.DeleteFunc(all.Items, func(ca addonsv1.ClusterAddon) bool { return revisionIn(&ca, s.Name) == "" }), nil
 }
 
 // revisionIn returns the revision of the stack that the cluster is to run, ""

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -51,8 +50,9 @@ func describe(problems []stack.Problem) string {
 }
 
 // shorten keeps three problems within an event's note of 1024 bytes.
-func shorten(text string) string {
-	const limit = 300
+func shorten(text string) string { return shortenTo(text, 300) }
+
+func shortenTo(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -61,8 +61,8 @@ func shorten(text string) string {
 
 // reportUnkept says that the spec is valid, and could not be kept as a revision.
 func reportUnkept(s *addonsv1.AddonStack, err error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return // a lost race; the next try says more
+	if isBehind(err) {
+		return
 	}
 	conditions.Set(s, metav1.Condition{
 		Type: addonsv1.ValidCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.InternalErrorReason,

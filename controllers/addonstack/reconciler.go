@@ -25,12 +25,14 @@ type Reconciler struct {
 	// APIReader reads what may be outside of the scope of the cache.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
+	// WatchFilter of this instance, "" if it has none.
+	WatchFilter string
 
 	statuses hub.Statuses
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ ctrl.Result, reterr error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	s := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
@@ -45,21 +47,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
 
-	before := s.DeepCopy()
-	defer func() {
-		summarize(s)
-		reterr = errors.Join(reterr, r.statuses.Patch(ctx, before, s))
-	}()
+	view := r.viewOf(s)
+	err := r.look(ctx, view)
+	if isBehind(err) {
+		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+	}
+	summarize(view)
+	werr := r.write(ctx, s, view)
+	if err == nil && isBehind(werr) {
+		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+	}
+	return ctrl.Result{}, errors.Join(err, werr)
+}
 
+// errBehind says that what the cache shows isn't so any more.
+var errBehind = errors.New("the cache is behind")
+
+// isBehind says that it takes another look: something else was written first, or
+// what was read from the API server is newer than what the cache shows.
+func isBehind(err error) bool { return errors.Is(err, errBehind) || hub.IsLost(err) }
+
+// look keeps the spec as a revision, and says in the status what is to be seen.
+func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack) error {
 	s.Status.ObservedGeneration = s.Generation
 	problems := stack.Validate(&s.Spec)
 	r.reportValidity(s, problems)
 	if paused := setPaused(s); len(problems) > 0 || paused {
-		return ctrl.Result{}, r.countFormer(ctx, s)
+		return r.countFormer(ctx, s)
 	}
 	if err := r.snapshot(ctx, s); err != nil {
 		reportUnkept(s, err)
-		return ctrl.Result{}, err
+		return err
 	}
-	return ctrl.Result{}, r.count(ctx, s, &s.Spec)
+	return r.count(ctx, s, &s.Spec)
 }

@@ -10,62 +10,86 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// historyLimit is how many revisions are kept that no cluster runs, besides the
-// newest.
-const historyLimit = 10
-
 // snapshot keeps the spec as the newest revision, and names it in the status.
+// While the newest revision is of this generation, that takes no request.
 func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) error {
-	revisions, err := r.revisions(ctx, s)
+	revisions, err := r.revisions(ctx, r.Client, s)
 	if err != nil {
 		return err
+	}
+	if len(revisions) == 0 || !stack.IsOf(&revisions[0], s) {
+		if revisions, err = r.keep(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.Status.LatestRevision = revisions[0].Name
+	return r.syncLabels(ctx, s, revisions)
+}
+
+// keep makes the revision of the spec, or makes the one that has it the newest.
+// All is read from the API server: the cache has neither fields that this program
+// doesn't know, nor revisions with a former watch label of the stack.
+func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+	content, err := r.content(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := r.revisions(ctx, r.APIReader, s)
+	if err != nil {
+		return nil, err
 	}
 	next := int64(1)
 	if len(revisions) > 0 {
+		if stack.Generation(&revisions[0]) > s.Generation {
+			return nil, errBehind
+		}
 		next = revisions[0].Revision + 1
 	}
-	wanted, err := stack.Snapshot(s, next)
-	if err != nil {
-		return err
-	}
-	if err := r.keep(ctx, s, revisions, wanted); err != nil {
-		return fmt.Errorf("keeping revision %s: %w", wanted.Name, err)
-	}
-	s.Status.LatestRevision = wanted.Name
-	return r.trimHistory(ctx, s, revisions, wanted.Name)
-}
-
-// keep makes sure that the wanted revision is there, and the newest.
-func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, wanted *appsv1.ControllerRevision) error {
-	known := find(revisions, wanted.Name)
+	known := find(revisions, content)
 	if known == nil {
-		return r.create(ctx, s, wanted)
+		known = stack.Snapshot(s, content, next)
+		err = r.create(ctx, s, known)
+	} else {
+		err = r.reuse(ctx, s, known, &revisions[0], next)
 	}
-	isNewest := revisions[0].Name == known.Name && (len(revisions) == 1 || revisions[1].Revision != known.Revision)
-	if isNewest {
-		return r.syncLabels(ctx, known, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
-	// The spec went back to an earlier one: that revision becomes the newest.
-	before := known.DeepCopy()
-	known.Revision = wanted.Revision
-	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return err
+	revisions = append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...)
+	if err := r.trimHistory(ctx, s, revisions); err != nil {
+		logf.FromContext(ctx).Error(err, "Old revisions are left until the next one is kept")
 	}
-	r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
-	return nil
+	return revisions, nil
 }
 
-// create makes the revision. One that is there, unseen by the cache, came into
-// the scope of this instance with its stack, by relabelling.
+// content reads the stack's spec as the API server serves it.
+func (r *Reconciler) content(ctx context.Context, s *addonsv1.AddonStack) ([]byte, error) {
+	served := &unstructured.Unstructured{}
+	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, errBehind
+		}
+		return nil, fmt.Errorf("reading AddonStack %s: %w", s.Name, err)
+	}
+	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
+		return nil, errBehind // what was validated isn't what is there now
+	}
+	return stack.Content(served)
+}
+
+// create makes the revision. Another instance may make the same one at the same time.
 func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted *appsv1.ControllerRevision) error {
-	err := r.Client.Create(ctx, wanted.DeepCopy())
+	content := wanted.Data.Raw
+	err := r.Client.Create(ctx, wanted)
 	if err == nil {
 		r.Recorder.Eventf(s, wanted, corev1.EventTypeNormal, "RevisionCreated", "Snapshot", "Kept spec as revision %d, %s", wanted.Revision, wanted.Name)
 		return nil
@@ -73,71 +97,93 @@ func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted 
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	known := &appsv1.ControllerRevision{}
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), known); err != nil {
+	existing := &appsv1.ControllerRevision{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), existing); err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(known, s) {
-		return err // a stack of this name that is gone had it; it goes, too
+	if !metav1.IsControlledBy(existing, s) {
+		return fmt.Errorf("it is that of an AddonStack of this name which is gone, and goes as well: %w", err)
 	}
-	return r.syncLabels(ctx, known, wanted)
+	if !stack.Keeps(existing, content) {
+		return fmt.Errorf("there is one of this name with another spec; delete ControllerRevision %s", existing.Name)
+	}
+	*wanted = *existing
+	return nil
 }
 
-func (r *Reconciler) revisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+// reuse makes a known revision the newest: the spec went back to it. Of several
+// instances one does so, the others see it and agree.
+func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
+	goesBack := known.Name != newest.Name
+	if !goesBack && stack.Generation(known) == s.Generation {
+		return nil
+	}
+	before := known.DeepCopy()
+	stack.SetGeneration(known, s.Generation)
+	if goesBack {
+		known.Revision = next
+	}
+	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	if goesBack {
+		r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
+	}
+	return nil
+}
+
+// former returns the revisions of a stack whose spec isn't to be kept now. Those
+// with a former watch label of the stack aren't in the cache, but in its status.
+func (r *Reconciler) former(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+	revisions, err := r.revisions(ctx, r.Client, s)
+	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
+		revisions, err = r.revisions(ctx, r.APIReader, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return revisions, r.syncLabels(ctx, s, revisions)
+}
+
+func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
+	if err := from.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {
 		return nil, fmt.Errorf("listing the revisions of AddonStack %s: %w", s.Name, err)
 	}
 	return stack.OwnRevisions(s, all.Items), nil
 }
 
-// syncLabels carries a changed watch label over to the newest revision.
-func (r *Reconciler) syncLabels(ctx context.Context, known, wanted *appsv1.ControllerRevision) error {
-	same := len(known.Labels) == len(wanted.Labels)
-	for key, value := range wanted.Labels {
-		same = same && known.Labels[key] == value
-	}
-	if same {
-		return nil
-	}
-	before := known.DeepCopy()
-	known.Labels = wanted.Labels
-	return r.Client.Patch(ctx, known, client.MergeFrom(before))
-}
-
-// trimHistory deletes the oldest revisions that no cluster runs.
-func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision, newest string) error {
-	if len(revisions) <= historyLimit {
-		return nil
-	}
-	clusterAddons, err := r.clusterAddonsOf(ctx, s)
-	if err != nil {
-		return err
-	}
-	inUse := sets.New(newest)
-	for i := range clusterAddons {
-		inUse.Insert(revisionIn(&clusterAddons[i], s.Name))
-	}
-	kept := 0
+// syncLabels carries a changed watch label over to the revisions, the newest first:
+// whoever sees some of them sees that one.
+func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
-		if inUse.Has(revisions[i].Name) {
+		before := revisions[i].DeepCopy()
+		if !stack.SyncLabel(&revisions[i], s) {
 			continue
 		}
-		if kept++; kept <= historyLimit {
-			continue
-		}
-		if err := r.Client.Delete(ctx, &revisions[i]); client.IgnoreNotFound(err) != nil {
-			return err
+		err := r.Client.Patch(ctx, &revisions[i], client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("labelling revision %s: %w", revisions[i].Name, err)
 		}
 	}
 	return nil
 }
 
-func find(revisions []appsv1.ControllerRevision, name string) *appsv1.ControllerRevision {
+func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
 	for i := range revisions {
-		if revisions[i].Name == name {
-			return &revisions[i]
+		if stack.Keeps(&revisions[i], content) {
+			return revisions[i].DeepCopy()
 		}
 	}
 	return nil
+}
+
+func without(revisions []appsv1.ControllerRevision, name string) []appsv1.ControllerRevision {
+	var others []appsv1.ControllerRevision
+	for i := range revisions {
+		if revisions[i].Name != name {
+			others = append(others, revisions[i])
+		}
+	}
+	return others
 }

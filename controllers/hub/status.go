@@ -48,13 +48,27 @@ func (s *Statuses) Forget(key client.ObjectKey) { s.versions.Delete(key) }
 // Cluster API's patch helper takes two requests, conditions first: whoever waits
 // for a condition would see it beside an older status.
 func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error {
+	return s.patch(ctx, before, after, Changes)
+}
+
+// PatchLocked is Patch for a status that several instances write: it is refused
+// (see IsLost) if the object was written since it was read.
+func (s *Statuses) PatchLocked(ctx context.Context, before, after client.Object) error {
+	return s.patch(ctx, before, after, ChangesLocked)
+}
+
+func (s *Statuses) patch(ctx context.Context, before, after client.Object, changes func(before, after client.Object) (client.Patch, error)) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
+	}
+	patch, err := changes(before, after)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	key := client.ObjectKeyFromObject(after)
-	if err := s.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+	if err := s.Client.Status().Patch(ctx, after, patch); err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {
 			return fmt.Errorf("writing the status of %T %s: %w", after, key, err)
 		}

@@ -26,7 +26,7 @@ type Options struct {
 	GeneratedBytes int
 	// RequestsPerWorker is the number of requests after which a worker is replaced. Defaults to 200.
 	RequestsPerWorker int
-	// IdleTimeout is the time after which a worker without work ends. Defaults to 30s.
+	// IdleTimeout is the time after which a worker without work ends. Defaults to 15s.
 	IdleTimeout time.Duration
 }
 
@@ -49,7 +49,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxObjects, 5000)
 	setDefault(&o.GeneratedBytes, 256<<10)
 	setDefault(&o.RequestsPerWorker, 200)
-	setDefault(&o.IdleTimeout, 30*time.Second)
+	setDefault(&o.IdleTimeout, 15*time.Second)
 	return o
 }
 

@@ -3,11 +3,15 @@
 package stack
 
 import (
+	"bytes"
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,49 +19,149 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-func TestSnapshotKeepsTheSpec(t *testing.T) {
-	s := &addonsv1.AddonStack{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Labels: map[string]string{clusterv1.WatchLabel: "a"}},
+func newStack() *addonsv1.AddonStack {
+	return &addonsv1.AddonStack{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "platform", UID: "1", Generation: 3, Labels: map[string]string{clusterv1.WatchLabel: "a"},
+		},
 		Spec: addonsv1.AddonStackSpec{
 			ClassNames: []string{"v1"},
-			Addons:     []addonsv1.Addon{{Name: "web", Chart: addonsv1.ChartSource{Path: "web"}, ValuesTemplate: "a: 1"}},
+			Addons: []addonsv1.Addon{{
+				Name: "web", Chart: addonsv1.ChartSource{Path: "web"}, ValuesTemplate: "a: 1",
+				Values: &apiextensionsv1.JSON{Raw: []byte(`{"b": "<é>", "a": 1.50, "none": null}`)},
+			}},
 		},
 	}
-	revision, err := Snapshot(s, 7)
+}
+
+// served is the stack as an API server serves it, perhaps with more than this
+// program knows.
+func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
+	t.Helper()
+	data, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(append([]byte(`{"apiVersion":"addons.cluster.x-k8s.io/v1beta1","kind":"AddonStack",`), data[1:]...)); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(u.Object["spec"].(map[string]any))
+	}
+	content, err := Content(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestSnapshotKeepsTheSpec(t *testing.T) {
+	s := newStack()
+	revision := Snapshot(s, served(t, s, nil), 7)
 	spec, err := SpecOf(revision)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&s.Spec, spec); diff != "" {
+	if diff := cmp.Diff(s.Spec.ClassNames, spec.ClassNames); diff != "" || spec.Addons[0].ValuesTemplate != "a: 1" {
 		t.Errorf("the spec came back otherwise:\n%s", diff)
 	}
-	if revision.Labels[clusterv1.WatchLabel] != "a" {
-		t.Error("the watch label was not carried over")
+	if revision.Labels[clusterv1.WatchLabel] != "a" || Generation(revision) != 3 || revision.Revision != 7 {
+		t.Errorf("labels %v, generation %d, revision %d", revision.Labels, Generation(revision), revision.Revision)
 	}
-
-	again, err := Snapshot(s.DeepCopy(), 8)
-	if err != nil || again.Name != revision.Name {
-		t.Errorf("an equal spec got another name: %s, %s (%v)", revision.Name, again.Name, err)
+	if !IsOf(revision, s) {
+		t.Error("a revision isn't of the stack that it was made from")
 	}
-	s.Spec.Addons[0].Name = "site"
-	other, err := Snapshot(s, 8)
-	if err != nil || other.Name == revision.Name {
-		t.Errorf("another spec got the same name: %s (%v)", other.Name, err)
+	if again := Snapshot(s, served(t, s.DeepCopy(), nil), 8); again.Name != revision.Name {
+		t.Errorf("an equal spec got another name: %s, %s", revision.Name, again.Name)
+	}
+	other := s.DeepCopy()
+	other.Spec.Addons[0].Name = "site"
+	if Snapshot(other, served(t, other, nil), 8).Name == revision.Name {
+		t.Error("another spec got the same name")
+	}
+	if IsOf(revision, other) {
+		t.Error("a spec that changed without a new generation, as by another version of the API, goes unnoticed")
+	}
+	other = s.DeepCopy()
+	other.Generation++
+	if IsOf(revision, other) {
+		t.Error("a new generation goes unnoticed: it may have changed what this program doesn't know")
 	}
 }
 
+// What this program doesn't know is kept, and makes a difference.
+func TestSnapshotKeepsUnknownFields(t *testing.T) {
+	s := newStack()
+	newer := func(spec map[string]any) { spec["addons"].([]any)[0].(map[string]any)["tomorrow"] = "yes" }
+	revision := Snapshot(s, served(t, s, newer), 1)
+	if !bytes.Contains(revision.Data.Raw, []byte("tomorrow")) || revision.Name == Snapshot(s, served(t, s, nil), 1).Name {
+		t.Errorf("revision %s has lost a field: %s", revision.Name, revision.Data.Raw)
+	}
+	if !IsOf(revision, s) {
+		t.Error("a field that this program doesn't know makes it look again and again")
+	}
+}
+
+// The API server may write JSON in another way than it was sent.
+func TestKeepsComparesContent(t *testing.T) {
+	s := newStack()
+	content := served(t, s, nil)
+	revision := Snapshot(s, content, 1)
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, content, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	revision.Data.Raw = bytes.ReplaceAll(indented.Bytes(), []byte(`\u003c`), []byte("<"))
+	if !Keeps(revision, content) || !IsOf(revision, s) {
+		t.Errorf("%s isn't taken for %s", revision.Data.Raw, content)
+	}
+	s.Spec.Addons[0].Name = "site"
+	if Keeps(revision, served(t, s, nil)) {
+		t.Error("another content is taken for the same")
+	}
+}
+
+func TestSyncLabel(t *testing.T) {
+	s := newStack()
+	revision := Snapshot(s, []byte("{}"), 1)
+	revision.Labels["theirs"] = "stays"
+	if SyncLabel(revision, s) {
+		t.Error("a label that is right was changed")
+	}
+	s.Labels[clusterv1.WatchLabel] = "b"
+	if !SyncLabel(revision, s) || revision.Labels[clusterv1.WatchLabel] != "b" {
+		t.Errorf("labels: %v", revision.Labels)
+	}
+	s.Labels = nil
+	changed := SyncLabel(revision, s)
+	if _, has := revision.Labels[clusterv1.WatchLabel]; !changed || has {
+		t.Errorf("labels: %v", revision.Labels)
+	}
+	if revision.Labels["theirs"] != "stays" {
+		t.Error("somebody else's label is gone")
+	}
+}
+
+// The generation decides which revision is the newest, whatever number a writer
+// gave it that lagged behind.
 func TestOwnRevisionsComeNewestFirst(t *testing.T) {
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform", UID: "1"}}
-	owned := func(name string, by types.UID, number int64) appsv1.ControllerRevision {
-		return appsv1.ControllerRevision{Revision: number, ObjectMeta: metav1.ObjectMeta{
+	owned := func(name string, by types.UID, generation, number int64) appsv1.ControllerRevision {
+		r := appsv1.ControllerRevision{Revision: number, ObjectMeta: metav1.ObjectMeta{
 			Name: name, OwnerReferences: []metav1.OwnerReference{{UID: by, Controller: ptr.To(true)}},
 		}}
+		SetGeneration(&r, generation)
+		return r
 	}
-	own := OwnRevisions(s, []appsv1.ControllerRevision{owned("old", "1", 1), owned("foreign", "2", 9), owned("new", "1", 3)})
-	if len(own) != 2 || own[0].Name != "new" || own[1].Name != "old" {
-		t.Errorf("OwnRevisions() = %v", own)
+	own := OwnRevisions(s, []appsv1.ControllerRevision{
+		owned("old", "1", 1, 1), owned("foreign", "2", 9, 9), owned("late", "1", 4, 5), owned("new", "1", 5, 5), owned("older", "1", 3, 4),
+	})
+	var names []string
+	for _, r := range own {
+		names = append(names, r.Name)
+	}
+	if diff := cmp.Diff([]string{"new", "late", "older", "old"}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -95,11 +95,18 @@ func (m mark) readUntil(id types.UID) ([]auditv1.Event, int64, error) {
 	}
 }
 
-// writes are the requests that change something.
+// writes are the requests that change something, without those by which an instance
+// says that it is there.
 func writes(events []auditv1.Event) []string {
 	return described(events, func(e auditv1.Event) bool {
-		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
+		return !registers(e) && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 	})
+}
+
+// registers says whether a request is about an instance itself: its ProviderInstance,
+// or whether it has the rights it needs.
+func registers(e auditv1.Event) bool {
+	return e.ObjectRef != nil && (e.ObjectRef.Resource == "providerinstances" || e.ObjectRef.Resource == "selfsubjectaccessreviews")
 }
 
 // reads are the requests for objects of a resource; of all names if none is given.

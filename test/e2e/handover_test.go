@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -54,6 +55,97 @@ func TestHandOver(t *testing.T) {
 		g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "it wasn't deleted, so nothing is uninstalled")
 		g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty())
 	})
+}
+
+// TestHandOverBoth relabels a Cluster and its AddonStack, in either order.
+func TestHandOverBoth(t *testing.T) {
+	t.Parallel()
+	relabelStack := func(tn *tenant, filter string) {
+		change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) { s.Labels[clusterv1.WatchLabel] = filter })
+	}
+	relabelCluster := func(tn *tenant, filter string) { tn.refilter("moving", filter) }
+	for name, order := range map[string][2]func(*tenant, string){
+		"Cluster first": {relabelCluster, relabelStack},
+		"stack first":   {relabelStack, relabelCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			tn := newTenant(t)
+			s := workloadServer(t, 1)
+			suffix := utilrand.String(5)
+			blue, green := "blue-"+suffix, "green-"+suffix
+			tn.makeCluster("moving", s, labels(clusterv1.WatchLabel+"="+blue))
+			tn.create(tn.stackWithFilter("platform", blue, tn.addon("settings", tn.writeChart("settings", "1.0.0", configMapChart))))
+			managers := []*manager{tn.startManager("--watch-filter=" + blue), tn.startManager("--watch-filter=" + green)}
+			tn.changeAddon("platform", "settings", withValues(map[string]any{"text": "two"}))
+			tn.awaitCluster("moving", "the first instance installs the add-on", ready("settings"), assignedTo("platform", blue))
+			tn.awaitReady("platform", "all is ready")
+			settleAll(t, managers...)
+			mark, installed, revisions := s.mark(t), s.release(t, tn.namespace, "settings"), namesOf(tn.revisionsOf("platform"))
+			generation := tn.awaitCluster("moving", "it is there").Generation
+
+			order[0](tn, green)
+			settleAll(t, managers...)
+			g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "half-way nothing is uninstalled")
+			order[1](tn, green)
+
+			ca := tn.awaitCluster("moving", "the second instance takes both over", ready("settings"), assignedTo("platform", green))
+			tn.awaitReady("platform", "all is ready")
+			settleAll(t, managers...)
+			g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
+			g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
+			g.Expect(ca.Generation).To(Equal(generation), "what the cluster is to run is the same")
+			g.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(revisions), "the revisions are the same")
+			g.Expect(tn.revisionsOf("platform")).To(HaveEach(HaveField("Labels", HaveKeyWithValue(clusterv1.WatchLabel, green))), "and all of them go with their stack")
+		})
+	}
+}
+
+// TestHandOverNamespace moves a namespace from one instance's --namespace to
+// another's, as their flags do after a rollout.
+func TestHandOverNamespace(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	others := map[string]*tenant{}
+	for _, name := range []string{"first", "second"} { // the namespaces that stay
+		other := *tn
+		other.namespace += "-" + name
+		world.hub.createNamespace(t, other.namespace)
+		tn.allowIn(other.namespace)
+		others[name] = &other
+	}
+	first, second := tn.instance("first"), tn.instance("second")
+	stays, goes := others["first"].namespace, tn.namespace
+	tn.makeCluster("moving", s, nil)
+	tn.makeStack("platform", nil, tn.addon("settings", tn.writeChart("settings", "1.0.0", configMapChart)))
+	one := first.launch("--namespace=" + stays + "," + goes)
+	two := second.launch("--namespace=" + others["second"].namespace)
+	tn.awaitReady("platform", "the first instance installs the add-on")
+	settleAll(t, one)
+	mark, installed := s.mark(t), s.release(t, tn.namespace, "settings")
+	before := tn.versions()
+
+	one.stop(t)
+	two.stop(t)
+	from := world.hub.mark(t)
+	one = first.launch("--namespace=" + stays)
+	two = second.launch("--namespace=" + others["second"].namespace + "," + goes)
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.ProgressDeadlineSeconds = ptr.To[int32](700) })
+	tn.awaitReady("platform", "the second instance looks after the namespace")
+	settleAll(t, two)
+	g.Expect(writes(mark.requests(t, tn.clusterUser("moving")))).To(BeEmpty(), "a hand-over is no business of the workload cluster")
+	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(installed), "the release is the same, at the same revision")
+	after := tn.versions()
+	for name := range before {
+		g.Expect(after).To(HaveKey(name), "nothing is deleted")
+	}
+	g.Expect(described(from.requests(t, first.user), func(e auditEvent) bool {
+		return !registers(e) && e.ObjectRef != nil && e.ObjectRef.Namespace == goes
+	})).To(BeEmpty(), "the first instance has no business there any more")
+	one.stop(t)
 }
 
 // assignedTo expects the stack among those that the cluster is to run, and the

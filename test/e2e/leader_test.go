@@ -5,14 +5,10 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -22,7 +18,6 @@ func TestLeader(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
-	tn.allowLeases()
 	s := workloadServer(t, 1)
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
 	replica := []string{
@@ -56,22 +51,4 @@ func TestLeader(t *testing.T) {
 	g.Expect(settings.Data).To(HaveKeyWithValue("text", "of the second"))
 	g.Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(2), "it knows what is installed, and makes one revision")
 	g.Expect(writes(mark.requests(t, tn.clusterUser("prod")))).NotTo(BeEmpty())
-}
-
-// allowLeases gives the tenant's managers the role for leader election.
-func (tn *tenant) allowLeases() {
-	tn.t.Helper()
-	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/leader_election_role.yaml"))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
-	role := &rbacv1.Role{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		tn.t.Fatal(err)
-	}
-	role.Namespace = tn.namespace
-	tn.create(role)
-	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
-	binding.Namespace, binding.Name = tn.namespace, "leader-election"
-	tn.create(binding)
 }

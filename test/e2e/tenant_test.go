@@ -13,6 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // tenant is a test's share of the world: a namespace of the management cluster,
@@ -30,9 +33,10 @@ type tenant struct {
 // processes are the managers that a tenant started. They outlive the subtest
 // that did so.
 type processes struct {
-	root    *testing.T
-	count   int
-	manager *manager // the last one
+	root     *testing.T
+	count    int
+	managers []*manager
+	manager  *manager // the last one
 }
 
 // in is the tenant within a subtest, which then fails instead of the whole test.
@@ -57,6 +61,7 @@ func newTenant(t *testing.T) *tenant {
 	}
 	world.hub.createNamespace(t, tn.namespace)
 	tn.allowIn(tn.namespace)
+	tn.allowToRun()
 	t.Cleanup(tn.explainFailure)
 	return tn
 }
@@ -72,6 +77,25 @@ func (tn *tenant) allowIn(namespace string) {
 	if err := world.hub.Create(tn.t.Context(), binding); err != nil {
 		tn.t.Fatal(err)
 	}
+}
+
+// allowToRun gives the tenant's managers what they need where they run: a lease, and
+// their ProviderInstance.
+func (tn *tenant) allowToRun() {
+	tn.t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/role.yaml"))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	role := &rbacv1.Role{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		tn.t.Fatal(err)
+	}
+	role.Namespace = tn.namespace
+	tn.create(role)
+	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
+	binding.Namespace, binding.Name = tn.namespace, role.Name
+	tn.create(binding)
 }
 
 // allowEverywhere gives the tenant's managers their role in all namespaces.
@@ -104,10 +128,28 @@ func (tn *tenant) launch(flags ...string) *manager {
 	if err != nil {
 		tn.t.Fatal(err)
 	}
+	tn.buryDead()
 	tn.count++
 	name := fmt.Sprintf("%s-%d", tn.namespace, tn.count)
-	tn.manager = launch(tn.root, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts}, flags...)...)
+	tn.manager = launch(tn.root, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts, "--instance-namespace=" + tn.namespace}, flags...)...)
+	tn.managers = append(tn.managers, tn.manager)
 	return tn.manager
+}
+
+// buryDead deletes what killed managers left of their registration, as an admin may
+// who knows that they are dead. Otherwise the next one waits until they have expired.
+func (tn *tenant) buryDead() {
+	tn.t.Helper()
+	for _, m := range tn.managers {
+		select {
+		case <-m.done:
+		default:
+			return // one lives
+		}
+	}
+	if err := world.hub.DeleteAllOf(tn.t.Context(), &addonsv1.ProviderInstance{}, client.InNamespace(tn.namespace)); err != nil {
+		tn.t.Fatal(err)
+	}
 }
 
 // restart kills the manager and starts another one with the same flags.

@@ -3,15 +3,19 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +25,8 @@ import (
 )
 
 // TestWebhook lets a process that serves webhooks alone, as config/shared does, look
-// after admission for one namespace of the management cluster. Its user has no rights.
+// after admission for one namespace of the management cluster. Its user has the rights
+// of config/rbac/webhooks.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
@@ -43,6 +48,7 @@ func TestWebhook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tn.allowToServe(tn.user + ":webhooks")
 	start := world.hub.mark(t)
 	launch(t, tn.namespace+"-webhooks", nobody.Kubeconfig, "--run=webhooks", "--webhook-port="+port, "--webhook-cert-dir="+dir)
 	tn.create(tn.webhookAt(t, address, certificate.chain))
@@ -93,8 +99,35 @@ func TestWebhook(t *testing.T) {
 		s.Spec.Addons = append(s.Spec.Addons, tn.addon("b", path, after("nobody-else")))
 		g.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
 	})
-	NewWithT(t).Expect(described(start.requests(t, tn.user+":webhooks"), func(e auditEvent) bool { return e.ObjectRef != nil && e.ObjectRef.Resource != "" })).
-		To(BeEmpty(), "admission needs no object of the management cluster, and no rights")
+	serving := start.requests(t, tn.user+":webhooks")
+	NewWithT(t).Expect(described(serving, func(e auditEvent) bool {
+		return e.ObjectRef != nil && !slices.Contains([]string{"", "addonstacks", "providerinstances", "customresourcedefinitions"}, e.ObjectRef.Resource)
+	})).To(BeEmpty(), "what it looks at are instances, and in which version stacks are stored")
+	NewWithT(t).Expect(described(serving, func(e auditEvent) bool {
+		return e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden
+	})).
+		To(BeEmpty(), "it asks for nothing that it may not have")
+}
+
+// allowToServe gives a user the rights of the process that serves webhooks.
+func (tn *tenant) allowToServe(user string) {
+	tn.t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/webhooks/role.yaml"))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		tn.t.Fatal(err)
+	}
+	role.Name += "-" + tn.namespace
+	tn.create(role)
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	binding.Name = role.Name
+	tn.create(binding)
 }
 
 // webhookAt is the project's webhook configuration, for one namespace, served
@@ -106,7 +139,8 @@ func (tn *tenant) webhookAt(t *testing.T, address string, authority []byte) *adm
 		t.Fatal(err)
 	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := yaml.Unmarshal(data, configuration); err != nil {
+	validating := data[bytes.LastIndex(data, []byte("\n---\n"))+1:]
+	if err := yaml.Unmarshal(validating, configuration); err != nil {
 		t.Fatal(err)
 	}
 	configuration.Name = tn.namespace

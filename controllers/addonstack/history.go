@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// historyLimit is how many revisions are kept that no cluster runs, besides the
+// newest.
+const historyLimit = 10
+
+// pageSize of a list that is read from the API server.
+const pageSize = 500
+
+// trimHistory deletes the oldest revisions that no cluster runs. It is done when a
+// revision was kept, and not again before the next one: else what is in use elsewhere
+// would be asked about again and again.
+func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+	if len(revisions) <= historyLimit+1 {
+		return nil
+	}
+	inUse, err := r.inUse(ctx, r.Client, s, 0)
+	if err != nil {
+		return err
+	}
+	surplus := surplusOf(revisions, inUse)
+	if len(surplus) > 0 && r.shares(s) {
+		// Clusters of other filters run it, too.
+		if inUse, err = r.inUse(ctx, r.APIReader, s, pageSize); err != nil {
+			return err
+		}
+		surplus = surplusOf(revisions, inUse)
+	}
+	for i := range surplus {
+		// Another instance may go back to it at this moment.
+		asSeen := client.Preconditions{UID: &surplus[i].UID, ResourceVersion: &surplus[i].ResourceVersion}
+		if err := r.Client.Delete(ctx, &surplus[i], asSeen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting revision %s: %w", surplus[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// surplusOf returns what is beyond the limit. Revisions come the newest first.
+func surplusOf(revisions []appsv1.ControllerRevision, inUse sets.Set[string]) []appsv1.ControllerRevision {
+	var surplus []appsv1.ControllerRevision
+	kept := 0
+	for i := range revisions {
+		if i == 0 || inUse.Has(revisions[i].Name) {
+			continue
+		}
+		if kept++; kept > historyLimit {
+			surplus = append(surplus, revisions[i])
+		}
+	}
+	return surplus
+}
+
+// inUse returns the revisions of the stack that ClusterAddons of the namespace name.
+// A limit, for pages, is for the API server: the cache has no pages.
+func (r *Reconciler) inUse(ctx context.Context, from client.Reader, s *addonsv1.AddonStack, limit int64) (sets.Set[string], error) {
+	inUse := sets.New[string]()
+	options := &client.ListOptions{Namespace: s.Namespace, Limit: limit}
+	for {
+		page := &addonsv1.ClusterAddonList{}
+		if err := from.List(ctx, page, options); err != nil {
+			return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+		}
+		for i := range page.Items {
+			inUse.Insert(revisionIn(&page.Items[i], s.Name))
+		}
+		if options.Continue = page.Continue; limit == 0 || page.Continue == "" {
+			return inUse, nil
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// A stack with the watch label "shared" is meant for the Clusters of all filters
+// of its namespace, so that several instances write its status. Each one writes
+// its own entry of status.instances, and only when that has changed; in the same
+// write it sums up all entries. So no instance ever answers a write of another
+// one, also if the two are of different versions and would put it differently.
+
+// maxInstances is how many instances status.instances can hold (MaxItems).
+const maxInstances = 64
+
+// shares says whether other instances have a part in the stack.
+func (r *Reconciler) shares(s *addonsv1.AddonStack) bool {
+	return r.WatchFilter != "" && s.Labels[clusterv1.WatchLabel] == addonsv1.SharedWatchFilter
+}
+
+// viewOf returns the stack with the status as this instance saw it last.
+func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
+	view := s.DeepCopy()
+	view.Status.Instances = nil
+	if !r.shares(s) {
+		return view
+	}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision}
+	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
+		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
+		view.Status.Clusters, view.Status.Conditions = own.Clusters.DeepCopy(), slices.Clone(own.Conditions)
+	}
+	return view
+}
+
+// write writes what this instance sees into the stack's status, if it is new.
+func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) error {
+	if !r.shares(s) {
+		return r.statuses.Patch(ctx, s, view)
+	}
+	own, err := r.entry(ctx, view)
+	if err != nil {
+		return err
+	}
+	known := instanceOf(s.Status.Instances, r.WatchFilter)
+	if own == nil && known == nil {
+		if len(s.Status.Instances) > 0 || saysTheSame(s, view) {
+			return nil
+		}
+		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
+	}
+	if equality.Semantic.DeepEqual(own, known) {
+		return nil
+	}
+	after := s.DeepCopy()
+	after.Status.Instances = withInstance(after.Status.Instances, r.WatchFilter, own)
+	if hasMoved(known, own) {
+		if after.Status.Instances, err = r.present(ctx, s.Namespace, after.Status.Instances); err != nil {
+			return err
+		}
+	}
+	if len(after.Status.Instances) > maxInstances {
+		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, "TooManyInstances", "Report",
+			"status.instances can hold %d instances; the one with --watch-filter=%s is left out", maxInstances, r.WatchFilter)
+		return nil
+	}
+	if len(after.Status.Instances) == 0 {
+		after.Status = view.Status
+	} else {
+		sumUp(after)
+	}
+	return r.statuses.PatchLocked(ctx, s, after)
+}
+
+// entry is what this instance has to say of the stack: nothing, while it has no
+// Cluster in the namespace.
+func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
+	clusters := &clusterv1.ClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(view.Namespace), client.Limit(1)); err != nil {
+		return nil, fmt.Errorf("listing Clusters of namespace %s: %w", view.Namespace, err)
+	}
+	if len(clusters.Items) == 0 {
+		return nil, nil
+	}
+	own := &addonsv1.StackInstance{
+		WatchFilter:        r.WatchFilter,
+		ObservedGeneration: view.Status.ObservedGeneration,
+		LatestRevision:     view.Status.LatestRevision,
+		Clusters:           view.Status.Clusters,
+	}
+	for _, c := range view.Status.Conditions {
+		if c.Type != addonsv1.ReadyCondition { // it sums up the others
+			c.Message = shortenTo(c.Message, 1024)
+			own.Conditions = append(own.Conditions, c)
+		}
+	}
+	return own, nil
+}
+
+// present leaves out the instances of filters that no Cluster of the namespace has
+// any more: they ended for good, or have nothing to say, and take themselves out.
+// One object's metadata is asked for each.
+func (r *Reconciler) present(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
+	var kept []addonsv1.StackInstance
+	for _, instance := range instances {
+		if instance.WatchFilter != r.WatchFilter {
+			clusters := &metav1.PartialObjectMetadataList{}
+			clusters.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
+			if err := r.APIReader.List(ctx, clusters, client.InNamespace(namespace), client.Limit(1),
+				client.MatchingLabels{clusterv1.WatchLabel: instance.WatchFilter}); err != nil {
+				return nil, fmt.Errorf("looking for Clusters with watch filter %s: %w", instance.WatchFilter, err)
+			}
+			if len(clusters.Items) == 0 {
+				continue
+			}
+		}
+		kept = append(kept, instance)
+	}
+	return kept, nil
+}
+
+// hasMoved says that the instance saw another spec, or that Clusters came or went:
+// then others may have ended, or lost theirs.
+func hasMoved(before, after *addonsv1.StackInstance) bool {
+	if before == nil || after == nil || before.ObservedGeneration != after.ObservedGeneration {
+		return true
+	}
+	was, is := before.Clusters, after.Clusters
+	return (was == nil) != (is == nil) || was != nil && was.Total != is.Total
+}
+
+// saysTheSame leaves out how it is said, which another version may do otherwise.
+func saysTheSame(s, view *addonsv1.AddonStack) bool {
+	valid, paused := conditions.Get(s, addonsv1.ValidCondition), conditions.Get(s, addonsv1.PausedCondition)
+	if valid == nil || paused == nil || s.Status.ObservedGeneration != view.Status.ObservedGeneration {
+		return false
+	}
+	return paused.Status == conditions.Get(view, addonsv1.PausedCondition).Status &&
+		(valid.Status != metav1.ConditionUnknown || conditions.IsUnknown(view, addonsv1.ValidCondition))
+}
+
+func instanceOf(instances []addonsv1.StackInstance, filter string) *addonsv1.StackInstance {
+	for i := range instances {
+		if instances[i].WatchFilter == filter {
+			return &instances[i]
+		}
+	}
+	return nil
+}
+
+// withInstance replaces the entry of a filter, adds it in its place, or takes it out.
+func withInstance(instances []addonsv1.StackInstance, filter string, entry *addonsv1.StackInstance) []addonsv1.StackInstance {
+	at := slices.IndexFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter >= filter })
+	if at < 0 {
+		at = len(instances)
+	}
+	if at < len(instances) && instances[at].WatchFilter == filter {
+		instances = slices.Delete(instances, at, at+1)
+	}
+	if entry == nil {
+		return instances
+	}
+	return slices.Insert(instances, at, *entry)
+}

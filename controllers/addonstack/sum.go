@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// sumUp computes the status of a shared stack from what its instances say, of
+// which there is at least one. The status is about the oldest generation that one
+// of them has seen last: until all have seen the newest, the stack isn't Ready.
+func sumUp(s *addonsv1.AddonStack) {
+	instances := s.Status.Instances
+	var current, behind []*addonsv1.StackInstance
+	observed := instances[0].ObservedGeneration
+	for i := range instances {
+		observed = min(observed, instances[i].ObservedGeneration)
+		if instances[i].ObservedGeneration == s.Generation {
+			current = append(current, &instances[i])
+		} else {
+			behind = append(behind, &instances[i])
+		}
+	}
+	if len(current) == 0 {
+		current = behind // the last one that was up to date has left
+	}
+	sum := &addonsv1.AddonStack{Status: *s.Status.DeepCopy()}
+	sum.Generation, sum.Status.ObservedGeneration = observed, observed // conditions are about it, too
+	for _, instance := range current {
+		if instance.LatestRevision != "" {
+			sum.Status.LatestRevision = instance.LatestRevision
+			break
+		}
+	}
+	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition} {
+		if c := worst(kind, current); c != nil {
+			conditions.Set(sum, *c)
+		}
+	}
+	if counts := totals(instances, s.Generation); counts != nil {
+		sum.Status.Clusters = counts
+		conditions.Set(sum, sharedClustersReady(counts, instances, behind))
+	}
+	summarize(sum)
+	s.Status = sum.Status
+}
+
+// totals adds up the clusters, nil if nobody has counted. What an instance calls
+// ready that hasn't seen the newest spec isn't ready at that.
+func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.ClusterCounts {
+	var sum *addonsv1.ClusterCounts
+	for i := range instances {
+		counts := instances[i].Clusters
+		if counts == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &addonsv1.ClusterCounts{}
+		}
+		sum.Total += counts.Total
+		sum.Failed += counts.Failed
+		sum.Waiting += counts.Waiting
+		if instances[i].ObservedGeneration == generation {
+			sum.Ready += counts.Ready
+		}
+	}
+	return sum
+}
+
+// worst returns the condition of the instance for which it is the worst. If they
+// disagree, as two versions may, the message tells whose it is.
+func worst(kind string, instances []*addonsv1.StackInstance) *metav1.Condition {
+	var found *metav1.Condition
+	var by string
+	differ := false
+	for _, instance := range instances {
+		c := meta.FindStatusCondition(instance.Conditions, kind)
+		if c == nil {
+			continue
+		}
+		differ = differ || found != nil && found.Status != c.Status
+		if found == nil || badness(c) > badness(found) {
+			found, by = c, instance.WatchFilter
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	c := metav1.Condition{Type: kind, Status: found.Status, Reason: found.Reason, Message: found.Message}
+	if differ && c.Message != "" {
+		c.Message = fmt.Sprintf("Instance %s: %s", by, c.Message)
+	}
+	return &c
+}
+
+func badness(c *metav1.Condition) int {
+	bad := metav1.ConditionFalse
+	if c.Type == addonsv1.PausedCondition {
+		bad = metav1.ConditionTrue
+	}
+	switch c.Status {
+	case bad:
+		return 2
+	case metav1.ConditionUnknown:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// sharedClustersReady is ClustersReady of all instances together.
+func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, behind []*addonsv1.StackInstance) metav1.Condition {
+	var failures []string
+	for i := range instances {
+		c := meta.FindStatusCondition(instances[i].Conditions, addonsv1.ClustersReadyCondition)
+		if c != nil && c.Reason == addonsv1.ClustersFailedReason {
+			failures = append(failures, instances[i].WatchFilter+": "+c.Message)
+		}
+	}
+	c := clustersReady(counts, failures)
+	if len(behind) == 0 {
+		return c
+	}
+	names := make([]string, 0, len(behind))
+	for _, instance := range behind {
+		names = append(names, instance.WatchFilter)
+	}
+	if c.Status == metav1.ConditionTrue {
+		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersProgressingReason
+		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+	}
+	c.Message += fmt.Sprintf("; no instance with --watch-filter=%s has seen the newest spec yet", strings.Join(names, ", "))
+	return c
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// instance is the tenant with a user of its own for the managers that it starts, so
+// that the audit log tells them from the tenant's others. The user's rights are
+// those that the tenant's user has now.
+func (tn *tenant) instance(name string) *tenant {
+	tn.t.Helper()
+	sub := *tn
+	sub.user = tn.user + ":" + name
+	isTenant := func(s rbacv1.Subject) bool { return s.Name == tn.user }
+	everywhere := &rbacv1.ClusterRoleBindingList{}
+	inNamespaces := &rbacv1.RoleBindingList{}
+	if err := world.hub.List(tn.t.Context(), everywhere); err != nil {
+		tn.t.Fatal(err)
+	}
+	if err := world.hub.List(tn.t.Context(), inNamespaces); err != nil {
+		tn.t.Fatal(err)
+	}
+	for _, b := range everywhere.Items {
+		if slices.ContainsFunc(b.Subjects, isTenant) {
+			binding := &rbacv1.ClusterRoleBinding{RoleRef: b.RoleRef, Subjects: sub.subjects()}
+			binding.Name = b.Name + "-" + name
+			tn.create(binding)
+		}
+	}
+	for _, b := range inNamespaces.Items {
+		if slices.ContainsFunc(b.Subjects, isTenant) {
+			binding := &rbacv1.RoleBinding{RoleRef: b.RoleRef, Subjects: sub.subjects()}
+			binding.Namespace, binding.Name = b.Namespace, b.Name+"-"+name
+			tn.create(binding)
+		}
+	}
+	return &sub
+}
+
+// settleAll returns when none of these managers has anything to do any more: what
+// one does may be an event for another.
+func settleAll(t *testing.T, managers ...*manager) {
+	t.Helper()
+	var last activity
+	since := time.Now()
+	poll(t, 2*time.Minute, "the managers are to come to rest", func() error {
+		var now activity
+		for _, m := range managers {
+			a, err := m.activity()
+			if err != nil {
+				since = time.Now()
+				return err
+			}
+			now.reconciles += a.reconciles
+			now.backlog += a.backlog
+		}
+		if now != last || now.backlog != 0 || now.reconciles == 0 {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < calm {
+			return fmt.Errorf("%.0f reconciles so far, %.0f under way", now.reconciles, now.backlog)
+		}
+		return nil
+	})
+}
+
+// stackWithFilter is an AddonStack with a watch label.
+func (tn *tenant) stackWithFilter(name, filter string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
+	s := tn.newStack(name, nil, addons...)
+	s.Labels = labels(clusterv1.WatchLabel + "=" + filter)
+	return s
+}
+
+// refilter changes the watch label of a Cluster.
+func (tn *tenant) refilter(cluster, filter string) {
+	tn.t.Helper()
+	change(tn, newCluster(tn.namespace, cluster, nil), func(c *clusterv1.Cluster) { c.Labels[clusterv1.WatchLabel] = filter })
+}
+
+// quiet expects that what happened since the marks wrote nothing to the workload clusters.
+func (tn *tenant) quiet(t *testing.T, marks map[string]mark, reason string) {
+	t.Helper()
+	for cluster, m := range marks {
+		if written := writes(m.requests(t, tn.clusterUser(cluster))); len(written) > 0 {
+			t.Errorf("%s: Cluster %s got %v", reason, cluster, written)
+		}
+	}
+}
+
+// stop ends the manager as a kubelet would.
+func (m *manager) stop(t *testing.T) {
+	t.Helper()
+	(&tenant{t: t, processes: &processes{manager: m}}).stopManager()
+}

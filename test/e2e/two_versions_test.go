@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestTwoVersions has two instances beside each other under newer CRDs: one of them
+// doesn't know a field that the other one writes, and that stacks use. It changes
+// the CRDs of all tests, so it runs before those that run in parallel.
+func TestTwoVersions(t *testing.T) {
+	g := NewWithT(t)
+	newer := buildNewer(t)
+	installNewerCRDs(t)
+	tn := newTenant(t)
+	t.Cleanup(tn.clear)
+	servers := map[string]*server{"one": workloadServer(t, 0), "two": workloadServer(t, 1)}
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	suffix := utilrand.String(5)
+	blue, green := "blue-"+suffix, "green-"+suffix
+	tn.makeCluster("one", servers["one"], labels("home=own-blue", clusterv1.WatchLabel+"="+blue))
+	tn.makeCluster("two", servers["two"], labels("home=own-green", clusterv1.WatchLabel+"="+green))
+	ofOld, ofNew := tn.instance("old"), tn.instance("new")
+	var managers []*manager
+	start := func() {
+		managers = []*manager{
+			ofOld.startVersion(world.binary, "--watch-filter="+blue),
+			ofNew.startVersion(newer, "--watch-filter="+green),
+		}
+	}
+	start()
+	for name, filter := range map[string]string{"shared": addonsv1.SharedWatchFilter, "own-blue": blue, "own-green": green} {
+		stack := tn.stackWithFilter(name, filter, tn.addon(name, path))
+		if filter != addonsv1.SharedWatchFilter {
+			stack.Spec.ClusterSelector.MatchLabels = labels("home=" + name)
+		}
+		tn.create(stackOfTomorrow(stack))
+	}
+	ready2 := func(tn *tenant, reason string) {
+		tn.t.Helper()
+		tn.awaitStatus("shared", reason, counts(2, 2))
+	}
+	ready2(tn, "both versions install it")
+	settleAll(t, managers...)
+
+	t.Run("they make one revision, of all that is written", func(t *testing.T) {
+		g := NewWithT(t)
+		for _, name := range []string{"shared", "own-blue", "own-green"} {
+			revisions := tn.in(t).revisionsOf(name)
+			g.Expect(revisions).To(HaveLen(1), "of stack %s", name)
+			g.Expect(string(revisions[0].Data.Raw)).To(ContainSubstring(`"tomorrow":"yes"`), "the older version keeps what it doesn't know")
+		}
+	})
+	t.Run("each writes what it knows", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		g.Expect(tomorrowIn(tn.read("ClusterAddon", "one"), "spec", "stacks")).To(HaveEach(""))
+		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(HaveEach("newer"))
+		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "status", "addons")).To(HaveEach("newer"))
+		g.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}))
+	})
+	t.Run("an edit by a user of the older version's API is kept", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		for i := range 3 {
+			tn.setText("shared", fmt.Sprint("edit ", i))
+			ready2(tn, "both versions take it up")
+		}
+		settleAll(t, managers...)
+		g.Expect(tn.revisionsOf("shared")).To(HaveLen(4), "one for each spec, whoever made it")
+		g.Expect(tomorrowIn(tn.read("AddonStack", "shared"), "status", "instances")).To(Equal([]string{"", "newer"}), "the older version leaves the newer one's entry as it is")
+	})
+	t.Run("Clusters change hands", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		m := map[string]mark{"one": servers["one"].mark(t), "two": servers["two"].mark(t)}
+		tn.refilter("one", green)
+		tn.refilter("two", blue)
+		tn.awaitCluster("one", "the newer version takes it over", assignedTo("shared", green))
+		tn.awaitCluster("two", "the older version takes it over", assignedTo("shared", blue))
+		ready2(tn, "all is as it was")
+		settleAll(t, managers...)
+		tn.quiet(t, m, "a hand-over is no business of the workload cluster")
+		g.Expect(tomorrowIn(tn.read("ClusterAddon", "two"), "spec", "stacks")).To(ContainElement("newer"), "what the newer version wrote stays")
+		tn.setText("shared", "after the hand-over")
+		ready2(tn, "the stack goes on")
+		settleAll(t, managers...)
+		g.Expect(tn.tomorrowOf("two", "shared")).To(Equal("newer"), "also where the older version has written another revision")
+		g.Expect(tn.tomorrowOf("one", "shared")).To(Equal("newer"), "the newer version writes it where it wasn't")
+	})
+	t.Run("at rest nothing changes", func(t *testing.T) {
+		g := NewWithT(t)
+		tn := tn.in(t)
+		before, mark := tn.versions(), world.hub.mark(t)
+		for _, m := range managers {
+			m.stop(t)
+		}
+		start() // which looks at everything, and remembers nothing
+		settleAll(t, managers...)
+		g.Expect(tn.versions()).To(Equal(before), "generations and resource versions")
+		for _, user := range []string{ofOld.user, ofNew.user} {
+			g.Expect(writes(mark.requests(t, user))).To(BeEmpty())
+		}
+	})
+	g.Expect(managers).To(HaveLen(2))
+}
+
+// startVersion starts another version of the manager. No other test may run at the
+// same time.
+func (tn *tenant) startVersion(binary string, flags ...string) *manager {
+	tn.t.Helper()
+	was := world.binary
+	defer func() { world.binary = was }()
+	world.binary = binary
+	return tn.startManager(flags...)
+}
+
+// setText changes a value of a stack's first add-on, and nothing else: a typed client
+// would drop what it doesn't know.
+func (tn *tenant) setText(stack, text string) {
+	tn.t.Helper()
+	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/spec/addons/0/values", "value": map[string]string{"text": text}}})
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	if err := world.hub.Patch(tn.t.Context(), tn.newStack(stack, nil), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+// read returns an object with all its fields.
+func (tn *tenant) read(kind, name string) *unstructured.Unstructured {
+	tn.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(addonsv1.GroupVersion.WithKind(kind))
+	if err := world.hub.Get(tn.t.Context(), tn.key(name), u); err != nil {
+		tn.t.Fatal(err)
+	}
+	return u
+}
+
+// tomorrowOf is the new field of a stack in a ClusterAddon.
+func (tn *tenant) tomorrowOf(cluster, stack string) string {
+	tn.t.Helper()
+	u := tn.read("ClusterAddon", cluster)
+	stacks, _, _ := unstructured.NestedSlice(u.Object, "spec", "stacks")
+	for i, s := range stacks {
+		if s.(map[string]any)["name"] == stack {
+			return tomorrowIn(u, "spec", "stacks")[i]
+		}
+	}
+	tn.t.Fatalf("ClusterAddon %s has no stack %s", cluster, stack)
+	return ""
+}
+
+// versions are those of all objects that instances write in the tenant's namespace.
+func (tn *tenant) versions() map[string]objectVersion {
+	tn.t.Helper()
+	versions := map[string]objectVersion{}
+	for _, list := range []client.ObjectList{&addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &clusterv1.ClusterList{}} {
+		if err := world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
+			tn.t.Fatal(err)
+		}
+		switch list := list.(type) {
+		case *addonsv1.AddonStackList:
+			note(versions, list.Items)
+		case *addonsv1.ClusterAddonList:
+			note(versions, list.Items)
+		case *appsv1.ControllerRevisionList:
+			note(versions, list.Items)
+		case *clusterv1.ClusterList:
+			note(versions, list.Items)
+		}
+	}
+	return versions
+}
+
+func note[T any, P interface {
+	*T
+	client.Object
+}](versions map[string]objectVersion, objects []T) {
+	for i := range objects {
+		obj := P(&objects[i])
+		versions[fmt.Sprintf("%T %s", obj, obj.GetName())] = objectVersion{resourceVersion: obj.GetResourceVersion(), generation: obj.GetGeneration()}
+	}
+}
