@@ -106,7 +106,7 @@ func TestRunRefuses(t *testing.T) {
 		"too many namespaces":            {args: []string{"--name=red", "--namespaces=" + strings.Repeat("a,", 256) + "a"}, says: "257 are too many"},
 		"a filter that is no label":      {args: append(good, "--filter=a b"), says: `--filter: "a b"`},
 		"the filter of all":              {args: append(good, "--filter=shared"), says: `--filter: "shared"`},
-		"a wrong flag":                   {args: append(good, "--nmae=x"), says: "unknown flag"},
+		"a wrong flag":                   {args: append(good, "--names=x"), says: "unknown flag"},
 		"an argument":                    {args: append(good, "blue"), says: `unexpected argument "blue"`},
 		"a wrong base":                   {args: append(good, "--base=docs"), says: "--base: docs isn't"},
 	} {

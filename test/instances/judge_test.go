@@ -162,7 +162,7 @@ func (j *judge) inTime(i *instance, e *event, resource, name string, unpaused bo
 	}
 	late, ok := j.history[resource+" "+name].late(e.RequestReceivedTimestamp.Time, e.StageTimestamp.Time, func(s state) bool {
 		inScope := i.filter == "" || s.filter == i.filter || resource == "addonstacks" && s.filter == addonsv1.SharedWatchFilter
-		return s.exists && inScope && !(unpaused && s.paused)
+		return s.exists && inScope && (!unpaused || !s.paused)
 	})
 	if !ok || late > grace {
 		since := "and never was"

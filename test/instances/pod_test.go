@@ -116,7 +116,7 @@ func (p *pod) files(volume string) map[string][]byte {
 		default:
 			p.w.t.Fatalf("Deployment %s: volume %s is of a kind that this test knows nothing of", p.deployment.Name, v.Name)
 		}
-		if err != nil && !(optional && apierrors.IsNotFound(err)) {
+		if err != nil && (!optional || !apierrors.IsNotFound(err)) {
 			p.w.t.Fatalf("Deployment %s: volume %s: %v", p.deployment.Name, v.Name, err)
 		}
 		return files

@@ -20,7 +20,7 @@ func (w *world) key() string {
 	for slot := range w.setup.objects {
 		k = w.ofObject(k, slot)
 	}
-	for r := range w.setup.replicas {
+	for r := range w.replicas {
 		k = w.ofDeleted(k, r)
 	}
 	return string(k)
@@ -71,7 +71,7 @@ func (w *world) ofObject(d digest, slot int) digest {
 		return d.put(nothing)
 	}
 	d = d.put(claimNumbers[object.Spec.Claim])
-	for r := range w.setup.replicas {
+	for r := range w.replicas {
 		s, ok := w.observers[r][object.UID]
 		if !ok {
 			d = d.put(nothing)

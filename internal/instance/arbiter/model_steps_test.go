@@ -236,7 +236,7 @@ func (w *world) end(i int) *world {
 	waiting := object.DeepCopy()
 	waiting.Spec.Claim = addonsv1.ScopeWaiting
 	c.objects[slot] = nil
-	for r := range c.setup.replicas {
+	for r := range c.replicas {
 		observer := c.observer(r)
 		observer.Vanished(waiting)
 		c.observers[r] = observer.sightings
@@ -267,7 +267,7 @@ func (w *world) deleteByHand(slot int) *world {
 
 // watched lets the replicas whose watch works see what was stored.
 func (w *world) watched(slot int) {
-	for r := range w.setup.watching {
+	for r := range w.watching {
 		observer := w.observer(r)
 		observer.Noticed(w.objects[slot])
 		w.observers[r] = observer.sightings
@@ -282,7 +282,7 @@ func (w *world) forget(replica int) *world {
 	c := w.copied()
 	c.forgets++
 	c.observers[replica] = nil
-	if replica >= w.setup.watching {
+	if replica >= w.watching {
 		return c
 	}
 	observer := c.observer(replica)

@@ -138,7 +138,7 @@ func (w *world) steps() []step {
 	}
 	add(w.tick(), "time passes")
 	for i := range w.setup.processes {
-		for r := range w.setup.replicas {
+		for r := range w.replicas {
 			add(w.ask(i, r, addonsv1.ScopeClaiming), "process %d asks replica %d to claim", i, r)
 			add(w.ask(i, r, addonsv1.ScopeActive), "process %d asks replica %d to be active", i, r)
 		}
@@ -153,7 +153,7 @@ func (w *world) steps() []step {
 	for i := range w.setup.objects {
 		add(w.deleteByHand(i), "object %d is deleted by hand", i)
 	}
-	for r := range w.setup.replicas {
+	for r := range w.replicas {
 		add(w.forget(r), "replica %d restarts", r)
 	}
 	return all
