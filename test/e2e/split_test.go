@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -107,7 +108,7 @@ func dealings(t *testing.T, requests []auditEvent, resource, name, label string)
 	if label != "" {
 		has[clusterv1.WatchLabel] = label
 	}
-	watches, gets, writes := false, false, false
+	watches, gets, writes, second := false, false, false, false
 	for _, e := range requests {
 		if e.ObjectRef == nil || e.ObjectRef.Resource != resource {
 			continue
@@ -120,9 +121,11 @@ func dealings(t *testing.T, requests []auditEvent, resource, name, label string)
 			}
 			watches = watches || selector.Matches(has)
 		case "get":
-			gets = gets || isMeant(e.ObjectRef.Name)
+			gets = gets || isMeant(e.ObjectRef.Name) && !second
 		case "create", "update", "patch", "delete":
 			writes = writes || isMeant(e.ObjectRef.Name)
+			// Who comes second with a revision looks at the one that is there.
+			second = second || e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusConflict
 		}
 	}
 	var does []string
