@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/pflag"
 	logsv1 "k8s.io/component-base/logs/api/v1"
@@ -45,8 +46,16 @@ func main() {
 	}
 }
 
+// gcPercent lets garbage grow to half of what is live before it is collected, not to
+// as much again: many instances share a management cluster, and most of them rest.
+const gcPercent = 50
+
 // run works until a signal ends it.
 func run(o *options) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	go shrink()
 	if err := logsv1.ValidateAndApply(o.logs, nil); err != nil {
 		return err
 	}

@@ -70,6 +70,6 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off") // go.mod alone decides what is built
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0") // go.mod alone decides what is built, as in the image
 	return cmd
 }

@@ -20,12 +20,13 @@ func buildManager(ctx context.Context, root, dir string) (string, error) {
 		return binary, nil
 	}
 	binary := filepath.Join(dir, "chandler")
+	c := "CGO_ENABLED=0" // as in the image
 	args := []string{"build", "-o", binary, "-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion=" + testVersion}
 	if os.Getenv("CHANDLER_E2E_RACE") != "" {
-		args = append(args, "-race")
+		args, c = append(args, "-race"), "CGO_ENABLED=1"
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), c)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
 	}

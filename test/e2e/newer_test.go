@@ -87,7 +87,7 @@ func buildNewer(t *testing.T) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "-overlay", file,
 		"-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion="+newerVersion, ".")
-	cmd.Dir = world.root
+	cmd.Dir, cmd.Env = world.root, append(os.Environ(), "CGO_ENABLED=0") // as in the image
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the newer manager: %v\n%s", err, out)
 	}

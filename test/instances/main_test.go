@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -110,7 +111,10 @@ func versionNumber(number int) string { return fmt.Sprintf("v0.0.%d-test", numbe
 // goBuild builds a package of the checkout.
 func goBuild(path string, args ...string) error {
 	cmd := exec.CommandContext(context.Background(), "go", append([]string{"build", "-o", path}, args...)...)
-	cmd.Dir = shared.root
+	cmd.Dir, cmd.Env = shared.root, append(os.Environ(), "CGO_ENABLED=0") // as in the image
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %v: %w\n%s", args, err, out)
 	}
