@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -19,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
 
@@ -64,7 +66,7 @@ func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer
 	}
 	sources, err := source.New(source.Options{
 		ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
-		AllowLoopback: o.allowLoopback, UserAgent: userAgent(),
+		AllowLoopback: o.allowLoopback, UserAgent: userAgent(), Store: newStore(o, mgr.GetLogger()),
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the chart sources: %w", err)
@@ -82,6 +84,19 @@ func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return clusters.Start(ctx, mc) }))
+}
+
+// newStore is nil without a directory: then sources keep what they fetch in memory.
+func newStore(o *options, log logr.Logger) *store.Store {
+	if o.cacheDir == "" {
+		return nil
+	}
+	return store.New(store.Options{
+		Directory:    o.cacheDir,
+		Bytes:        o.cacheSizeMiB << 20,
+		ArchiveBytes: source.DefaultArchiveBytes,
+		Log:          log.WithName("cache"),
+	})
 }
 
 func newFleet(o *options) *fleet.Provider {

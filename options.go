@@ -13,6 +13,8 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/flags"
+
+	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 // Values of --run.
@@ -60,6 +62,8 @@ type options struct {
 	allowLoopback       bool
 	artifactRoot        string
 	credentialsDir      string
+	cacheDir            string
+	cacheSizeMiB        int64
 	renderWorkers       int
 	renderTimeout       time.Duration
 	renderMemoryMiB     int64
@@ -121,6 +125,8 @@ func newFlagSet(o *options) *pflag.FlagSet {
 
 	fs.StringVar(&o.artifactRoot, "artifact-root", "", "Directory of charts that spec.addons[].chart.path refers to. If unspecified, path can't be used.")
 	fs.StringVar(&o.credentialsDir, "credentials-dir", "", "Directory of this instance's own credentials, which are used for chart sources that name none. If unspecified, there are none.")
+	fs.StringVar(&o.cacheDir, "cache-dir", "", "Directory to keep in what was fetched from registries, repositories and other hosts, so that a restart doesn't fetch it again. It is for one instance; its replicas may share it. If unspecified, it is kept in memory only.")
+	fs.Int64Var(&o.cacheSizeMiB, "cache-size-mib", store.DefaultBytes>>20, "How much is kept in --cache-dir, in MiB.")
 	fs.IntVar(&o.renderWorkers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs.")
 	fs.DurationVar(&o.renderTimeout, "render-timeout", 20*time.Second, "How long the rendering of one chart may take.")
 	fs.Int64Var(&o.renderMemoryMiB, "render-memory-mib", 512, "Memory that one rendering process may use, in MiB.")

@@ -32,6 +32,8 @@ func TestParse(t *testing.T) {
 		"a breathless heartbeat":        {args: []string{"--instance-heartbeat=100ms"}, says: "--instance-heartbeat must be from 1s"},
 		"a sleepy heartbeat":            {args: []string{"--instance-heartbeat=16m"}, says: "to 15m0s"},
 		"no credentials":                {args: []string{"--credentials-dir=/does/not/exist"}, says: "--credentials-dir"},
+		"a cache that is too small":     {args: []string{"--cache-size-mib=63"}, says: "--cache-size-mib"},
+		"a cache that isn't there yet":  {args: []string{"--cache-dir=/does/not/exist"}},
 		"certificates from nowhere":     {args: []string{"--webhook-cert-source=sky"}, says: "neither files nor self"},
 		"certificates of its own":       {args: []string{"--webhook-cert-source=self"}},
 		"an authority that dies early":  {args: []string{"--webhook-cert-source=self", "--webhook-ca-lifetime=24h"}, says: "--webhook-ca-lifetime"},

@@ -18,6 +18,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 )
 
+// minCacheMiB has room for a few archives of the largest size.
+const minCacheMiB = 64
+
 // maxNamespaces is the bound of a ProviderInstance's spec.namespaces.
 const maxNamespaces = 256
 
@@ -137,6 +140,9 @@ func (o *options) validateNumbers() error {
 	}
 	if o.renderWorkers < 0 || o.renderTimeout <= 0 || o.renderMemoryMiB < 64 {
 		return errors.New("--render-workers must not be negative, --render-timeout greater than 0, and --render-memory-mib at least 64")
+	}
+	if o.cacheSizeMiB < minCacheMiB {
+		return fmt.Errorf("--cache-size-mib must be at least %d", minCacheMiB)
 	}
 	if o.syncPeriod <= 0 {
 		return errors.New("--sync-period must be greater than 0")

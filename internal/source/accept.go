@@ -12,10 +12,16 @@ import (
 // the reference says beside it: who changes one of both, and forgets the other, is told.
 func (r Reference) accepts(artifact *Artifact) error {
 	digest, field := r.digestField()
-	if digest == "" || r.Chart.Version == "" {
+	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" || r.Kind.files() {
 		return nil
 	}
-	if is := artifact.chartVersion(); strings.TrimPrefix(is, "v") != strings.TrimPrefix(r.Chart.Version, "v") {
+	is := artifact.chartVersion()
+	same := strings.TrimPrefix(is, "v") == strings.TrimPrefix(r.Chart.Version, "v")
+	if digest == "" && !same {
+		// Who signed it signed other versions, too, and whoever may move a tag can show one of them.
+		return failure(ReasonSignatureInvalid, "what is signed is version %s of the chart, not version; publish the signed chart under its own version", quote(is))
+	}
+	if !same {
 		return failure(ReasonDigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, quote(is))
 	}
 	return nil

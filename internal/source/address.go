@@ -15,12 +15,17 @@ import (
 const ociScheme = "oci://"
 
 // remote tells whether the chart is on another host.
-func (r Reference) remote() bool { return r.Chart.OCI != nil || r.Chart.Helm != nil }
+func (r Reference) remote() bool {
+	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil
+}
 
 // place of a chart on another host.
 func (r Reference) place(stock *stock) place {
-	if r.Chart.OCI != nil {
-		return ociChart{r.Chart.OCI, r.Chart.Version}
+	switch {
+	case r.Chart.OCI != nil:
+		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind}
+	case r.Chart.HTTP != nil:
+		return httpArchive{r.Chart.HTTP}
 	}
 	return helmChart{r.Chart.Helm, r.Chart.Version, stock}
 }
@@ -33,6 +38,11 @@ func (r Reference) address() string {
 		}
 		return oci.URL + ":" + tagOf(r.Chart.Version)
 	}
+	if at := r.Chart.HTTP; at != nil {
+		// A query may have what isn't for every eye. The digest says what is meant.
+		withoutQuery, _, _ := strings.Cut(at.URL, "?")
+		return withoutQuery + "@" + at.Digest
+	}
 	helm := r.Chart.Helm
 	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart + " " + r.Chart.Version
 	if helm.Digest != "" {
@@ -44,7 +54,11 @@ func (r Reference) address() string {
 // visit identifies the address together with how it is asked: two references with
 // the same may share the answer, in which namespaces ever they are.
 func (r Reference) visit() string {
-	visit := r.address() + " over " + r.base().Scheme
+	address := r.address()
+	if at := r.Chart.HTTP; at != nil {
+		address = at.URL + "@" + at.Digest
+	}
+	visit := address + " over " + r.base().Scheme + r.Kind.suffix()
 	if secret := r.secretRef(); secret != nil {
 		visit += " with Secret " + r.Namespace + "/" + secret.Name
 	}
@@ -58,6 +72,8 @@ func (r Reference) secretRef() *addonsv1.CredentialsReference {
 		return r.Chart.OCI.SecretRef
 	case r.Chart.Helm != nil:
 		return r.Chart.Helm.SecretRef
+	case r.Chart.HTTP != nil:
+		return r.Chart.HTTP.SecretRef
 	}
 	return nil
 }
@@ -69,8 +85,21 @@ func (r Reference) digestField() (digest, field string) {
 		return r.Chart.OCI.Digest, "oci.digest"
 	case r.Chart.Helm != nil:
 		return r.Chart.Helm.Digest, "helm.digest"
+	case r.Chart.HTTP != nil:
+		return r.Chart.HTTP.Digest, "http.digest"
 	}
 	return "", ""
+}
+
+// given is the archive's digest, if the object itself names it.
+func (r Reference) given() string {
+	switch {
+	case r.Chart.HTTP != nil:
+		return r.Chart.HTTP.Digest
+	case r.Chart.Helm != nil:
+		return r.Chart.Helm.Digest
+	}
+	return "" // that of oci is the manifest's
 }
 
 // host that the credentials are for, and the path below it.
@@ -82,12 +111,11 @@ func (r Reference) host() (host, path string) {
 // base is the URL that the credentials are for. The API lets only such pass that
 // can be parsed; another one has no host, and can't be asked.
 func (r Reference) base() *url.URL {
-	if helm := r.Chart.Helm; helm != nil {
-		base, err := url.Parse(helm.URL)
-		if err != nil {
-			return &url.URL{}
-		}
-		return base
+	switch {
+	case r.Chart.Helm != nil:
+		return parsed(r.Chart.Helm.URL)
+	case r.Chart.HTTP != nil:
+		return parsed(r.Chart.HTTP.URL)
 	}
 	oci := r.Chart.OCI
 	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, ociScheme))
@@ -99,6 +127,14 @@ func (r Reference) base() *url.URL {
 		scheme = "http"
 	}
 	return &url.URL{Scheme: scheme, Host: reference.Host(), Path: "/" + reference.Repository}
+}
+
+func parsed(written string) *url.URL {
+	base, err := url.Parse(written)
+	if err != nil {
+		return &url.URL{}
+	}
+	return base
 }
 
 // tagOf is a version as a tag, which can't have a plus sign.

@@ -92,7 +92,7 @@ func backoff(reason string, failures int) time.Duration {
 	switch reason {
 	case ReasonSourceUnavailable:
 		most = maxUnavailable
-	case ReasonArtifactNotFound:
+	case ReasonArtifactNotFound, ReasonSignatureMissing:
 		most = maxNotFound
 	}
 	delay := firstRetry << min(failures, 16)

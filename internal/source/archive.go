@@ -24,7 +24,7 @@ var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 // most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
 // that an honest chart doesn't have. Errors are [Error]s without a reference.
 func (c content) unpack(limits Limits) ([]render.File, error) {
-	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
+	check := &inspection{kind: c.kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
 	if c.files != nil {
 		for _, file := range c.files {
 			check.total -= int64(len(file.Data))
@@ -39,6 +39,7 @@ func (c content) unpack(limits Limits) ([]render.File, error) {
 
 // inspection reads an archive, and those inside it, and counts what they cost together.
 type inspection struct {
+	kind    Kind
 	limits  Limits
 	total   int64 // bytes left to expand
 	headers int64 // bytes left of headers
@@ -56,7 +57,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 		return nil, failure(ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive: %w", err)
 	}
 	meter := &meter{in: expanded, check: i}
-	names := &layout{limits: i.limits, names: map[string]bool{}}
+	names := &layout{kind: i.kind, limits: i.limits, names: map[string]bool{}}
 	files, err := i.files(meter, names)
 	if err != nil {
 		return nil, err
@@ -142,6 +143,9 @@ func (i *inspection) file(in io.Reader, header *tar.Header) ([]byte, error) {
 
 // nested checks the archives among the files, which Helm's loader will unpack.
 func (i *inspection) nested(files []render.File, depth int) error {
+	if i.kind.files() {
+		return nil // they are files like all others
+	}
 	for _, file := range files {
 		if !isNested(file.Name) {
 			continue

@@ -3,7 +3,7 @@
 package source
 
 import (
-	"container/list"
+	ordered "container/list"
 	"sync"
 )
 
@@ -14,8 +14,8 @@ type cache[K comparable, V any] struct {
 
 	mu     sync.Mutex
 	used   int64
-	recent *list.List // of cached[K, V], most recently used first
-	items  map[K]*list.Element
+	recent *ordered.List // of cached[K, V], most recently used first
+	items  map[K]*ordered.Element
 }
 
 type cached[K comparable, V any] struct {
@@ -26,7 +26,7 @@ type cached[K comparable, V any] struct {
 
 // newCache makes a cache for values whose costs sum up to capacity at most.
 func newCache[K comparable, V any](capacity int64, cost func(V) int64) *cache[K, V] {
-	return &cache[K, V]{capacity: capacity, cost: cost, recent: list.New(), items: map[K]*list.Element{}}
+	return &cache[K, V]{capacity: capacity, cost: cost, recent: ordered.New(), items: map[K]*ordered.Element{}}
 }
 
 func (c *cache[K, V]) get(key K) (value V, found bool) {
@@ -68,7 +68,7 @@ func (c *cache[K, V]) remove(key K) {
 	}
 }
 
-func (c *cache[K, V]) drop(element *list.Element) {
+func (c *cache[K, V]) drop(element *ordered.Element) {
 	dropped := c.recent.Remove(element).(cached[K, V])
 	delete(c.items, dropped.key)
 	c.used -= dropped.cost

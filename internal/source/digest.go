@@ -17,12 +17,20 @@ const directoryDomain = "chandler directory v1\n"
 // content is what an origin delivers: an archive that nobody has looked into yet,
 // or the files of a directory. One of both is set.
 type content struct {
+	kind    Kind // that it is unpacked as
 	archive []byte
 	files   []render.File
+	site    site // of an archive on another host
+	// manifest lists the files, each with its digest, if they come from a registry.
+	manifest []byte
 }
 
 // digest identifies the content; see [Artifact.Digest] for what it is taken of.
 func (c content) digest() string {
+	if c.manifest != nil {
+		sum := sha256.Sum256(c.manifest)
+		return formatDigest(sum[:])
+	}
 	if c.files == nil {
 		sum := sha256.Sum256(c.archive)
 		return formatDigest(sum[:])

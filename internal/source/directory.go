@@ -19,9 +19,10 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 )
 
-// shot is what the file system says of a chart's path, without its files' content.
+// shot is what the file system says of an artifact's path, without its files' content.
 type shot struct {
 	name      string
+	kind      Kind
 	directory bool
 	files     []statted // sorted by name, relative to the directory; of an archive, the archive itself
 	walked    []string  // directories and links met on the way, relative to the root
@@ -53,9 +54,9 @@ func (s shot) seal() shot {
 	return s
 }
 
-// shoot looks at the path: an archive, or a directory with a Chart.yaml.
-func shoot(root *os.Root, name string, limits Limits) shot {
-	taken := shot{name: name}
+// shoot looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml.
+func shoot(root *os.Root, at spot, limits Limits) shot {
+	name, taken := at.path, shot{name: at.path, kind: at.kind}
 	info, err := root.Stat(name)
 	switch {
 	case err != nil:
@@ -66,14 +67,14 @@ func shoot(root *os.Root, name string, limits Limits) shot {
 	case !info.Mode().IsRegular():
 		taken.err = irregular(name)
 	case !strings.HasSuffix(name, ".tgz") && !strings.HasSuffix(name, ".tar.gz"):
-		taken.err = failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name a chart archive, or a chart's directory")
+		taken.err = failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
 	default:
 		taken.files = []statted{{name, info}}
 	}
 	return taken.seal()
 }
 
-// walk finds the files of a chart's directory, as Helm would package them.
+// walk finds the files of a directory; those of a chart as Helm would package them.
 func (s *shot) walk(root *os.Root, limits Limits) error {
 	rules, err := s.rules(root, limits)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *shot) walk(root *os.Root, limits Limits) error {
 		return err
 	}
 	slices.SortFunc(s.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
-	if !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == chartFile }) {
+	if !s.kind.files() && !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == chartFile }) {
 		return failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return nil
@@ -93,6 +94,9 @@ func (s *shot) walk(root *os.Root, limits Limits) error {
 // rules are those of the chart's .helmignore, and Helm's own.
 func (s *shot) rules(root *os.Root, limits Limits) (*ignore.Rules, error) {
 	rules := ignore.Empty()
+	if s.kind.files() {
+		return rules, nil
+	}
 	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), limits.FileBytes)
 	var missing *Error
 	switch {
@@ -108,7 +112,10 @@ func (s *shot) rules(root *os.Root, limits Limits) (*ignore.Rules, error) {
 	return rules, nil
 }
 
-// walk is one walk through a chart's directory.
+// gitDirectory isn't part of files, as it isn't of what `git archive` packs of them.
+const gitDirectory = ".git"
+
+// walk is one walk through a directory.
 type walk struct {
 	*shot
 	root    *os.Root
@@ -159,6 +166,9 @@ func (w *walk) list(full string) ([]fs.DirEntry, error) {
 
 func (w *walk) entry(name string, entry fs.DirEntry) error {
 	full := path.Join(w.name, name)
+	if w.kind.files() && entry.Name() == gitDirectory {
+		return nil
+	}
 	if entry.Type()&fs.ModeSymlink != 0 {
 		w.walked = append(w.walked, full)
 	}

@@ -6,13 +6,16 @@
 // reference means now, as a digest; while nothing changed it costs no request and
 // reads no file. Fetch gets the content that has the digest, checks the digest
 // before it looks into the content, and checks everything in it before it hands
-// it on. What was fetched, and what was refused, is remembered by its digest.
+// it on. What was fetched, and what was refused, is remembered by its digest, and
+// given to those who have shown that they may have it; see [grants].
 //
 // Each kind of place is an [origin]: a directory tree of this machine ([local]),
 // the ConfigMaps and Secrets of the object's own namespace ([objects]), or another
-// host ([remote]): an OCI registry ([ociChart]) or a Helm repository ([helmChart]).
+// host ([remote]): an OCI registry ([ociChart]), a Helm repository ([helmChart]) or
+// any address ([httpArchive]).
 // A new kind is a new origin and a line in [Sources.origin]; a new protocol between
 // hosts is a new [place] and a line in [Reference.place].
 //
-// All content is hostile until unpack has passed it; nothing is written to disk.
+// All content is hostile until unpack has passed it. Nothing is unpacked to disk;
+// archives from other hosts are kept there as they are, by package store.
 package source

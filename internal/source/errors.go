@@ -34,6 +34,12 @@ const (
 	ReasonSourceUnavailable = "SourceUnavailable"
 	// ReasonSourceUnauthorized: the source wants credentials, or other ones.
 	ReasonSourceUnauthorized = "SourceUnauthorized"
+	// ReasonSignatureMissing: verify wants a signature, and there is none.
+	ReasonSignatureMissing = "SignatureMissing"
+	// ReasonSignatureInvalid: there are signatures, but none by whom verify wants.
+	ReasonSignatureInvalid = "SignatureInvalid"
+	// ReasonVerificationPolicyInvalid: verify, or a key that it names, can't be used.
+	ReasonVerificationPolicyInvalid = "VerificationPolicyInvalid"
 )
 
 // Error says why a chart can't be had. Its text is the same as long as the cause

@@ -8,8 +8,11 @@ import (
 )
 
 const (
-	// fetchTimeout ends a fetch that nobody may be waiting for any more.
+	// fetchTimeout ends a request to a source, with all of its answer.
 	fetchTimeout = time.Minute
+	// flightTimeout ends a fetch that nobody may be waiting for any more. It may take
+	// two requests: one for all, and one of its own where that didn't do.
+	flightTimeout = 2*fetchTimeout + 10*time.Second
 	// unpackers is how many charts are unpacked at once. Each may hold
 	// Limits.TotalBytes, and uses a CPU. Slow sources don't take a place.
 	unpackers = 2
@@ -22,13 +25,19 @@ type verdict struct {
 }
 
 // Fetch returns the content with the digest, which has to be what Resolve said of
-// the same reference. Concurrent calls for one digest share one fetch. Errors are
-// of type [*Error], but for that of ctx.
+// the same reference. Concurrent calls for one reference share one fetch. Errors
+// are of type [*Error], but for that of ctx.
+//
+// To know a digest gives no right to the content: a reference gets it once its own
+// source has given it, or has said that it would; see grants.
 func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Artifact, error) {
-	found, known := s.known.get(digest)
+	if err := s.verifier.verify(ctx, ref, digest); err != nil {
+		return nil, conclude(ctx, ref, err)
+	}
+	found, known := s.recall(ctx, ref, digest)
 	if !known {
 		var err error
-		if found, err = s.share(ctx, ref, digest); err != nil {
+		if found, err = s.fly(ctx, ref, digest); err != nil {
 			return nil, conclude(ctx, ref, err)
 		}
 	}
@@ -41,37 +50,31 @@ func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Art
 	return found.artifact, nil
 }
 
-// share lets one of the concurrent callers fetch for all.
-func (s *Sources) share(ctx context.Context, ref Reference, digest string) (verdict, error) {
-	found, leader, err := s.fly(ctx, digest, ref, digest)
-	if err != nil && leader.String() != ref.String() {
-		// What went wrong elsewhere, in another namespace even, says nothing of this reference.
-		found, _, err = s.fly(ctx, digest+" "+ref.String(), ref, digest)
+// recall returns what is in memory, if the reference may have it.
+func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (verdict, bool) {
+	found, known := s.known.get(ref.held(digest))
+	if !known || !s.grants.has(digest, s.title(ctx, ref)) {
+		return verdict{}, false
 	}
-	return found, err
+	return found, true
 }
 
-// fly joins the flight of that name, or starts it. It returns whose reference was fetched.
-func (s *Sources) fly(ctx context.Context, name string, ref Reference, digest string) (verdict, Reference, error) {
-	type landing struct {
-		verdict
-		leader Reference
-	}
-	results := s.flights.DoChan(name, func() (any, error) {
+// fly joins the flight for the reference, or starts it.
+func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdict, error) {
+	results := s.flights.DoChan(digest+" of "+ref.String(), func() (any, error) {
 		// The flight goes on for the others when the caller that started it leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
 		defer cancel()
 		found, err := s.fetch(ctx, ref, digest)
-		return landing{found, ref}, err
+		return found, err
 	})
 	select {
 	case <-ctx.Done():
-		return verdict{}, ref, ctx.Err()
+		return verdict{}, ctx.Err()
 	case <-s.patience(ref):
-		return verdict{}, ref, pending()
+		return verdict{}, pending()
 	case result := <-results:
-		landed := result.Val.(landing)
-		return landed.verdict, landed.leader, result.Err
+		return result.Val.(verdict), result.Err
 	}
 }
 
@@ -84,19 +87,35 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 			found, err = verdict{}, failure(ReasonArtifactInvalid, "reading it panicked: %v", panicked)
 		}
 	}()
-	if found, known := s.known.get(digest); known { // by a flight that ended just before this one began
+	if found, known := s.recall(ctx, ref, digest); known { // by a flight that ended just before this one began
 		return found, nil
 	}
 	from, err := s.origin(ref)
 	if err != nil {
 		return verdict{}, err
 	}
+	title := s.title(ctx, ref) // if the credentials change meanwhile, it is that of the former
+	if found, known := s.known.get(ref.held(digest)); known && ref.remote() && s.remote.confirms(ctx, ref, digest) {
+		s.grants.add(digest, title)
+		return found, nil
+	}
 	got, err := from.fetch(ctx, ref, digest)
 	if err != nil {
 		return verdict{}, err
 	}
 	if got.digest() != digest {
-		return verdict{}, changed()
+		return verdict{}, ref.changed()
+	}
+	if found, err = s.judge(ctx, ref, got, digest); err == nil {
+		s.grants.add(digest, title)
+	}
+	return found, err
+}
+
+// judge unpacks content that has the digest, unless that was done before.
+func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest string) (verdict, error) {
+	if found, known := s.known.get(ref.held(digest)); known {
+		return found, nil
 	}
 	select {
 	case s.unpack <- struct{}{}:
@@ -104,13 +123,17 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 	case <-ctx.Done():
 		return verdict{}, ctx.Err()
 	}
-	files, err := got.unpack(s.limits)
-	if err != nil {
-		found = verdict{refusal: err}
-	} else {
-		found = verdict{artifact: &Artifact{Digest: digest, Files: files}}
+	if found, known := s.known.get(ref.held(digest)); known { // another flight unpacked it meanwhile
+		return found, nil
 	}
-	s.known.put(digest, found)
+	got.kind = ref.Kind
+	found := verdict{}
+	if files, err := got.unpack(s.limits); err != nil {
+		found.refusal = err
+	} else {
+		found.artifact = &Artifact{Digest: digest, Files: files}
+	}
+	s.known.put(ref.held(digest), found)
 	return found, nil
 }
 

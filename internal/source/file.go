@@ -52,7 +52,7 @@ func pathError(root *os.Root, name string, err error) error {
 	_, escapes := root.Lstat("..")
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		missing := failure(ReasonArtifactNotFound, "there is no %s; put the chart there, or correct the path", quote(name))
+		missing := failure(ReasonArtifactNotFound, "there is no %s; put it there, or correct the path", quote(name))
 		missing.Wait = true
 		return missing
 	case errors.Is(err, cause(escapes)):

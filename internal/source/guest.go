@@ -25,12 +25,29 @@ type guest struct {
 	limits     Limits
 }
 
-// get asks a Helm repository, or where its index leads, for something. A missing
-// one is an answer, too.
+// get asks for something that isn't in a registry. A missing one is an answer, too.
 func (g *guest) get(ctx context.Context, at *url.URL, header http.Header) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	return g.request(ctx, http.MethodGet, at, header)
+}
+
+// size asks how large something is, and with that, if this guest may have it. It
+// is negative if the host doesn't tell.
+func (g *guest) size(ctx context.Context, at *url.URL) (int64, error) {
+	response, err := g.request(ctx, http.MethodHead, at, nil) //nolint:bodyclose // release closes it
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "helm.url and the index make no URL")
+		return -1, err
+	}
+	release(response.Body)
+	if response.StatusCode != http.StatusOK {
+		return -1, notPublished("there is nothing at this address")
+	}
+	return response.ContentLength, nil
+}
+
+func (g *guest) request(ctx context.Context, method string, at *url.URL, header http.Header) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "the source's address makes no URL")
 	}
 	if header != nil {
 		request.Header = header
@@ -51,7 +68,7 @@ func (g *guest) get(ctx context.Context, at *url.URL, header http.Header) (*http
 	return nil, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 }
 
-// authorize adds the credential to a request, if it goes to the repository's host.
+// authorize adds the credential to a request, if it goes to the source's own host.
 func (g *guest) authorize(request *http.Request) {
 	if !egress.SameOrigin(g.ref.base(), request.URL) {
 		return

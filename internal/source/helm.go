@@ -5,7 +5,6 @@ package source
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -28,9 +27,6 @@ type helmChart struct {
 var gzipStart = []byte{0x1f, 0x8b}
 
 func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
-	if c.Digest != "" {
-		return c.Digest, nil
-	}
 	entry, err := c.find(ctx, as)
 	if err != nil {
 		return "", err
@@ -43,13 +39,14 @@ func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
 		return "", err
 	}
 	digest := got.digest()
-	c.stock.archives.put(digest, got)
+	c.stock.archives.put(as.ref.visit()+" is "+digest, got)
 	return digest, nil
 }
 
 func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
-	if got, found := c.stock.archives.get(digest); found {
-		c.stock.archives.remove(digest) // it is unpacked now, and remembered as such
+	here := as.ref.visit() + " is " + digest
+	if got, found := c.stock.archives.get(here); found {
+		c.stock.archives.remove(here) // it is unpacked now, and remembered as such
 		return got, nil
 	}
 	entry, err := c.find(ctx, as)
@@ -100,25 +97,29 @@ func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Vers
 	if err != nil {
 		return content{}, err
 	}
-	response, err := as.get(ctx, at, nil)
-	if err != nil {
+	archive, err := as.archive(ctx, at)
+	switch {
+	case err != nil:
 		return content{}, err
-	}
-	defer release(response.Body)
-	if response.StatusCode == http.StatusNotFound {
+	case archive == nil:
 		return content{}, notPublished("the index names an archive for this version, but there is none")
-	}
-	if response.ContentLength > as.limits.ArchiveBytes {
-		return content{}, tooManyBytes("the archive", as.limits.ArchiveBytes)
-	}
-	archive, err := readBody(response.Body, "the archive", as.limits.ArchiveBytes)
-	if err != nil {
-		return content{}, err
-	}
-	if !bytes.HasPrefix(archive, gzipStart) {
+	case !bytes.HasPrefix(archive, gzipStart):
 		return content{}, failure(ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
 	}
-	return content{archive: archive}, nil
+	return content{archive: archive, site: site{at.String(), int64(len(archive))}}, nil
+}
+
+func (c helmChart) probe(ctx context.Context, as *guest, _ string, among func(site) bool) (bool, error) {
+	entry, err := c.find(ctx, as)
+	if err != nil {
+		return false, err
+	}
+	at, err := c.archiveURL(entry.URL)
+	if err != nil {
+		return false, err
+	}
+	size, err := as.size(ctx, at)
+	return err == nil && among(site{at.String(), size}), err
 }
 
 // archiveURL is where the index says that an archive is: an URL, or a path below

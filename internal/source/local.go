@@ -40,12 +40,18 @@ type local struct {
 	clock  clock.Clock
 
 	// known is what each path that was asked for came to; the watch covers these.
-	known   *cache[string, looked]
+	known   *cache[spot, looked]
 	flights singleflight.Group
 	// asked tells the watch that known has a path or state that it hasn't seen.
 	asked chan struct{}
 	// watching allows one watch at a time: asked has room for one.
 	watching sync.Mutex
+}
+
+// spot is a path of the artifact root, and what is expected there.
+type spot struct {
+	path string
+	kind Kind
 }
 
 // looked is what a path came to when it was in a certain state.
@@ -67,46 +73,46 @@ func newLocal(dir string, limits Limits, clock clock.Clock) (*local, error) {
 	}
 	return &local{
 		dir: dir, limits: limits, clock: clock,
-		known: newCache[string](remembered, one[looked]),
+		known: newCache[spot](remembered, one[looked]),
 		asked: make(chan struct{}, 1),
 	}, root.Close()
 }
 
 func (l *local) resolve(_ context.Context, ref Reference) (string, error) {
-	name := path.Clean(ref.Chart.Path)
-	if path.IsAbs(ref.Chart.Path) || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+	at := spot{path: path.Clean(ref.Chart.Path), kind: ref.Kind}
+	if path.IsAbs(ref.Chart.Path) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
 		return "", failure(ReasonArtifactRefused, "the path has to be relative and to stay in the artifact root")
 	}
-	now := l.look(name)
-	if before, known := l.known.get(name); known && before.settled && before.state == now.state {
+	now := l.look(at)
+	if before, known := l.known.get(at); known && before.settled && before.state == now.state {
 		return before.digest, before.err
 	}
-	result, _, _ := l.flights.Do(name+" "+now.state, func() (any, error) {
-		return l.read(name), nil
+	result, _, _ := l.flights.Do(at.path+at.kind.suffix()+" "+now.state, func() (any, error) {
+		return l.read(at), nil
 	})
 	found := result.(looked)
 	return found.digest, found.err
 }
 
 // look is a shot of the path's state, which is cheap: no file but .helmignore is read.
-func (l *local) look(name string) shot {
+func (l *local) look(at spot) shot {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		return shot{err: rootError(err)}.seal()
 	}
 	defer release(root)
-	return shoot(root, name, l.limits)
+	return shoot(root, at, l.limits)
 }
 
 // read reads the path and remembers what it came to.
-func (l *local) read(name string) looked {
+func (l *local) read(at spot) looked {
 	now := l.clock.Now()
-	got, state, err := l.load(name)
+	got, state, err := l.load(at)
 	found := looked{state: state.state, settled: now.Sub(state.newest) > settling && !passing(err), err: err}
 	if err == nil {
 		found.digest = got.digest()
 	}
-	l.known.put(name, found)
+	l.known.put(at, found)
 	select {
 	case l.asked <- struct{}{}:
 	default: // it is told already
@@ -115,25 +121,25 @@ func (l *local) read(name string) looked {
 }
 
 func (l *local) fetch(_ context.Context, ref Reference, _ string) (content, error) {
-	got, _, err := l.load(path.Clean(ref.Chart.Path))
+	got, _, err := l.load(spot{path: path.Clean(ref.Chart.Path), kind: ref.Kind})
 	return got, err
 }
 
 // load reads the path's content, all of it in one state.
-func (l *local) load(name string) (content, shot, error) {
+func (l *local) load(at spot) (content, shot, error) {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		err = rootError(err)
 		return content{}, shot{err: err}.seal(), err
 	}
 	defer release(root)
-	before := shoot(root, name, l.limits)
+	before := shoot(root, at, l.limits)
 	for range readAttempts {
 		if before.err != nil {
 			return content{}, before, before.err
 		}
 		got, err := before.read(root, l.limits)
-		after := shoot(root, name, l.limits)
+		after := shoot(root, at, l.limits)
 		if after.state == before.state {
 			return got, after, err
 		}

@@ -182,7 +182,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		"nested":                  {ReasonArtifactInvalid, `"charts/inner.tgz": it isn't a gzip-compressed`, false},
 		"large.tgz":               {ReasonArtifactTooLarge, `"large.tgz" is larger than 10485760 bytes`, false},
 		"broken.tgz":              {ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive", false},
-		"missing.tgz":             {ReasonArtifactNotFound, `there is no "missing.tgz"; put the chart there, or correct the path`, true},
+		"missing.tgz":             {ReasonArtifactNotFound, `there is no "missing.tgz"; put it there, or correct the path`, true},
 		"missing/missing.tgz":     {ReasonArtifactNotFound, `there is no "missing/missing.tgz"`, true},
 		"chart.yaml/missing.tgz":  {ReasonArtifactNotFound, `there is no "chart.yaml/missing.tgz"`, true},
 	}

@@ -13,6 +13,7 @@ import (
 
 // layout checks the names in one archive as they come, and all together at the end.
 type layout struct {
+	kind   Kind
 	limits Limits
 	top    string
 	names  map[string]bool // below the top-level directory; true for a directory
@@ -26,8 +27,16 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 	if directory {
 		full = strings.TrimSuffix(full, "/")
 	}
+	if l.kind.files() {
+		if full = plainName(full); full == "" && directory {
+			return "", nil
+		}
+	}
 	if err := checkName(full, l.limits); err != nil {
 		return "", err
+	}
+	if l.kind.files() {
+		return full, l.note(full, full, directory)
 	}
 	top, name, below := strings.Cut(full, "/")
 	if !below && !directory {
@@ -39,14 +48,19 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 	if top != l.top {
 		return "", failure(ReasonArtifactRefused, "entry %s is outside of %s, the top-level directory; make the archive with `helm package`", quote(full), quote(l.top))
 	}
-	if _, known := l.names[name]; known {
-		return "", failure(ReasonArtifactRefused, "entry %s is there twice", quote(full))
-	}
-	l.names[name] = directory
-	return name, nil
+	return name, l.note(name, full, directory)
 }
 
-// finish checks that the names make up a chart.
+// note remembers an entry's name, which no other entry may have.
+func (l *layout) note(name, full string, directory bool) error {
+	if _, known := l.names[name]; known {
+		return failure(ReasonArtifactRefused, "entry %s is there twice", quote(full))
+	}
+	l.names[name] = directory
+	return nil
+}
+
+// finish checks that the names make up a tree, and a chart if it has to be one.
 func (l *layout) finish() error {
 	both := ""
 	for name := range l.names {
@@ -58,6 +72,9 @@ func (l *layout) finish() error {
 	}
 	if both != "" {
 		return failure(ReasonArtifactRefused, "entry %s is both a file and a directory", quote(path.Join(l.top, both)))
+	}
+	if l.kind.files() {
+		return nil
 	}
 	if directory, known := l.names[chartFile]; !known || directory {
 		return failure(ReasonArtifactInvalid, "there is no Chart.yaml in its top-level directory; make the archive with `helm package`")

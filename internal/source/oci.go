@@ -35,6 +35,7 @@ var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 type ociChart struct {
 	*addonsv1.OCISource
 	version string
+	kind    Kind
 }
 
 func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
@@ -42,31 +43,47 @@ func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	described, manifest, err := c.manifest(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	if c.kind == KindBundle {
+		return digestOfBundle(described, manifest)
+	}
+	if c.kind.files() {
+		return filesOfManifest(manifest)
+	}
+	return chartOfManifest(manifest)
+}
+
+// manifest asks for the one of the digest, or else of the tag.
+func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repository) (ocispec.Descriptor, []byte, error) {
+	none := ocispec.Descriptor{}
 	reference, what := tagOf(c.version), "tag "+tagOf(c.version)
 	if c.Digest != "" {
 		reference, what = c.Digest, "manifest "+c.Digest
 	}
 	described, body, err := repository.Manifests().FetchReference(ctx, reference)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return "", notPublished("the registry has no %s of this chart, or doesn't show it to these credentials; publish it, or correct url, version or digest. "+
+		return none, nil, notPublished("the registry has no %s of this chart, or doesn't show it to these credentials; publish it, or correct url, version or digest. "+
 			"A tag is the version written just so, with \"v\" or without", what)
 	}
 	if err != nil {
-		return "", err
+		return none, nil, err
 	}
 	defer release(body)
 	if described.Size > maxManifest {
-		return "", tooManyBytes("the manifest", maxManifest)
+		return none, nil, tooManyBytes("the manifest", maxManifest)
 	}
 	if c.Digest != "" && described.Digest.String() != c.Digest {
-		return "", failure(ReasonDigestMismatch, "the registry's manifest isn't the one of oci.digest")
+		return none, nil, failure(ReasonDigestMismatch, "the registry's manifest isn't the one of oci.digest")
 	}
 	// It verifies size and digest.
 	manifest, err := orascontent.ReadAll(body, described)
 	if err != nil {
-		return "", err
+		return none, nil, err
 	}
-	return chartOfManifest(manifest)
+	return described, manifest, nil
 }
 
 // chartOfManifest finds the layer with the archive.
@@ -101,6 +118,11 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 	if err != nil {
 		return content{}, err
 	}
+	if c.kind == KindBundle {
+		if got, found, err := c.layered(ctx, repository, as.limits, digest); found || err != nil {
+			return got, err
+		}
+	}
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
@@ -116,11 +138,25 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 	if err != nil {
 		return content{}, err
 	}
-	got := content{archive: archive}
+	got := content{archive: archive, site: siteOf(as, len(archive))}
 	if got.digest() != digest {
 		return content{}, failure(ReasonDigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
 	}
 	return got, nil
+}
+
+func (c ociChart) probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error) {
+	repository, err := c.repository(as)
+	if err != nil {
+		return false, err
+	}
+	described, err := repository.Blobs().Resolve(ctx, digest)
+	return err == nil && among(siteOf(as, described.Size)), err
+}
+
+// siteOf is where a repository's blobs are. Each has its digest in its address.
+func siteOf[T int | int64](as *guest, bytes T) site {
+	return site{url: as.ref.base().String(), bytes: int64(bytes)}
 }
 
 func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {

@@ -14,40 +14,50 @@ const (
 	kindSecret    = "Secret"
 )
 
-// Reference says which chart, seen from an object in Namespace.
+// Reference says which artifact, seen from an object in Namespace.
 type Reference struct {
 	// Namespace that ConfigMaps and Secrets are read from, and no other.
 	Namespace string
-	// Chart is a path, a ConfigMap, a Secret, or a chart of a registry or repository.
+	// Chart is where it is: a path, a ConfigMap, a Secret, a registry or a
+	// repository. Of what isn't a chart, too; see [KustomizationOf].
 	Chart addonsv1.ChartSource
+	// Kind is what it has to be.
+	Kind Kind
+	// Bundle that Chart.Path is in, nil if it is in the artifact root.
+	Bundle *addonsv1.BundleSource
 }
 
 // String identifies what is referred to.
 func (r Reference) String() string {
 	switch {
+	case r.Bundle != nil:
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.suffix() + " in " + BundleOf(r.Namespace, r.Bundle).String()
 	case r.Chart.Path != "":
-		return fmt.Sprintf("path %q", r.Chart.Path)
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.suffix()
 	case r.remote():
 		return r.visit()
 	}
-	return r.subject()
+	return r.subject() + r.Kind.suffix()
 }
 
 // field is the one that is set.
 func (r Reference) field() string {
+	kind := r.Kind.field()
 	switch {
 	case r.Chart.ConfigMap != nil:
-		return "chart.configMap"
+		return kind + ".configMap"
 	case r.Chart.Secret != nil:
-		return "chart.secret"
+		return kind + ".secret"
 	case r.Chart.Path != "":
-		return "chart.path"
+		return kind + ".path"
 	case r.Chart.OCI != nil:
-		return "chart.oci"
+		return kind + ".oci"
 	case r.Chart.Helm != nil:
-		return "chart.helm"
+		return kind + ".helm"
+	case r.Chart.HTTP != nil:
+		return kind + ".http"
 	}
-	return "chart"
+	return kind
 }
 
 // subject is the object or path that is referred to.
@@ -55,6 +65,8 @@ func (r Reference) subject() string {
 	switch {
 	case r.Chart.ConfigMap != nil || r.Chart.Secret != nil:
 		return r.object().String()
+	case r.Bundle != nil:
+		return quote(r.Chart.Path) + " of the bundle"
 	case r.Chart.Path != "":
 		return quote(r.Chart.Path) + " of the artifact root"
 	case r.remote():
@@ -79,14 +91,18 @@ func (r Reference) object() objectKey {
 // origin of the reference. A new kind of source gets its line here.
 func (s *Sources) origin(ref Reference) (origin, error) {
 	set := 0
-	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil, ref.Chart.OCI != nil, ref.Chart.Helm != nil} {
+	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil, ref.Chart.OCI != nil, ref.Chart.Helm != nil, ref.Chart.HTTP != nil} {
 		if isSet {
 			set++
 		}
 	}
 	switch {
 	case set != 1:
-		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci and helm")
+		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm and http")
+	case ref.Bundle != nil && ref.Chart.Path == "":
+		return nil, failure(ReasonArtifactInvalid, "a bundle has artifacts by their path")
+	case ref.Bundle != nil:
+		return bundled{s}, nil
 	case ref.Chart.Path != "" && s.local == nil:
 		return nil, failure(ReasonSourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 	case ref.Chart.Path != "":

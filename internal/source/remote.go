@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 // patience is how long a reconcile waits for another host. The request goes on
@@ -27,7 +29,12 @@ type remote struct {
 	clock   clock.Clock
 	timeout time.Duration          // of one request, with its body
 	answers *cache[string, answer] // by what was asked
+	lists   *lists
 	flights singleflight.Group
+
+	store     *store.Store // nil: nothing is kept on disk
+	grants    *grants
+	downloads singleflight.Group
 }
 
 // place is one chart on another host. Its errors needn't be worded: see [guest.word].
@@ -36,19 +43,27 @@ type place interface {
 	resolve(ctx context.Context, as *guest) (digest string, err error)
 	// fetch asks for the archive with that digest, and verifies it.
 	fetch(ctx context.Context, as *guest, digest string) (content, error)
+	// probe asks whether this guest may fetch it, at one of the sites where others did.
+	probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error)
 }
 
-func newRemote(options Options, limits Limits) *remote {
+func newRemote(options Options, limits Limits, shared *grants) *remote {
 	return &remote{
 		access:  newAccess(options, limits),
 		stock:   newStock(limits, options.Clock),
 		clock:   options.Clock,
 		timeout: fetchTimeout,
 		answers: newCache[string](remembered, one[answer]),
+		lists:   newLists(options.Clock),
+		store:   options.Store,
+		grants:  shared,
 	}
 }
 
 func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
+	if digest := ref.given(); digest != "" {
+		return digest, nil
+	}
 	question := "digest of " + ref.String()
 	known, found := r.recall(ctx, question, ref)
 	if found {
@@ -81,36 +96,24 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 	}
 }
 
-// fetch is called by one flight at a time; see [Sources.fly], which is patient, too.
-func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (content, error) {
-	question := digest + " from " + ref.String()
-	if known, found := r.recall(ctx, question, ref); found {
-		return content{}, known.error()
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	var got content
-	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
-		got, err = place.fetch(ctx, as, digest)
-		return err
-	})
-	if failed.err != nil && failed.err.Reason == ReasonArtifactChanged {
-		r.answers.remove("digest of " + ref.String()) // for those who ask from now on
-	}
-	return got, failed.error()
-}
-
 // ask calls the place with the reference's credentials, and remembers a failure.
 func (r *remote) ask(ctx context.Context, question string, ref Reference, call func(place, *guest) error) answer {
 	before := r.access.version(ctx, ref) // if it changes meanwhile, a failure won't count
+	if err := r.visit(ctx, ref, call); err != nil {
+		return r.remember(question, ref, before, err)
+	}
+	return answer{}
+}
+
+// visit calls the place with the reference's credentials.
+func (r *remote) visit(ctx context.Context, ref Reference, call func(place, *guest) error) error {
+	started := r.clock.Now()
 	as, err := r.access.guest(ctx, ref)
 	if err == nil {
 		err = as.word(ctx, guarded(func() error { return call(ref.place(r.stock), as) }))
 	}
-	if err == nil {
-		return answer{}
-	}
-	return r.remember(question, ref, before, err)
+	countRequest(ref, started, r.clock.Now(), err)
+	return err
 }
 
 // guarded makes an error of a panic: flights run where controller-runtime can't

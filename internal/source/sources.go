@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 const (
@@ -35,7 +36,9 @@ type Artifact struct {
 	// its content, and the content; lengths are 8 bytes, big-endian. File modes and
 	// times, empty directories and what .helmignore excludes don't count.
 	Digest string
-	// Files of the chart, sorted by name, without a byte order mark.
+	// Files of the chart, sorted by name, without a byte order mark. Of what isn't a
+	// chart, their names are those in the archive or directory, and none is left out
+	// but git's own.
 	Files []render.File
 }
 
@@ -61,6 +64,8 @@ type Options struct {
 	Limits Limits
 	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
 	CacheBytes int64
+	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
+	Store *store.Store
 	// Clock tells when files changed "just now". Defaults to the real one.
 	Clock clock.Clock
 }
@@ -73,9 +78,13 @@ type Sources struct {
 	remote  *remote
 	clock   clock.Clock
 
-	known   *cache[string, verdict] // by digest
-	flights singleflight.Group
-	unpack  chan struct{} // a place for each chart that is being unpacked
+	known    *cache[string, verdict] // by digest
+	grants   *grants
+	verifier *verifier
+	// inBundles are digests of what is in bundles, by those of the bundles and paths.
+	inBundles *cache[string, string]
+	flights   singleflight.Group
+	unpack    chan struct{} // a place for each chart that is being unpacked
 }
 
 // origin is one kind of place that charts come from. Its errors needn't be
@@ -97,13 +106,19 @@ func New(options Options) (*Sources, error) {
 		options.Clock = clock.RealClock{}
 	}
 	limits := options.Limits.withDefaults()
+	shared := newGrants(options.Store)
 	sources := &Sources{
+		grants: shared,
 		limits: limits,
 		known:  newCache[string](options.CacheBytes, verdict.bytes),
+
+		inBundles: newCache[string](remembered, one[string]),
+
 		unpack: make(chan struct{}, unpackers),
-		remote: newRemote(options, limits),
+		remote: newRemote(options, limits, shared),
 		clock:  options.Clock,
 	}
+	sources.verifier = newVerifier(options, sources.remote)
 	if options.Client != nil {
 		sources.objects = newObjects(options.Client, options.Metadata)
 	}
@@ -120,9 +135,15 @@ func New(options Options) (*Sources, error) {
 // Resolve says which content the reference means now, as a digest for Fetch.
 // Errors are of type [*Error], but for that of ctx.
 func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
+	if digest := ref.pinned(); digest != "" {
+		return digest, nil
+	}
 	from, err := s.origin(ref)
 	if err == nil {
 		digest, err = from.resolve(ctx, ref)
+	}
+	if err == nil {
+		err = ref.expects(digest)
 	}
 	if err != nil {
 		return "", conclude(ctx, ref, err)
@@ -143,8 +164,11 @@ func conclude(ctx context.Context, ref Reference, err error) error {
 // while the object isn't known. Of a chart in a registry or repository it is its
 // address: an exact version is taken to stay what it was.
 func (s *Sources) Version(ctx context.Context, ref Reference) string {
+	if ref.Bundle != nil {
+		return ref.versionInBundle()
+	}
 	if ref.remote() {
-		return ref.address()
+		return ref.address() + ref.Kind.suffix()
 	}
 	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
 		return ""

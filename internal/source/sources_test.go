@@ -84,8 +84,8 @@ func TestConcurrentFetchesShareOne(t *testing.T) {
 		}
 	}
 	// Those that came when the first had landed found the artifact in the cache.
-	if got := stub.requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1", got)
+	if got := stub.requests.Load(); got != 2 {
+		t.Errorf("%d requests, want 2: each namespace has to have the chart", got)
 	}
 }
 
@@ -155,8 +155,13 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		expectError(t, err, ReasonArtifactInvalid,
 			"chart.configMap: ConfigMap "+namespace+`/charts, key "chart.tgz": it isn't a gzip-compressed tar archive: gzip: invalid header`)
 	}
-	if got := stub.requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1: what a digest holds is no different elsewhere", got)
+	for range 3 {
+		if _, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), digest); err == nil {
+			t.Error("it was accepted")
+		}
+	}
+	if got := stub.requests.Load(); got != 2 {
+		t.Errorf("%d requests, want 2: one for each object", got)
 	}
 }
 
@@ -178,9 +183,9 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 		text    string
 	}{
 		"no source": {everything, Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, ReasonArtifactInvalid,
-			"chart: set exactly one of path, configMap, secret, oci and helm"},
+			"chart: set exactly one of path, configMap, secret, oci, helm and http"},
 		"two sources": {everything, both, ReasonArtifactInvalid,
-			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci and helm`},
+			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm and http`},
 		"no namespace": {everything, inSecret("", "charts", ""), ReasonArtifactInvalid,
 			`chart.secret: Secret /charts, key "chart.tgz": the object that refers to it has no namespace`},
 		"no client": {newSources(t, Options{}), inSecret("team-a", "charts", "x"), ReasonSourceDisabled,

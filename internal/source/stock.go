@@ -31,7 +31,7 @@ type stock struct {
 	clock    clock.PassiveClock
 	indexes  *cache[string, stockedIndex] // by URL and credential
 	flights  singleflight.Group
-	archives *cache[string, content] // by digest: read to know it, and not asked for yet
+	archives *cache[string, content] // by visit and digest: read to know it, and not asked for yet
 }
 
 // stockedIndex is an index, and what the repository needs to tell if it changed.
@@ -53,9 +53,14 @@ func newStock(limits Limits, clock clock.PassiveClock) *stock {
 
 // index of the repository. One is read for all charts of the repository.
 func (s *stock) index(ctx context.Context, as *guest, from *addonsv1.HelmSource) (*repoindex.Index, error) {
+	return s.indexSince(ctx, as, from, s.clock.Now().Add(-freshIndex))
+}
+
+// indexSince is the index as it was then, or later.
+func (s *stock) indexSince(ctx context.Context, as *guest, from *addonsv1.HelmSource, notBefore time.Time) (*repoindex.Index, error) {
 	name := from.URL + " " + as.credential.Fingerprint()
 	known, found := s.indexes.get(name)
-	if found && s.clock.Since(known.read) < freshIndex {
+	if found && !known.read.Before(notBefore) {
 		return known.Index, nil
 	}
 	result, err, _ := s.flights.Do(name, func() (any, error) {

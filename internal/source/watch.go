@@ -50,7 +50,7 @@ func (l *local) watch(ctx context.Context, notify func(path string)) error {
 		return fmt.Errorf("watching the artifact root: %w", err)
 	}
 	defer release(events)
-	w := &watch{local: l, events: events, notify: notify, directories: map[string]os.FileInfo{}, seen: map[string]string{}}
+	w := &watch{local: l, events: events, notify: notify, directories: map[string]os.FileInfo{}, seen: map[spot]string{}}
 
 	next := l.clock.NewTimer(0)
 	defer next.Stop()
@@ -88,7 +88,7 @@ type watch struct {
 	events      *fsnotify.Watcher
 	notify      func(path string)
 	directories map[string]os.FileInfo // that are watched
-	seen        map[string]string      // state of each path that was told last
+	seen        map[spot]string        // state of each path that was told last
 }
 
 // sync watches the directories that matter now, and then tells which paths have
@@ -102,18 +102,22 @@ func (w *watch) sync() error {
 		}
 	}
 	known := w.local.known.all()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		before, told := w.seen[name]
+	changed := map[string]bool{}
+	for at, resolved := range known {
+		before, told := w.seen[at]
 		if !told {
-			before = known[name].state
+			before = resolved.state
 		}
-		now := w.local.look(name).state
-		w.seen[name] = now
+		now := w.local.look(at).state
+		w.seen[at] = now
 		if now != before {
-			w.notify(name)
+			changed[at.path] = true
 		}
 	}
-	maps.DeleteFunc(w.seen, func(name, _ string) bool { _, found := known[name]; return !found })
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		w.notify(name)
+	}
+	maps.DeleteFunc(w.seen, func(at spot, _ string) bool { _, found := known[at]; return !found })
 	return failed
 }
 
@@ -157,8 +161,8 @@ func (w *watch) wanted() map[string]bool {
 		return wanted
 	}
 	defer release(root)
-	for name := range w.local.known.all() {
-		for _, step := range append(shoot(root, name, w.local.limits).walked, name) {
+	for at := range w.local.known.all() {
+		for _, step := range append(shoot(root, at, w.local.limits).walked, at.path) {
 			for _, directory := range trail(root, step) {
 				wanted[filepath.Join(w.local.dir, directory)] = true
 			}

@@ -115,7 +115,7 @@ func TestArguments(t *testing.T) {
 	controllers := func(name, namespaces, filter string) []string {
 		return []string{
 			"--leader-elect", "--instance-name=" + name, "--namespace=" + namespaces, "--watch-filter=" + filter,
-			"--artifact-root=/charts", "--credentials-dir=/credentials", "--render-workers=2", "--v=2",
+			"--artifact-root=/charts", "--credentials-dir=/credentials", "--cache-dir=/cache", "--cache-size-mib=1024", "--render-workers=2", "--v=2",
 		}
 	}
 	alone := func(args []string) []string { return append([]string{"--run=controllers"}, args...) }

@@ -15,6 +15,17 @@ import (
 // `helm push` does. It returns the manifest's digest.
 func (r *Registry) Push(t testing.TB, archive []byte, repository, tag string) string {
 	t.Helper()
+	return r.push(t, archive, repository, tag)
+}
+
+// PushWithProvenance does that with the archive's provenance file beside it.
+func (r *Registry) PushWithProvenance(t testing.TB, archive, file []byte, repository, tag string) string {
+	t.Helper()
+	return r.push(t, archive, repository, tag, helmregistry.PushOptProvData(file))
+}
+
+func (r *Registry) push(t testing.TB, archive []byte, repository, tag string, with ...helmregistry.PushOption) string {
+	t.Helper()
 	options := []helmregistry.ClientOption{
 		helmregistry.ClientOptWriter(io.Discard),
 		helmregistry.ClientOptHTTPClient(r.client(t)),
@@ -29,7 +40,7 @@ func (r *Registry) Push(t testing.TB, archive []byte, repository, tag string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	pushed, err := client.Push(archive, r.Host+"/"+repository+":"+tag, helmregistry.PushOptStrictMode(false))
+	pushed, err := client.Push(archive, r.Host+"/"+repository+":"+tag, append(with, helmregistry.PushOptStrictMode(false))...)
 	if err != nil {
 		t.Fatal(err)
 	}

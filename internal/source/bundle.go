@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// KindBundle is files with charts among them, as directories or archives.
+const KindBundle Kind = "source"
+
+// BundleOf refers to a bundle from an object in the namespace.
+func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
+	at := asChart(&bundle.ArtifactSource)
+	at.Digest = bundle.Digest
+	return Reference{Namespace: namespace, Chart: at, Kind: KindBundle}
+}
+
+// In is the same reference for an artifact with a path in a bundle. One with
+// another address stays what it is.
+func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
+	if r.Chart.Path != "" {
+		r.Bundle = bundle
+	}
+	return r
+}
+
+// pinned is the digest that a revision says the reference has: what that is was
+// found out when the revision was made, and the source isn't asked again.
+func (r Reference) pinned() string {
+	if r.Bundle != nil || r.Kind == KindBundle {
+		return r.Chart.Digest
+	}
+	return ""
+}
+
+// bundled is the origin of charts, and other artifacts, in bundles.
+type bundled struct{ sources *Sources }
+
+func (b bundled) resolve(ctx context.Context, ref Reference) (string, error) {
+	bundle, err := b.sources.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+	if err != nil {
+		return "", err
+	}
+	key := bundle.Digest + " " + ref.Chart.Path + ref.Kind.suffix()
+	if digest, known := b.sources.inBundles.get(key); known {
+		return digest, nil
+	}
+	got, err := bundle.content(ref.Chart.Path, ref.Kind)
+	if err != nil {
+		return "", err
+	}
+	digest := got.digest()
+	b.sources.inBundles.put(key, digest)
+	return digest, nil
+}
+
+func (b bundled) fetch(ctx context.Context, ref Reference, _ string) (content, error) {
+	bundle, err := b.sources.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+	if err != nil {
+		return content{}, err
+	}
+	return bundle.content(ref.Chart.Path, ref.Kind)
+}
+
+// Bundle is a bundle's files. A path in it may lead into archives, as in
+// "addons.tgz/cni". It isn't safe for concurrent use.
+type Bundle struct {
+	// Digest of the bundle; see [Artifact].
+	Digest string
+
+	sources  *Sources
+	files    []render.File
+	archives map[string]*Bundle // that were opened, by path
+}
+
+// OpenBundle reads a bundle.
+func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addonsv1.BundleSource) (*Bundle, error) {
+	ref := BundleOf(namespace, from)
+	digest, err := s.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	artifact, err := s.Fetch(ctx, ref, digest)
+	if err != nil {
+		return nil, err
+	}
+	return &Bundle{Digest: digest, sources: s, files: artifact.Files, archives: map[string]*Bundle{}}, nil
+}
+
+// Names of the files outside of archives, sorted.
+func (b *Bundle) Names() []string {
+	names := make([]string, 0, len(b.files))
+	for _, file := range b.files {
+		names = append(names, file.Name)
+	}
+	return names
+}
+
+// Read returns a file; false if there is none.
+func (b *Bundle) Read(name string) ([]byte, bool, error) {
+	within, rest, err := b.walk(name)
+	if err != nil {
+		return nil, false, err
+	}
+	file := within.find(rest)
+	if file == nil {
+		return nil, false, nil
+	}
+	return file.Data, true, nil
+}
+
+// ChartDigest is the digest of the chart at the path: an archive, or a directory.
+func (b *Bundle) ChartDigest(name string) (string, error) {
+	got, err := b.content(name, KindChart)
+	if err != nil {
+		return "", Reference{Chart: addonsv1.ChartSource{Path: name}, Bundle: &addonsv1.BundleSource{}}.locate(err)
+	}
+	return got.digest(), nil
+}
+
+// content of the artifact at the path.
+func (b *Bundle) content(name string, kind Kind) (content, error) {
+	within, rest, err := b.walk(path.Clean(name))
+	if err != nil {
+		return content{}, err
+	}
+	if file := within.find(rest); file != nil {
+		if !isArchive(rest) {
+			return content{}, failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
+		}
+		return content{archive: file.Data}, nil
+	}
+	files := below(within.files, rest)
+	if len(files) == 0 {
+		return content{}, failure(ReasonArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
+	}
+	if kind.files() {
+		return content{files: files}, nil
+	}
+	if files, err = packaged(files); err != nil {
+		return content{}, err
+	}
+	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == chartFile }) {
+		return content{}, failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	}
+	return content{files: files}, nil
+}
+
+// walk follows the path into archives, but not into the last part. It returns what
+// has the rest of the path.
+func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
+	within, rest = b, name
+	for depth := 0; ; depth++ {
+		archive, below, found := within.archiveIn(rest)
+		if !found {
+			return within, rest, nil
+		}
+		if depth == b.sources.limits.Nesting {
+			return nil, "", failure(ReasonArtifactRefused, "archives are nested more than %d deep", b.sources.limits.Nesting)
+		}
+		if within, err = within.open(archive); err != nil {
+			return nil, "", err
+		}
+		rest = below
+	}
+}
+
+// archiveIn finds the archive that the path leads into.
+func (b *Bundle) archiveIn(name string) (archive, below string, found bool) {
+	for i, c := range name {
+		if c == '/' && isArchive(name[:i]) && b.find(name[:i]) != nil {
+			return name[:i], name[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// open unpacks an archive of the bundle, once.
+func (b *Bundle) open(name string) (*Bundle, error) {
+	if opened, known := b.archives[name]; known {
+		return opened, nil
+	}
+	b.sources.unpack <- struct{}{}
+	defer func() { <-b.sources.unpack }()
+	files, err := content{kind: KindBundle, archive: b.find(name).Data}.unpack(b.sources.limits)
+	if err != nil {
+		return nil, err
+	}
+	opened := &Bundle{sources: b.sources, files: files, archives: map[string]*Bundle{}}
+	b.archives[name] = opened
+	return opened, nil
+}
+
+func (b *Bundle) find(name string) *render.File {
+	i, found := slices.BinarySearchFunc(b.files, name, func(file render.File, name string) int { return strings.Compare(file.Name, name) })
+	if !found {
+		return nil
+	}
+	return &b.files[i]
+}
+
+// below returns the files of a directory, with names relative to it.
+func below(files []render.File, directory string) []render.File {
+	if directory == "." {
+		return files
+	}
+	var found []render.File
+	for _, file := range files {
+		if name, ok := strings.CutPrefix(file.Name, directory+"/"); ok {
+			found = append(found, render.File{Name: name, Data: file.Data})
+		}
+	}
+	return found
+}
+
+func isArchive(name string) bool {
+	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
+}
+
+// versionInBundle is the path in a bundle that is pinned, "" if it isn't.
+func (r Reference) versionInBundle() string {
+	if r.Bundle.Digest == "" {
+		return ""
+	}
+	return r.Bundle.Digest + " " + r.Chart.Path + r.Kind.suffix()
+}
+
+// expects checks the digest that the reference itself says.
+func (r Reference) expects(digest string) error {
+	if r.Chart.Digest == "" || r.Chart.Digest == digest {
+		return nil
+	}
+	return failure(ReasonDigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.field())
+}
+
+// changed is the error of content that isn't what was resolved.
+func (r Reference) changed() error {
+	if r.pinned() == "" {
+		return changed()
+	}
+	other := failure(ReasonDigestMismatch, "its content isn't what the stack's revision was made of; it is used with the stack's next revision")
+	other.Wait = true
+	return other
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import "context"
+
+// fetch is called by one flight for each reference; see [Sources.fly], which is
+// patient, too. What one reference downloads is there for the others that go to the
+// same host for it: these only have to show that they may have it.
+func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (content, error) {
+	if archive, found := r.store.Get(digest); found && (r.granted(ctx, ref, digest) || r.confirms(ctx, ref, digest)) {
+		return content{archive: archive}, nil
+	}
+	result, err, _ := r.downloads.Do(digest+" at "+ref.base().String(), func() (any, error) {
+		got, err := r.download(context.WithoutCancel(ctx), ref, digest)
+		return landing{got, ref.String()}, err
+	})
+	landed := result.(landing)
+	switch {
+	case landed.by == ref.String():
+		return landed.content, err
+	case err == nil && r.confirms(ctx, ref, digest):
+		return landed.content, nil
+	}
+	// What went wrong for others, with other credentials, says nothing of this reference.
+	return r.download(ctx, ref, digest)
+}
+
+// landing is what a download came to, and whose it was.
+type landing struct {
+	content
+	by string
+}
+
+// download asks for the archive, and keeps it.
+func (r *remote) download(ctx context.Context, ref Reference, digest string) (content, error) {
+	question := digest + " from " + ref.String()
+	if known, found := r.recall(ctx, question, ref); found {
+		return content{}, known.error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var got content
+	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+		got, err = place.fetch(ctx, as, digest)
+		return err
+	})
+	switch {
+	case failed.err == nil && got.archive != nil && got.digest() == digest:
+		countArtifact(ref, got)
+		r.store.Put(digest, got.archive)
+		r.grants.add(digest, got.site.title())
+	case failed.err != nil && failed.err.Reason == ReasonArtifactChanged:
+		r.answers.remove("digest of " + ref.String()) // for those who ask from now on
+	}
+	return got, failed.error()
+}
+
+// granted tells whether the reference got the archive before.
+func (r *remote) granted(ctx context.Context, ref Reference, digest string) bool {
+	return r.grants.has(digest, r.title(ctx, ref))
+}
+
+// confirms asks the reference's source if it may have the archive, which is at hand.
+// If that can't be told, for whatever reason, it has to be downloaded: that shows it.
+func (r *remote) confirms(ctx context.Context, ref Reference, digest string) bool {
+	if _, failed := r.recall(ctx, digest+" from "+ref.String(), ref); failed {
+		return false
+	}
+	confirmed := false
+	err := r.visit(ctx, ref, func(place place, as *guest) (err error) {
+		confirmed, err = place.probe(ctx, as, digest, func(at site) bool { return r.grants.has(digest, at.title()) })
+		return err
+	})
+	return err == nil && confirmed
+}

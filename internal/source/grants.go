@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cluster-chandler/chandler/internal/source/store"
+)
+
+// maxGrants is how many grants are remembered: for each digest, some for each team.
+const maxGrants = 16_384
+
+// grants are what gives the right to content that is at hand already.
+//
+// A digest is no secret, and whoever names one has shown nothing by that: not with
+// oci.digest and its like, not with an index or a manifest on a host of his own, and
+// not with a release record in a cluster of his own. So content that was fetched
+// for one reference is given to another one only if its own source, asked with its
+// own credentials, gave the content to it, too, or if the very site that it came
+// from says that it would. After that it is remembered under the reference's
+// title, on disk, too: a source that is down takes away nothing that it gave.
+type grants struct {
+	memory *cache[grant, struct{}]
+	store  *store.Store
+}
+
+type grant struct{ digest, title string }
+
+// site is where an archive came from, with its size: the two together tell if what
+// is there is still the same, as far as a HEAD request can.
+type site struct {
+	url   string
+	bytes int64
+}
+
+func (s site) title() string { return fmt.Sprintf("site %s of %d bytes", s.url, s.bytes) }
+
+func newGrants(store *store.Store) *grants {
+	return &grants{memory: newCache[grant](maxGrants, one[struct{}]), store: store}
+}
+
+// add notes a title, unless it is empty.
+func (g *grants) add(digest, title string) {
+	if title == "" || g.has(digest, title) {
+		return
+	}
+	g.memory.put(grant{digest, title}, struct{}{})
+	g.store.Grant(digest, title)
+}
+
+// has tells whether the title was noted.
+func (g *grants) has(digest, title string) bool {
+	if title == "" {
+		return false
+	}
+	if _, found := g.memory.get(grant{digest, title}); found {
+		return true
+	}
+	if !g.store.Granted(digest, title) {
+		return false
+	}
+	g.memory.put(grant{digest, title}, struct{}{})
+	return true
+}
+
+// title says who asks where, and as whom. References with the same title have the
+// same rights. It is "" if that can't be told.
+//
+// The instance's own credentials are no part of it: these are the instance's as
+// the cache is, and what is in them has no business on a disk.
+func (s *Sources) title(ctx context.Context, ref Reference) string {
+	switch {
+	case ref.Bundle != nil:
+		bundle := s.title(ctx, BundleOf(ref.Namespace, ref.Bundle))
+		if bundle == "" {
+			return ""
+		}
+		return ref.String() + ", " + bundle
+	case ref.remote():
+		return s.remote.title(ctx, ref)
+	case s.objects != nil && (ref.Chart.ConfigMap != nil || ref.Chart.Secret != nil):
+		return ref.String() + " at " + s.objects.version(ctx, ref.object())
+	}
+	return ref.String()
+}
+
+func (r *remote) title(ctx context.Context, ref Reference) string {
+	if ref.secretRef() == nil {
+		return ref.String()
+	}
+	version := r.access.version(ctx, ref)
+	if version == "" {
+		return ""
+	}
+	return ref.String() + " at " + version
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// httpArchive is an archive at an address. The object says which one it has to be.
+type httpArchive struct{ *addonsv1.HTTPSource }
+
+func (a httpArchive) resolve(context.Context, *guest) (string, error) { return a.Digest, nil }
+
+func (a httpArchive) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+	at, err := a.at()
+	if err != nil {
+		return content{}, err
+	}
+	archive, err := as.archive(ctx, at)
+	if err != nil {
+		return content{}, err
+	}
+	if archive == nil {
+		return content{}, notPublished("%s has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url", at.Host)
+	}
+	got := content{archive: archive, site: site{at.String(), int64(len(archive))}}
+	// What the host calls it, as with Content-Type, says nothing.
+	switch is := got.digest(); {
+	case is == digest:
+		return got, nil
+	case !bytes.HasPrefix(archive, gzipStart):
+		return content{}, failure(ReasonDigestMismatch, "what %s sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip", at.Host)
+	default:
+		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one of http.digest: it is %s", is)
+	}
+}
+
+func (a httpArchive) probe(ctx context.Context, as *guest, _ string, among func(site) bool) (bool, error) {
+	at, err := a.at()
+	if err != nil {
+		return false, err
+	}
+	size, err := as.size(ctx, at)
+	return err == nil && among(site{at.String(), size}), err
+}
+
+func (a httpArchive) at() (*url.URL, error) {
+	at, err := url.Parse(a.URL)
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "http.url is no URL")
+	}
+	return at, nil
+}
+
+// archive gets an archive; nil if there is none.
+func (g *guest) archive(ctx context.Context, at *url.URL) ([]byte, error) {
+	// Transport compression is refused: it would make other bytes of the same archive.
+	response, err := g.get(ctx, at, http.Header{"Accept-Encoding": {"identity"}})
+	if err != nil {
+		return nil, err
+	}
+	defer release(response.Body)
+	if response.StatusCode != http.StatusOK {
+		return nil, nil
+	}
+	if response.ContentLength > g.limits.ArchiveBytes {
+		return nil, tooManyBytes("the archive", g.limits.ArchiveBytes)
+	}
+	return readBody(response.Body, "the archive", g.limits.ArchiveBytes)
+}

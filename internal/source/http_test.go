@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/credentials"
+)
+
+// atAddress refers to an archive at an address of a server without TLS.
+func atAddress(url, digest string) Reference {
+	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{HTTP: &addonsv1.HTTPSource{URL: url, Digest: digest, PlainHTTP: ptr.To(true)}}}
+}
+
+// serveAt starts a server, and makes a directory of credentials for it.
+func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, credentialsDir string) {
+	t.Helper()
+	server = httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = quiet
+	server.Start()
+	t.Cleanup(server.Close)
+	credentialsDir = t.TempDir()
+	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "http://"))
+	write(t, filepath.Join(credentialsDir, key+".token"), sentinelToken)
+	return server, credentialsDir
+}
+
+func TestArchiveAtAnAddress(t *testing.T) {
+	archive := chartVersion(t, "1.0.0")
+	digest := content{archive: archive}.digest()
+	var requests atomic.Int32
+	server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if r.Header.Get("Authorization") != "Bearer "+sentinelToken || r.URL.RawQuery != "key=sentinel" {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=latin1") // which nobody asked
+		_, _ = w.Write(archive)
+	})
+	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
+	ref := atAddress(server.URL+"/demo-1.0.0.tgz?key=sentinel", digest)
+	if got := expectFetched(t, sources, ref); got.Digest != digest || got.chartVersion() != "1.0.0" {
+		t.Errorf("got %s in version %s", got.Digest, got.chartVersion())
+	}
+	expectFetched(t, sources, ref)
+	if got := requests.Load(); got != 1 {
+		t.Errorf("%d requests, want 1", got)
+	}
+	version := sources.Version(t.Context(), ref)
+	expectNoSecrets(t, version)
+	if !strings.Contains(version, digest) {
+		t.Errorf("its version is %s", version)
+	}
+
+	other := ref
+	other.Chart.HTTP = ptr.To(*ref.Chart.HTTP)
+	other.Chart.HTTP.URL = server.URL + "/demo-1.0.0.tgz?key=sentinel-wrong"
+	_, err := sources.Fetch(t.Context(), other, digest)
+	expectError(t, err, ReasonSourceUnauthorized, "chart.http: "+server.URL+"/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
+		" answers 401 Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in chart.http.secretRef")
+	expectNoSecrets(t, err.Error())
+}
+
+func TestHostileAddresses(t *testing.T) {
+	archive := chartOf(t)
+	digest := content{archive: archive}.digest()
+	tests := map[string]struct {
+		handler      http.HandlerFunc
+		reason, text string
+	}{
+		"endless redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
+			ReasonSourceUnavailable, "HOST redirects more than 5 times"},
+		"redirect to a metadata server": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/sentinel", http.StatusFound)
+		}, ReasonArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
+		"nothing": {http.NotFound, ReasonArtifactNotFound,
+			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
+		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
+			ReasonDigestMismatch, "the archive isn't the one of http.digest: it is " + content{archive: chartVersion(t, "6.6.6")}.digest()},
+		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/gzip")
+			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
+		}, ReasonDigestMismatch, "what HOST sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip"},
+		"a truncated archive": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
+			_, _ = w.Write(archive[:len(archive)/2])
+		}, ReasonSourceUnavailable, "HOST broke off its answer"},
+		"a large archive": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(DefaultArchiveBytes+1))
+			_, _ = w.Write(archive)
+		}, ReasonArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		"an archive without an end": {func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		}, ReasonArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "600")
+			http.Error(w, "sentinel", http.StatusTooManyRequests)
+		}, ReasonSourceUnavailable, "HOST asks to be left alone for a while (429 Too Many Requests, or Retry-After)"},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "sentinel", http.StatusInternalServerError)
+		},
+			ReasonSourceUnavailable, "HOST answers 500 Internal Server Error"},
+		"forbidden": {func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
+		}, ReasonSourceUnauthorized, "HOST answers 403 Forbidden to the provider instance's own credentials; " +
+			"have them corrected in its Secret chandler-credentials, or name another Secret in chart.http.secretRef"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int32
+			server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) { requests.Add(1); test.handler(w, r) })
+			sources, clock := remoteSources(t, Options{CredentialsDir: dir})
+			ref := atAddress(server.URL+"/demo.tgz?sentinel", digest)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
+			runtime.ReadMemStats(&after)
+			expectError(t, err, test.reason, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+
+				strings.ReplaceAll(test.text, "HOST", strings.TrimPrefix(server.URL, "http://")))
+			expectNoSecrets(t, err.Error())
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if took := int64(after.Sys) - int64(before.Sys); took > 64<<20 {
+				t.Errorf("it took %d MiB", took>>20)
+			}
+			asked := requests.Load()
+			_, err = sources.Fetch(t.Context(), ref, digest)
+			known := asError(t, err)
+			if requests.Load() != asked || known.RetryAfter <= 0 {
+				t.Errorf("it was asked again at once; retry after %s", known.RetryAfter)
+			}
+			clock.Step(known.RetryAfter)
+			if _, err = sources.Fetch(t.Context(), ref, digest); err == nil || requests.Load() == asked {
+				t.Errorf("%v: it wasn't asked again when it was time", err)
+			}
+		})
+	}
+}
+
+// One byte each 10 ms, for ever: whoever waits is told, and it ends.
+func TestSlowAddress(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "\x1f")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	})
+	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
+	sources.remote.timeout = 500 * time.Millisecond
+	digest := content{archive: chartOf(t)}.digest()
+	ref := atAddress(server.URL+"/demo.tgz", digest)
+	waiting := make(chan error)
+	fetch := func() { _, err := sources.Fetch(t.Context(), ref, digest); waiting <- err }
+	go fetch()
+	<-asked
+	for !clock.HasWaiters() {
+		runtime.Gosched()
+	}
+	clock.Step(patience)
+	expectError(t, <-waiting, ReasonArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; the chart is still being read")
+	go fetch()
+	expectError(t, <-waiting, ReasonSourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
+	if len(asked) != 0 {
+		t.Error("it was asked twice")
+	}
+}

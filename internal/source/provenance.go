@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	orasremote "oras.land/oras-go/v2/registry/remote"
+
+	"github.com/cluster-chandler/chandler/internal/verify"
+)
+
+const (
+	// provenanceLayer is the type of a layer that is a provenance file.
+	provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+	// maxProvenance bounds a provenance file: a Chart.yaml and a signature.
+	maxProvenance = 256 << 10 // bytes
+)
+
+// archiveName is what `helm package` calls a chart's archive. A provenance file
+// has to name it: the keys that signed this chart signed others, and older ones.
+type archiveName struct{ chart, version string }
+
+// archiveNames is the one of the reference's chart.
+func (r Reference) archiveNames() archiveName {
+	if helm := r.Chart.Helm; helm != nil {
+		return archiveName{helm.Chart, r.Chart.Version}
+	}
+	if oci := r.Chart.OCI; oci != nil {
+		return archiveName{path.Base(oci.URL), r.Chart.Version}
+	}
+	return archiveName{}
+}
+
+func (n archiveName) String() string {
+	if n.version == "" {
+		return n.chart + "-*.tgz"
+	}
+	return n.chart + "-" + strings.TrimPrefix(n.version, "v") + ".tgz"
+}
+
+// fits tells whether a name is that of the chart's archive; of any version, if
+// none is wanted: then the digest says which.
+func (n archiveName) fits(name string) bool {
+	rest, is := strings.CutPrefix(name, n.chart+"-")
+	version, packed := strings.CutSuffix(rest, ".tgz")
+	if !is || !packed {
+		return false
+	}
+	return n.version == "" || strings.TrimPrefix(version, "v") == strings.TrimPrefix(n.version, "v")
+}
+
+// verify checks the provenance file beside the archive.
+func (c helmChart) verify(ctx context.Context, as *guest, digest string, want policy) error {
+	if want.keyring == nil {
+		return as.ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
+	}
+	entry, err := c.find(ctx, as)
+	if err != nil {
+		return err
+	}
+	at, err := c.archiveURL(entry.URL)
+	if err != nil {
+		return err
+	}
+	at.Path += ".prov"
+	at.RawPath = ""
+	response, err := as.get(ctx, at, nil)
+	if err != nil {
+		return err
+	}
+	defer release(response.Body)
+	if response.StatusCode == http.StatusNotFound {
+		return unsigned(want, "there is no "+quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+	}
+	file, err := readBody(response.Body, "the provenance file", maxProvenance)
+	if err != nil {
+		return err
+	}
+	return judgeProvenance(file, digest, as, want)
+}
+
+// provenance checks the provenance file that is a layer beside the archive's.
+func (c ociChart) provenance(ctx context.Context, as *guest, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy) error {
+	at := slices.IndexFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType == provenanceLayer })
+	if at < 0 {
+		return unsigned(want, "there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
+	}
+	layer := manifest.Layers[at]
+	if layer.Size > maxProvenance {
+		return tooManyBytes("the provenance file", maxProvenance)
+	}
+	file, err := fetchPart(ctx, repository.Blobs(), layer, maxProvenance)
+	if errors.Is(err, errUnreadable) {
+		return failure(ReasonArtifactInvalid, "its provenance file has a digest that isn't SHA-256")
+	}
+	if err != nil {
+		return err
+	}
+	return judgeProvenance(file, digest, as, want)
+}
+
+func judgeProvenance(file []byte, digest string, as *guest, want policy) error {
+	err := want.keyring.Verify(file, digest, as.ref.archiveNames().fits, want.now)
+	var flaw *verify.Flaw
+	if errors.As(err, &flaw) {
+		return failure(ReasonSignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
+			flaw, as.ref.archiveNames(), want.who())
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Kind is what a reference expects to find.
+type Kind string
+
+const (
+	// KindChart is a Helm chart: one top-level directory with a Chart.yaml, less
+	// what .helmignore names.
+	KindChart Kind = ""
+	// KindKustomization is files with a kustomization among them.
+	KindKustomization Kind = "kustomization"
+	// KindManifests is files that are manifests.
+	KindManifests Kind = "manifests"
+)
+
+// ChartOf refers to a chart from an object in the namespace.
+func ChartOf(namespace string, chart addonsv1.ChartSource) Reference {
+	return Reference{Namespace: namespace, Chart: chart}
+}
+
+// KustomizationOf refers to a kustomization from an object in the namespace.
+func KustomizationOf(namespace string, kustomization *addonsv1.KustomizationSource) Reference {
+	return Reference{Namespace: namespace, Chart: asChart(&kustomization.ArtifactSource), Kind: KindKustomization}
+}
+
+// ManifestsOf refers to manifests from an object in the namespace.
+func ManifestsOf(namespace string, manifests *addonsv1.ManifestsSource) Reference {
+	return Reference{Namespace: namespace, Chart: asChart(&manifests.ArtifactSource), Kind: KindManifests}
+}
+
+// asChart is the address of an artifact as that of a chart, which has all of its fields.
+func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
+	return addonsv1.ChartSource{
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, Version: a.Version, Verify: a.Verify,
+	}
+}
+
+// files tells whether the artifact's files are taken as they are, with the names
+// they have in it: no top-level directory is expected, nor taken off.
+func (k Kind) files() bool { return k != KindChart }
+
+// field is the field of an add-on that has the kind's source.
+func (k Kind) field() string {
+	if k == KindChart {
+		return "chart"
+	}
+	return string(k)
+}
+
+// suffix tells files from a chart where both are remembered.
+func (k Kind) suffix() string {
+	if k == KindBundle {
+		return " as a bundle"
+	}
+	if k.files() {
+		return " as files"
+	}
+	return ""
+}
+
+// held is the name under which what unpacking came to is remembered: the same
+// archive may be good files, and no chart.
+func (r Reference) held(digest string) string { return digest + r.Kind.suffix() }
+
+// plainName takes off the "./" that `tar -C directory .` puts before all names,
+// and the name of the directory itself.
+func plainName(name string) string {
+	name = strings.TrimPrefix(name, "./")
+	if name == "." {
+		return ""
+	}
+	return name
+}
+
+// filesOfManifest finds the layer with the archive of files. Those who push such
+// artifacts agree on no type: it is the one that calls itself a compressed tar, or
+// the only one.
+func filesOfManifest(data []byte) (string, error) {
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return "", failure(ReasonArtifactInvalid, "its manifest is no JSON")
+	}
+	layers := manifest.Layers
+	if len(layers) > 1 {
+		layers = slices.DeleteFunc(slices.Clone(layers), func(layer ocispec.Descriptor) bool {
+			return !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip")
+		})
+	}
+	switch {
+	case len(layers) == 0 && manifest.MediaType == ocispec.MediaTypeImageIndex:
+		return "", failure(ReasonArtifactInvalid, "it is an index of several artefacts; name the manifest of one of them in oci.digest")
+	case len(layers) != 1:
+		return "", failure(ReasonArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
+	case layers[0].MediaType == chartLayer || layers[0].MediaType == legacyChartLayer && manifest.Config.MediaType == helmConfig:
+		return "", failure(ReasonArtifactInvalid, "it is a Helm chart; name it in chart.oci")
+	case !sha256Digest.MatchString(layers[0].Digest.String()):
+		return "", failure(ReasonArtifactInvalid, "its layer has a digest that isn't SHA-256")
+	}
+	return layers[0].Digest.String(), nil
+}
+
+// helmConfig is the type of a chart's config.
+const helmConfig = "application/vnd.cncf.helm.config.v1+json"

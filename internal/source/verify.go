@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/cluster-chandler/chandler/internal/verify"
+)
+
+// verifier makes sure that content is signed by whom a reference trusts, before
+// any of it is read. What it judges is a digest: whatever is taken after that, from
+// wherever, has to have it.
+//
+// What was found good is remembered by the digest and the policy's own: however
+// many clusters want it, it is verified once, and again when a key changes.
+type verifier struct {
+	remote  *remote
+	trust   *trust
+	good    *cache[string, struct{}]
+	flights singleflight.Group
+}
+
+// signed is a place that has signatures of its content.
+type signed interface {
+	// verify checks that the content with the digest is signed as the policy wants.
+	verify(ctx context.Context, as *guest, digest string, want policy) error
+}
+
+func newVerifier(options Options, from *remote) *verifier {
+	return &verifier{remote: from, trust: newTrust(options), good: newCache[string](remembered, one[struct{}])}
+}
+
+// verify passes the content with the digest, or says why the reference can't have it.
+func (v *verifier) verify(ctx context.Context, ref Reference, digest string) error {
+	if ref.Chart.Verify == nil {
+		return nil
+	}
+	if _, can := ref.signed(nil); !can {
+		return ref.atPolicy("", "", failure(ReasonVerificationPolicyInvalid, "this kind of source has no signatures; use oci or helm, or take verify away").Err)
+	}
+	want, err := v.trust.policy(ctx, ref)
+	if err != nil {
+		return err
+	}
+	want.now = v.remote.clock.Now()
+	name := digest + " for " + want.digest
+	if _, known := v.good.get(name); known {
+		return nil
+	}
+	question := "signature of " + name + " from " + ref.String()
+	if known, found := v.remote.recall(ctx, question, ref); found {
+		return known.error()
+	}
+	results := v.flights.DoChan(question, func() (any, error) {
+		if _, known := v.good.get(name); known { // by a flight that just ended
+			return answer{}, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.remote.timeout)
+		defer cancel()
+		failed := v.remote.ask(ctx, question, ref, func(place place, as *guest) error {
+			from, _ := ref.signed(place)
+			return from.verify(ctx, as, digest, want)
+		})
+		v.settle(name, question, ref, failed)
+		return failed, nil
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-v.remote.clock.After(patience):
+		return pending()
+	case result := <-results:
+		return result.Val.(answer).error()
+	}
+}
+
+// settle remembers what is good, and forgets what the source no longer has.
+func (v *verifier) settle(name, question string, ref Reference, failed answer) {
+	switch {
+	case failed.err == nil:
+		v.good.put(name, struct{}{})
+		v.remote.answers.remove(question) // a failure before
+	case failed.err.Reason == ReasonArtifactChanged:
+		v.remote.answers.remove("digest of " + ref.String()) // for those who ask from now on
+	}
+}
+
+// signed is the place, if the content there can be signed. Without a place it
+// tells what can be.
+func (r Reference) signed(at place) (signed, bool) {
+	if at == nil && r.remote() {
+		at = r.place(nil)
+	}
+	from, can := at.(signed)
+	return from, can
+}
+
+// unsigned is the error of content without any signature.
+func unsigned(want policy, where, wayOut string) *Error {
+	missing := failure(ReasonSignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.who(), wayOut)
+	missing.Wait = true
+	return missing
+}
+
+// who is wanted.
+func (p policy) who() string {
+	if p.cosign != nil {
+		return p.cosign.String()
+	}
+	return p.keyring.String()
+}
+
+var (
+	_ signed = ociChart{}
+	_ signed = helmChart{}
+	_ error  = (*verify.Flaw)(nil)
+)

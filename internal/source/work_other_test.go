@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package source
+
+import "time"
+
+// work runs f, and returns how long that took.
+func work(f func()) time.Duration {
+	started := time.Now()
+	f()
+	return time.Since(started)
+}

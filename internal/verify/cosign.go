@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Cosign is whose signatures, made with cosign, count. One is enough.
+type Cosign struct {
+	Keys    []PublicKey
+	Keyless *Keyless // nil: signatures with certificates don't count
+}
+
+// String says who is wanted.
+func (c *Cosign) String() string {
+	var wanted []string
+	for _, key := range c.Keys {
+		wanted = append(wanted, fmt.Sprintf("the key with SHA-256 %s...", key.Fingerprint[:16]))
+	}
+	if c.Keyless != nil {
+		for _, identity := range c.Keyless.identities {
+			wanted = append(wanted, identity.String())
+		}
+	}
+	return strings.Join(wanted, ", or ")
+}
+
+// Signature is one as cosign keeps it in a layer of the tag sha256-<hex>.sig.
+type Signature struct {
+	// Payload is the layer: a text that names what is signed.
+	Payload []byte
+	// Annotations of the layer have the signature, and who made it when.
+	Annotations map[string]string
+}
+
+// Annotations of a layer with a signature.
+const (
+	annotationSignature   = "dev.cosignproject.cosign/signature"
+	annotationCertificate = "dev.sigstore.cosign/certificate"
+	annotationLogEntry    = "dev.sigstore.cosign/bundle"
+	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
+)
+
+// payloadType is what the payload says of itself; other tools sign other texts with
+// the same keys.
+const payloadType = "cosign container image signature"
+
+// VerifySignature checks that somebody who counts signed the manifest with the
+// digest. A signature that doesn't is a [Flaw].
+//
+// Which repository the payload names doesn't matter, as for cosign itself: copies
+// in other registries keep their signatures.
+func (c *Cosign) VerifySignature(digest string, s Signature) error {
+	raw, err := base64.StdEncoding.DecodeString(s.Annotations[annotationSignature])
+	if err != nil || len(raw) == 0 {
+		return flaw("it has no signature in its annotations")
+	}
+	if err := c.signer(s, raw); err != nil {
+		return err
+	}
+	var payload struct {
+		Critical struct {
+			Image struct {
+				Digest string `json:"docker-manifest-digest"`
+			} `json:"image"`
+			Type string `json:"type"`
+		} `json:"critical"`
+	}
+	switch err := json.Unmarshal(s.Payload, &payload); {
+	case err != nil:
+		return flaw("it signs a text that isn't cosign's")
+	case payload.Critical.Type != payloadType:
+		return flaw("it signs a text of type %s", quote(payload.Critical.Type))
+	case payload.Critical.Image.Digest != digest:
+		return flaw("it is of another artifact, %s", quote(payload.Critical.Image.Digest))
+	}
+	return nil
+}
+
+// signer checks that somebody who counts signed the payload.
+func (c *Cosign) signer(s Signature, raw []byte) error {
+	for _, key := range c.Keys {
+		if key.signed(s.Payload, raw) {
+			return nil
+		}
+	}
+	switch {
+	case s.Annotations[annotationCertificate] == "" && c.Keyless != nil && len(c.Keys) == 0:
+		return flaw("it isn't made with a certificate")
+	case s.Annotations[annotationCertificate] == "":
+		return flaw("it is made with another key, or damaged")
+	case c.Keyless == nil:
+		return flaw("it is made with a certificate, not with one of the keys")
+	}
+	return c.Keyless.signature(s, raw)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
+	openpgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"helm.sh/helm/v4/pkg/provenance"
+)
+
+// MaxKeyring is the size of a keyring.
+const MaxKeyring = 1 << 20 // bytes
+
+// Keyring is whose provenance files count.
+type Keyring struct {
+	// Fingerprint is the SHA-256 of the keyring, in hex.
+	Fingerprint string
+
+	keys openpgp.EntityList
+}
+
+// ParseKeyring reads OpenPGP public keys, armored or not.
+func ParseKeyring(data []byte) (*Keyring, error) {
+	if len(data) > MaxKeyring {
+		return nil, errors.New("it is too large for a keyring")
+	}
+	read := openpgp.ReadKeyRing
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN PGP")) {
+		read = openpgp.ReadArmoredKeyRing
+	}
+	keys, err := read(bytes.NewReader(data))
+	if err != nil || len(keys) == 0 {
+		return nil, errors.New("it has no OpenPGP public keys that can be read; write it with `gpg --export`. (The .kbx files of GnuPG are none)")
+	}
+	sum := sha256.Sum256(data)
+	return &Keyring{Fingerprint: hex.EncodeToString(sum[:]), keys: keys}, nil
+}
+
+// String says who is wanted.
+func (k *Keyring) String() string {
+	var wanted []string
+	for _, key := range k.keys {
+		wanted = append(wanted, fmt.Sprintf("the OpenPGP key %X", key.PrimaryKey.Fingerprint))
+	}
+	const shown = 4
+	if more := len(wanted) - shown; more > 0 {
+		wanted = append(wanted[:shown], fmt.Sprintf("%d more of the keyring", more))
+	}
+	return strings.Join(wanted, ", or ")
+}
+
+// Verify checks that somebody who counts signed the archive with the digest, under
+// a name that fits. A provenance file that doesn't say so is a [Flaw].
+func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool, now time.Time) error {
+	block, _ := clearsign.Decode(file)
+	if block == nil {
+		return flaw("it is no provenance file")
+	}
+	config := &packet.Config{Time: func() time.Time { return now }}
+	_, err := openpgp.CheckDetachedSignature(k.keys, bytes.NewReader(block.Bytes), block.ArmoredSignature.Body, config)
+	switch {
+	case errors.Is(err, openpgperrors.ErrUnknownIssuer):
+		return flaw("it is made with a key that isn't in the keyring")
+	case errors.Is(err, openpgperrors.ErrKeyExpired):
+		return flaw("it is made with a key of the keyring that has expired")
+	case errors.Is(err, openpgperrors.ErrKeyRevoked):
+		return flaw("it is made with a key of the keyring that was revoked")
+	case errors.Is(err, openpgperrors.ErrSignatureExpired):
+		return flaw("it has expired")
+	case err != nil:
+		return flaw("it is damaged, or made in a way that isn't safe any more")
+	}
+	sums := &provenance.SumCollection{}
+	if err := provenance.ParseMessageBlock(block.Plaintext, nil, sums); err != nil {
+		return flaw("it signs a text that isn't Helm's")
+	}
+	names := slices.Sorted(maps.Keys(sums.Files))
+	for _, name := range names {
+		if sums.Files[name] == digest && fits(name) {
+			return nil
+		}
+	}
+	for _, name := range names {
+		if sums.Files[name] == digest {
+			return flaw("it is of this archive, but says that it is %s", quote(name))
+		}
+	}
+	if len(names) == 0 {
+		return flaw("it names no archive")
+	}
+	return flaw("it is of another archive, %s", quote(names[0]))
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// TestCache kills a manager while it reconciles a fleet, empties its cache, and
+// starts it again; and then lets it fill the cache.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	const clusters = 20
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	server.Requests(t) // those of the push
+	dir := filepath.Join(t.TempDir(), "cache")
+	start := func() { tn.startManager("--cache-dir=" + dir) }
+	start()
+	name := func(i int) string { return fmt.Sprintf("cluster-%02d", i) }
+	for i := range clusters {
+		tn.makeCluster(name(i), s, labels("cluster="+name(i)))
+		tn.makeStack(name(i), labels("cluster="+name(i)), tn.addon("settings", "", inNamespace(tn.namespace+"-"+name(i)), func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
+		}))
+	}
+	for i := range clusters {
+		tn.awaitCluster(name(i), "the chart is there", ready("settings"))
+	}
+	tn.settle()
+	NewWithT(t).Expect(server.Requests(t)).To(HaveLen(2), "one request for the manifest and one for the archive, for all clusters")
+	archives := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, "*", strings.Repeat("[0-9a-f]", 64)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	NewWithT(t).Expect(archives()).To(HaveLen(1))
+
+	t.Run("a restart with an emptied cache disturbs nothing", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		unready := tn.watchReady()
+		workload := s.mark(t)
+		for i := range clusters {
+			tn.poke(name(i), "before the restart")
+		}
+		tn.manager.kill() // in the midst of it
+		g.Expect(os.RemoveAll(dir)).To(Succeed())
+		start()
+		for i := range clusters {
+			tn.poke(name(i), "after the restart")
+		}
+		tn.awaitReconcile("clusteraddon", clusters-1)
+		tn.settle()
+		for i := range clusters {
+			tn.awaitCluster(name(i), "nothing changed", ready("settings"), installedAs("settings", 1, "1.0.0"))
+			g.Expect(writes(workload.requests(t, tn.clusterUser(name(i))))).To(BeEmpty(), "nothing is written to a workload cluster")
+		}
+		g.Expect(unready()).To(BeEmpty(), "no ClusterAddon stops being Ready")
+		g.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
+		g.Expect(server.Requests(t)).To(BeEmpty(), "what is installed needs no archive")
+	})
+
+	t.Run("the cache is filled once somebody needs it", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		unready := tn.watchReady()
+		for i := range clusters {
+			tn.changeAddon(name(i), "settings", withValues(map[string]any{"text": "another one"}))
+		}
+		for i := range clusters {
+			tn.awaitCluster(name(i), "other values make another revision", ready("settings"), installedAs("settings", 2, "1.0.0"))
+		}
+		tn.settle()
+		g.Expect(unready()).NotTo(ContainElement(ContainSubstring("Artifact")), "nobody fails for want of the archive")
+		g.Expect(tn.warnings()).To(BeEmpty())
+		asked := server.Requests(t)
+		g.Expect(asked).To(HaveLen(1), "one download for all clusters")
+		g.Expect(asked[0]).To(ContainSubstring("/blobs/"))
+		g.Expect(archives()).To(HaveLen(1))
+	})
+
+	t.Run("what is in the cache can be installed while the registry is down", func(t *testing.T) {
+		tn := tn.in(t)
+		tn.stopManager()
+		server.Stop()
+		start()
+		for i := range clusters {
+			tn.changeAddon(name(i), "settings", withValues(map[string]any{"text": "a third one"}))
+		}
+		for i := range clusters {
+			tn.awaitCluster(name(i), "the archive is in the cache", ready("settings"), installedAs("settings", 3, "1.0.0"))
+		}
+		NewWithT(t).Expect(tn.warnings()).To(BeEmpty())
+	})
+
+	t.Run("a cache that can't be used is none", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		tn.stopManager()
+		g.Expect(os.RemoveAll(dir)).To(Succeed())
+		g.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
+		start()
+		tn.awaitReconcile("clusteraddon", clusters-1)
+		tn.settle()
+		for i := range clusters {
+			tn.awaitCluster(name(i), "nothing changed", ready("settings"))
+		}
+		g.Expect(tn.warnings()).To(BeEmpty())
+		log, err := os.ReadFile(tn.manager.log)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(strings.Count(string(log), "The cache can't be used")).To(Equal(1), "it is told once")
+		usable, err := tn.manager.sum("chandler_source_cache_usable")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(usable).To(BeZero())
+	})
+}
+
+// watchReady watches all ClusterAddons until the function that it returns is
+// called, which tells what wasn't Ready meanwhile, and why.
+func (tn *tenant) watchReady() func() []string {
+	tn.t.Helper()
+	ctx, cancel := context.WithCancel(tn.t.Context())
+	watcher, err := world.hub.Watch(ctx, &addonsv1.ClusterAddonList{}, client.InNamespace(tn.namespace))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	var found []string
+	var ended error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			ca, ok := event.Object.(*addonsv1.ClusterAddon)
+			switch {
+			case ctx.Err() != nil: // its end comes as an event, too
+			case !ok:
+				ended = fmt.Errorf("the watch says %T", event.Object)
+			case !conditions.IsTrue(ca, addonsv1.ReadyCondition):
+				found = append(found, fmt.Sprintf("%s: %+v", ca.Name, ca.Status))
+			}
+		}
+		if ctx.Err() == nil {
+			ended = errors.Join(ended, errors.New("the watch ended early"))
+		}
+	}()
+	return func() []string {
+		tn.t.Helper()
+		cancel()
+		watcher.Stop()
+		<-done
+		if ended != nil {
+			tn.t.Fatal(ended)
+		}
+		return found
+	}
+}
+
+// warnings are the events in the tenant's namespace that tell of something wrong.
+func (tn *tenant) warnings() []string {
+	tn.t.Helper()
+	events := &eventsv1.EventList{}
+	if err := world.hub.List(tn.t.Context(), events, client.InNamespace(tn.namespace)); err != nil {
+		tn.t.Fatal(err)
+	}
+	var found []string
+	for _, e := range events.Items {
+		if e.Type != corev1.EventTypeNormal {
+			found = append(found, fmt.Sprintf("%s %s: %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note))
+		}
+	}
+	return found
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
+	orasremote "oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+)
+
+// clusterStackType is the type of a Cluster Stack's release.
+const clusterStackType = "application/vnd.scs.cluster-stacks.v1"
+
+// PushRelease puts a release of a Cluster Stack into the registry, as its tools do: a
+// layer for each file, with the file's name in its title. It returns the manifest's
+// digest.
+func (r *Registry) PushRelease(t testing.TB, files map[string][]byte, repository, tag string) string {
+	t.Helper()
+	target, err := orasremote.NewRepository(r.Host + "/" + repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &auth.Client{Client: r.client(t)}
+	if users := slices.Sorted(maps.Keys(r.options.Users)); len(users) > 0 {
+		client.Credential = auth.StaticCredential(r.Host, auth.Credential{Username: users[0], Password: r.options.Users[users[0]]})
+	}
+	target.Client, target.PlainHTTP = client, r.options.PlainHTTP
+	var layers []ocispec.Descriptor
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		layer := content.NewDescriptorFromBytes(layerType(name), files[name])
+		layer.Annotations = map[string]string{ocispec.AnnotationTitle: name}
+		if err := target.Push(t.Context(), layer, bytes.NewReader(files[name])); err != nil {
+			t.Fatal(err)
+		}
+		layers = append(layers, layer)
+	}
+	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, clusterStackType, oras.PackManifestOptions{Layers: layers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Tag(t.Context(), manifest, tag); err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Digest.String()
+}
+
+func layerType(name string) string {
+	switch {
+	case strings.Contains(name, "-cluster-addon-"):
+		return "application/vnd.scs.cluster-addon.layer.v1.tar+gzip"
+	case strings.Contains(name, "-cluster-class-"):
+		return "application/vnd.scs.cluster-class.v1.tar+gzip"
+	case name == "metadata.yaml":
+		return "application/vnd.scs.metadata.layer.v1+yaml"
+	}
+	return "application/vnd.scs.cluster-addon.config.layer.v1+yaml"
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// Repository of a registry that everyone may write to.
+func Repository(t testing.TB, r *registry.Registry, name string) *remote.Repository {
+	t.Helper()
+	repository, err := remote.NewRepository(r.Host + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository.PlainHTTP, repository.SkipReferrersGC = len(r.CA) == 0, true
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(r.CA)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}
+	t.Cleanup(transport.CloseIdleConnections)
+	repository.Client = &auth.Client{Client: &http.Client{Transport: transport}}
+	return repository
+}
+
+// Attach puts signatures of the manifest at the tag where cosign looks for them.
+func Attach(t testing.TB, to *remote.Repository, manifest string, layers ...Layer) {
+	t.Helper()
+	described := make([]ocispec.Descriptor, 0, len(layers))
+	for _, layer := range layers {
+		blob := push(t, to, "application/vnd.dev.cosign.simplesigning.v1+json", layer.Payload)
+		blob.Annotations = layer.Annotations
+		described = append(described, blob)
+	}
+	PutManifest(t, to, SignatureTag(manifest), ocispec.Manifest{Layers: described})
+}
+
+// SignatureTag is where cosign looks for signatures of the manifest.
+func SignatureTag(manifest string) string { return strings.Replace(manifest, ":", "-", 1) + ".sig" }
+
+// Refer makes a bundle refer to the manifest.
+func Refer(t testing.TB, to *remote.Repository, manifest string, bundle []byte) {
+	t.Helper()
+	subject, err := to.Manifests().Resolve(t.Context(), manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	PutManifest(t, to, "", ocispec.Manifest{
+		ArtifactType: bundleType, Subject: &subject, Layers: []ocispec.Descriptor{push(t, to, bundleType, bundle)},
+	})
+}
+
+// ReferOften makes one bundle refer to the manifest that many times, in the list
+// that registries without an API for referrers have at a tag.
+func ReferOften(t testing.TB, to *remote.Repository, manifest string, bundle []byte, times int) {
+	t.Helper()
+	Refer(t, to, manifest, bundle)
+	tag := strings.Replace(manifest, ":", "-", 1)
+	_, data, err := oras.FetchBytes(t.Context(), to, tag, oras.DefaultFetchBytesOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list ocispec.Index
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	list.Manifests = slices.Repeat(list.Manifests[:1], times)
+	data = marshalJSON(t, list)
+	if err := to.Manifests().PushReference(t.Context(), describe(ocispec.MediaTypeImageIndex, data), bytes.NewReader(data), tag); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PutManifest puts a manifest into the registry, and returns its digest.
+func PutManifest(t testing.TB, to *remote.Repository, tag string, manifest ocispec.Manifest) string {
+	t.Helper()
+	manifest.Versioned, manifest.MediaType = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageManifest
+	manifest.Config = push(t, to, ocispec.MediaTypeEmptyJSON, []byte("{}"))
+	data := marshalJSON(t, manifest)
+	described := describe(ocispec.MediaTypeImageManifest, data)
+	described.ArtifactType = manifest.ArtifactType
+	var err error
+	if tag == "" {
+		err = to.Manifests().Push(t.Context(), described, bytes.NewReader(data))
+	} else {
+		err = to.Manifests().PushReference(t.Context(), described, bytes.NewReader(data), tag)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described.Digest.String()
+}
+
+// push puts a blob into the registry, if it isn't there.
+func push(t testing.TB, to *remote.Repository, mediaType string, data []byte) ocispec.Descriptor {
+	t.Helper()
+	described := describe(mediaType, data)
+	if there, err := to.Blobs().Exists(t.Context(), described); err == nil && there {
+		return described
+	}
+	if err := to.Blobs().Push(t.Context(), described, bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	return described
+}
+
+func describe(mediaType string, data []byte) ocispec.Descriptor {
+	sum := sha256.Sum256(data)
+	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.NewDigestFromBytes(digest.SHA256, sum[:]), Size: int64(len(data))}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"helm.sh/helm/v4/pkg/provenance"
+)
+
+// OpenPGPKey signs provenance files.
+type OpenPGPKey struct {
+	// Public is the public key, as `gpg --export` writes it, and Armored as
+	// `gpg --export --armor` does.
+	Public, Armored []byte
+
+	entity *openpgp.Entity
+}
+
+// NewOpenPGPKey makes a key that is valid for that long; 0 is for ever.
+func NewOpenPGPKey(t testing.TB, valid time.Duration) OpenPGPKey {
+	t.Helper()
+	config := &packet.Config{KeyLifetimeSecs: uint32(valid / time.Second), Algorithm: packet.PubKeyAlgoEdDSA}
+	entity, err := openpgp.NewEntity("Demo", "", "demo@example.org", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var public, armored bytes.Buffer
+	if err := entity.Serialize(&public); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := armor.Encode(&armored, openpgp.PublicKeyType, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.Write(public.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return OpenPGPKey{Public: public.Bytes(), Armored: armored.Bytes(), entity: entity}
+}
+
+// Provenance is the provenance file of an archive with that name, as
+// `helm package --sign` writes it.
+func (k OpenPGPKey) Provenance(t testing.TB, archive []byte, name string) []byte {
+	t.Helper()
+	file, err := (&provenance.Signatory{Entity: k.entity}).ClearSign(archive, name, []byte("name: demo\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(file)
+}
