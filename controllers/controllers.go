@@ -57,6 +57,8 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		APIReader:   local.GetAPIReader(),
 		Recorder:    local.GetEventRecorder("addonstack"),
 		WatchFilter: o.WatchFilter,
+		Sources:     o.Sources,
+		Clock:       clock.RealClock{},
 	}
 	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)
@@ -82,6 +84,8 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Deliverer: deliver.New(deliver.Options{Notify: queue.AddTarget}),
 		Queue:     queue,
 		Clock:     clock.RealClock{},
+
+		PathChanged: stacks.PathChanged,
 	}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)

@@ -25,12 +25,13 @@ type ChartLocation struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci)://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="repoURL is https://host/path or oci://registry/path, without user, query and fragment: credentials go into spec.credentials"
 	RepoURL string `json:"repoURL,omitempty"`
 
-	// version of the chart: an exact one, as in "1.17.4". Required with repoURL,
-	// but for a chart in an OCI registry that has a digest.
+	// version of the chart: an exact one, as in "1.17.4", or a range, as in "1.17.x"
+	// or ">=1.2 <2", of which the newest published one is taken. Required with
+	// repoURL, but for a chart in an OCI registry that has a digest.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z.+*<>=!~^|, -]+$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
 	// digest of the chart, as sha256:<hex>: of its manifest in an OCI registry, of

@@ -34,6 +34,15 @@ type Addon struct {
 	// +optional
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 
+	// templateReleaseName is the name of the release as the chart's templates see it
+	// (.Release.Name), for charts whose objects are to keep the names they had under
+	// another release. Defaults to name. The release itself is called name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	TemplateReleaseName string `json:"templateReleaseName,omitempty"`
+
 	// chart is the Helm chart to install. Exactly one of chart, kustomization and
 	// manifests is set.
 	// +optional
@@ -76,7 +85,9 @@ type Addon struct {
 	// valuesTemplateMode says what happens when valuesTemplate asks for a field
 	// that isn't there. Strict (the default) fails and names the field. Lenient
 	// puts "<no value>" in its place, as templates written for the Helm add-on
-	// provider may expect.
+	// provider may expect. ClusterStack is for templates of Cluster Stacks: as
+	// Lenient, but .Cluster is in the form of cluster.x-k8s.io/v1beta1, and if the
+	// template makes a map with a string in its key "values", that is the values.
 	// +optional
 	ValuesTemplateMode ValuesTemplateMode `json:"valuesTemplateMode,omitempty"`
 
@@ -103,6 +114,20 @@ type Addon struct {
 	// +kubebuilder:validation:MaxItems=16
 	Readiness []ReadinessCheck `json:"readiness,omitempty"`
 
+	// preconditions are conditions on objects of the workload cluster that have to
+	// hold before the add-on is installed or upgraded. At most 8.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Preconditions []ObjectsCondition `json:"preconditions,omitempty"`
+
+	// postconditions are conditions on objects of the workload cluster that have to
+	// hold after the add-on was applied, before it is ready. At most 8.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Postconditions []ObjectsCondition `json:"postconditions,omitempty"`
+
 	// progressDeadlineSeconds is how long the add-on may take to become ready
 	// after it was applied; then it counts as failed, though it becomes ready
 	// later if its objects do. Defaults to 600. From 10 to 86400.
@@ -127,9 +152,13 @@ type Addon struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm)",message="version is for oci and helm: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.helm) || has(self.version)",message="helm needs version"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm and http have their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || has(self.helm) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci and helm"
 type ChartSource struct {
 	// path of a chart archive or of a chart's directory, relative to the
-	// directory that the provider was started with (--artifact-root).
+	// directory that the provider was started with (--artifact-root). In a stack
+	// with spec.source it is relative to the bundle's root, and may lead into an
+	// archive there, as in "addons.tgz/cni".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -156,16 +185,30 @@ type ChartSource struct {
 	// +optional
 	HTTP *HTTPSource `json:"http,omitempty"`
 
+	// digest of the chart of path, configMap or secret, as sha256:<hex>: of an
+	// archive it is what sha256sum prints. The chart has to be that one. In
+	// revisions, charts of a bundle have it always.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
 	// version of the chart, for oci and helm: an exact one, as in "1.17.4" or
-	// "v1.15.3". In an OCI registry it is the tag, written just so, but that "+"
-	// is "_" there. What a version was resolved to stays: it isn't looked up
-	// again while the add-on is unchanged. Optional with oci.digest; both
-	// together say which version the digest has to be of.
+	// "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2", of which the
+	// newest published one is taken; see spec.updates. In an OCI registry a version is
+	// the tag, written just so, but that "+" is "_" there. What a version was resolved
+	// to stays: it isn't looked up again while the add-on is unchanged. Optional with
+	// oci.digest; both together say which version the digest has to be of.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z.+*<>=!~^|, -]+$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
+
+	// verify says who has to have signed the chart. It is part of neither the
+	// chart's version nor of what is installed: changing it upgrades nothing.
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
 }
 
 // OCISource is a chart in an OCI registry, as `helm push` puts it there.
@@ -310,7 +353,7 @@ type ReadinessCheck struct {
 }
 
 // ValuesTemplateMode says how a values template treats a missing field.
-// +kubebuilder:validation:Enum=Strict;Lenient
+// +kubebuilder:validation:Enum=Strict;Lenient;ClusterStack
 type ValuesTemplateMode string
 
 const (
@@ -318,6 +361,8 @@ const (
 	ValuesTemplateModeStrict ValuesTemplateMode = "Strict"
 	// ValuesTemplateModeLenient writes "<no value>" for a missing field.
 	ValuesTemplateModeLenient ValuesTemplateMode = "Lenient"
+	// ValuesTemplateModeClusterStack is for templates of Cluster Stacks.
+	ValuesTemplateModeClusterStack ValuesTemplateMode = "ClusterStack"
 )
 
 // AdoptionPolicy says how to treat an object that exists and isn't ours.

@@ -3,6 +3,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -21,6 +23,7 @@ const (
 // AddonStackSpec says which add-ons which clusters are to have.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) || (has(self.classNames) && size(self.classNames) > 0)",message="set spec.clusterSelector or spec.classNames; an empty clusterSelector ({}) selects every Cluster of the namespace"
+// +kubebuilder:validation:XValidation:rule="has(self.addons) || has(self.source)",message="set spec.addons, or spec.source to a release of a Cluster Stack"
 type AddonStackSpec struct {
 	// clusterSelector selects Clusters of this object's namespace by their labels.
 	// An empty selector ({}) selects all of them. When classNames is set too, a
@@ -38,14 +41,25 @@ type AddonStackSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ClassNames []string `json:"classNames,omitempty"`
 
+	// source is a bundle that holds the charts of this stack: addons[].chart.path is
+	// a path in it then, as are those of kustomizations and manifests. Without addons it has to be a release of a Cluster Stack,
+	// whose add-ons they become.
+	// +optional
+	Source *BundleSource `json:"source,omitempty"`
+
 	// addons are the add-ons that each selected Cluster gets. They are installed
-	// side by side, but for what dependsOn orders. From 1 to 64.
-	// +required
+	// side by side, but for what dependsOn orders. From 1 to 64; with source they may
+	// be left out.
+	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	Addons []Addon `json:"addons"`
+	Addons []Addon `json:"addons,omitempty"`
+
+	// updates says how newer versions are taken, of charts whose version is a range.
+	// +optional
+	Updates *Updates `json:"updates,omitempty"`
 
 	// deletionPolicy says what becomes of the add-ons of a Cluster that is no
 	// longer selected, of an add-on that is taken off the list, and of all of
@@ -56,10 +70,29 @@ type AddonStackSpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
+// Updates says how newer versions are taken.
+// +kubebuilder:validation:MinProperties=1
+type Updates struct {
+	// interval is the time between two looks for newer versions. Each stack has its
+	// own moment within it, so that sources aren't asked in step. Defaults to 10m.
+	// From 1m to 24h.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="interval is from 1m to 24h"
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// suspend keeps the versions that run now, as long as the ranges allow them.
+	// status.following says what would be taken. Defaults to false.
+	// +optional
+	Suspend *bool `json:"suspend,omitempty"`
+}
+
 // AddonStackStatus is what Chandler saw of an AddonStack.
 // +kubebuilder:validation:MinProperties=1
 type AddonStackStatus struct {
-	// conditions: Ready sums up Valid and ClustersReady.
+	// conditions: Ready sums up Valid and ClustersReady, and SourcesReady while the
+	// spec waits for it.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -81,6 +114,14 @@ type AddonStackStatus struct {
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
 
+	// following says which version is taken of each chart whose version is a range.
+	// At most 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=addon
+	// +kubebuilder:validation:MaxItems=64
+	Following []FollowedVersion `json:"following,omitempty"`
+
 	// instances are there if the stack is meant for the Clusters of all filters
 	// (label cluster.x-k8s.io/watch-filter: shared): each instance that has Clusters
 	// in the namespace says what it sees, and the rest of the status sums them up.
@@ -90,6 +131,32 @@ type AddonStackStatus struct {
 	// +listMapKey=watchFilter
 	// +kubebuilder:validation:MaxItems=64
 	Instances []StackInstance `json:"instances,omitempty"`
+}
+
+// FollowedVersion is the version of an add-on that was found within its range.
+type FollowedVersion struct {
+	// addon is the add-on's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Addon string `json:"addon"`
+
+	// version that the newest revision has of it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+
+	// since is when this version was taken.
+	// +required
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// available is a newer version that would be taken, if updates were not
+	// suspended, or if it could be used: then SourcesReady says why it can't.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Available string `json:"available,omitempty"`
 }
 
 // StackInstance is what one instance says of a stack, about the Clusters in its
@@ -116,7 +183,8 @@ type StackInstance struct {
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
 
-	// conditions: Valid, Paused and ClustersReady, as this instance sees them. At most 8.
+	// conditions: Valid, Paused, SourcesReady and ClustersReady, as this instance sees
+	// them. At most 8.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -164,6 +232,7 @@ type ClusterCounts struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.latestRevision`,priority=10
+// +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether newer versions can be looked for, of charts whose version is a range"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name may have at most 52 characters: it is a label value, and the stem of the names of revisions"
 type AddonStack struct {
 	metav1.TypeMeta `json:",inline"`
@@ -180,6 +249,9 @@ type AddonStack struct {
 	// +optional
 	Status AddonStackStatus `json:"status,omitempty,omitzero"`
 }
+
+// DefaultUpdateInterval is the default of spec.updates.interval.
+const DefaultUpdateInterval = 10 * time.Minute
 
 // GetConditions returns the conditions, as Cluster API's condition library asks for.
 func (s *AddonStack) GetConditions() []metav1.Condition { return s.Status.Conditions }

@@ -23,6 +23,11 @@ const (
 	// clusters stay on the revision they run.
 	ValidCondition = "Valid"
 
+	// SourcesReadyCondition says whether the newest versions could be found, of charts
+	// whose version is a range. It is Unknown while the spec waits for one: no
+	// revision holds it. While it is False, clusters have what was found before.
+	SourcesReadyCondition = "SourcesReady"
+
 	// ClustersReadyCondition says whether all matching clusters run this
 	// stack's newest revision, and are ready.
 	ClustersReadyCondition = "ClustersReady"
@@ -77,6 +82,19 @@ const (
 	DuplicateReleaseReason  = "DuplicateRelease"
 	InvalidValuesReason     = "InvalidValues"
 	InvalidReadinessReason  = "InvalidReadiness"
+	InvalidExpressionReason = "InvalidExpression"
+	InvalidPatchReason      = "InvalidPatch"
+	InvalidDirectoryReason  = "InvalidDirectory"
+	// InvalidSourceReason: the bundle of spec.source isn't what the spec takes it for.
+	InvalidSourceReason  = "InvalidSource"
+	InvalidVersionReason = "InvalidVersion"
+)
+
+// Reasons of the SourcesReady condition. While it is False, it has that of the
+// source, as add-ons have.
+const (
+	SourcesReadyReason   = "SourcesReady"
+	SourcesPendingReason = "SourcesPending"
 )
 
 // Reasons of the ClustersReady condition.

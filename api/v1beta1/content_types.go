@@ -8,6 +8,7 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type KustomizationSource struct {
 	ArtifactSource `json:",inline"`
 
@@ -26,6 +27,7 @@ type KustomizationSource struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type ManifestsSource struct {
 	ArtifactSource `json:",inline"`
 
@@ -71,6 +73,10 @@ type ArtifactSource struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_][0-9A-Za-z._+-]*$`
 	Version string `json:"version,omitempty"`
+
+	// verify says who has to have signed the artifact. It is for oci, with cosign.
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
 }
 
 // HTTPSource is an archive at an address.

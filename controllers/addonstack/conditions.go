@@ -73,7 +73,11 @@ func reportUnkept(s *addonsv1.AddonStack, err error) {
 // summarize writes the Ready condition from the others.
 func summarize(s *addonsv1.AddonStack) {
 	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
-	for _, kind := range []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition} {
+	parts := []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition}
+	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status == metav1.ConditionUnknown { // then no revision has the spec
+		parts = []string{addonsv1.ValidCondition, addonsv1.SourcesReadyCondition}
+	}
+	for _, kind := range parts {
 		part := conditions.Get(s, kind)
 		if part == nil {
 			continue
@@ -82,6 +86,9 @@ func summarize(s *addonsv1.AddonStack) {
 			c.Status, c.Reason = part.Status, part.Reason
 			break
 		}
+	}
+	if conditions.IsFalse(s, addonsv1.SourcesReadyCondition) {
+		c.Message += ". " + conditions.GetMessage(s, addonsv1.SourcesReadyCondition)
 	}
 	if conditions.IsTrue(s, addonsv1.PausedCondition) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition)

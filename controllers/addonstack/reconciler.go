@@ -8,14 +8,17 @@ package addonstack
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -27,8 +30,14 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
+	// Sources tell which versions there are.
+	Sources *source.Sources
+	// Clock tells when to look.
+	Clock clock.PassiveClock
 
 	statuses hub.Statuses
+	outlooks outlooks
+	wake     wake
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -37,6 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
+			r.outlooks.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -48,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	view := r.viewOf(s)
-	err := r.look(ctx, view)
+	again, err := r.inspect(ctx, view)
 	if isBehind(err) {
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
@@ -57,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err == nil && isBehind(werr) {
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
-	return ctrl.Result{}, errors.Join(err, werr)
+	return ctrl.Result{RequeueAfter: again}, errors.Join(err, werr)
 }
 
 // errBehind says that what the cache shows isn't so any more.
@@ -67,17 +77,22 @@ var errBehind = errors.New("the cache is behind")
 // what was read from the API server is newer than what the cache shows.
 func isBehind(err error) bool { return errors.Is(err, errBehind) || hub.IsLost(err) }
 
-// look keeps the spec as a revision, and says in the status what is to be seen.
-func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack) error {
+// inspect keeps the spec as a revision, and says in the status what is to be seen. It
+// returns when to look for newer versions, 0 for never.
+func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
 	problems := stack.Validate(&s.Spec)
 	r.reportValidity(s, problems)
 	if paused := setPaused(s); len(problems) > 0 || paused {
-		return r.countFormer(ctx, s)
+		return 0, r.countFormer(ctx, s)
 	}
-	if err := r.snapshot(ctx, s); err != nil {
+	kept, again, err := r.snapshot(ctx, s)
+	switch {
+	case err != nil:
 		reportUnkept(s, err)
-		return err
+		return 0, err
+	case kept == nil:
+		return again, r.countFormer(ctx, s)
 	}
-	return r.count(ctx, s, &s.Spec)
+	return again, r.count(ctx, s, kept)
 }

@@ -5,12 +5,14 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,29 +20,65 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec as the newest revision, and names it in the status.
-// While the newest revision is of this generation, that takes no request.
-func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) error {
-	revisions, err := r.revisions(ctx, r.Client, s)
+// snapshot keeps the spec, with the versions that its ranges stand for, as the newest
+// revision, and names it in the status. While the newest revision is of this
+// generation, that takes no request. It returns the spec with what its bundle adds to
+// it; nil while the spec waits for versions or its bundle.
+func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, again time.Duration, err error) {
+	revisions, err := r.known(ctx, s)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	if len(revisions) == 0 || !stack.IsOf(&revisions[0], s) {
-		if revisions, err = r.keep(ctx, s); err != nil {
-			return err
+	e, err := r.expand(ctx, s, newestOf(revisions))
+	if err != nil {
+		again, err := r.reportBundle(s, err)
+		return nil, again, err
+	}
+	f, err := r.follow(ctx, s, revisions)
+	if err != nil {
+		return nil, 0, err
+	}
+	r.reportSources(s, f)
+	if len(f.waiting) > 0 {
+		return nil, f.again, nil
+	}
+	expanded := e.of(s)
+	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
+	if isNew {
+		if revisions, err = r.keep(ctx, s, e, f.pins); err != nil {
+			return nil, 0, err
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	return r.syncLabels(ctx, s, revisions)
+	if !f.any() {
+		conditions.Delete(s, addonsv1.SourcesReadyCondition)
+	}
+	if err := r.reportFollowing(s, &revisions[0], isNew, f); err != nil {
+		return nil, 0, err
+	}
+	return &expanded.Spec, f.again, r.syncLabels(ctx, s, revisions)
+}
+
+// known returns the revisions, the newest first. Of those of a stack that follows
+// ranges the cache may not have any, but the API server: they say what was taken.
+func (r *Reconciler) known(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+	if len(stack.Followed(&s.Spec)) > 0 {
+		return r.former(ctx, s)
+	}
+	return r.revisions(ctx, r.Client, s)
 }
 
 // keep makes the revision of the spec, or makes the one that has it the newest.
 // All is read from the API server: the cache has neither fields that this program
-// doesn't know, nor revisions with a former watch label of the stack.
-func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	content, err := r.content(ctx, s)
+// doesn't know, nor revisions with a former watch label of the stack, nor perhaps what
+// another instance found a moment ago.
+func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
+	served, err := r.served(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if err := e.into(served.Object); err != nil {
+		return nil, fmt.Errorf("AddonStack %s: %w", s.Name, err)
 	}
 	revisions, err := r.revisions(ctx, r.APIReader, s)
 	if err != nil {
@@ -53,6 +91,15 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1
 		}
 		next = revisions[0].Revision + 1
 	}
+	before, err := currentPins(s, revisions)
+	if err != nil {
+		return nil, err
+	}
+	pins = pins.Newest(before)
+	content, err := stack.Content(served, pins)
+	if err != nil {
+		return nil, err
+	}
 	known := find(revisions, content)
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
@@ -63,6 +110,7 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
+	r.announce(s, before, pins)
 	revisions = append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...)
 	if err := r.trimHistory(ctx, s, revisions); err != nil {
 		logf.FromContext(ctx).Error(err, "Old revisions are left until the next one is kept")
@@ -70,8 +118,8 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1
 	return revisions, nil
 }
 
-// content reads the stack's spec as the API server serves it.
-func (r *Reconciler) content(ctx context.Context, s *addonsv1.AddonStack) ([]byte, error) {
+// served reads the stack as the API server serves it.
+func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstructured.Unstructured, error) {
 	served := &unstructured.Unstructured{}
 	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
@@ -83,7 +131,7 @@ func (r *Reconciler) content(ctx context.Context, s *addonsv1.AddonStack) ([]byt
 	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
 		return nil, errBehind // what was validated isn't what is there now
 	}
-	return stack.Content(served)
+	return served, nil
 }
 
 // create makes the revision. Another instance may make the same one at the same time.

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,9 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).
 		Watches(&addonsv1.ClusterAddon{}, hub.Map(stacksOfClusterAddon), hub.Only(), hub.OnlyHere()).
 		Watches(&clusterv1.Cluster{}, hub.Map(r.stacksOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
+		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.stacksOfConfigMap), hub.Only(), hub.OnlyHere()).
+		WatchesMetadata(&corev1.Secret{}, hub.Map(r.stacksOfSecret), hub.Only(), hub.OnlyHere()).
+		WatchesRawSource(&r.wake).
 		Complete(r)
 }
 

@@ -38,7 +38,7 @@ func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	if !r.shares(s) {
 		return view
 	}
-	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following}
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
 		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
 		view.Status.Clusters, view.Status.Conditions = own.Clusters.DeepCopy(), slices.Clone(own.Conditions)
@@ -62,10 +62,12 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 		}
 		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
 	}
-	if equality.Semantic.DeepEqual(own, known) {
+	following := agreed(s, view)
+	if equality.Semantic.DeepEqual(own, known) && equality.Semantic.DeepEqual(following, s.Status.Following) {
 		return nil
 	}
 	after := s.DeepCopy()
+	after.Status.Following = following
 	after.Status.Instances = withInstance(after.Status.Instances, r.WatchFilter, own)
 	if hasMoved(known, own) {
 		if after.Status.Instances, err = r.present(ctx, s.Namespace, after.Status.Instances); err != nil {

@@ -39,9 +39,11 @@ func sumUp(s *addonsv1.AddonStack) {
 			break
 		}
 	}
-	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition} {
+	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition} {
 		if c := worst(kind, current); c != nil {
 			conditions.Set(sum, *c)
+		} else if kind == addonsv1.SourcesReadyCondition {
+			conditions.Delete(sum, kind)
 		}
 	}
 	if counts := totals(instances, s.Generation); counts != nil {

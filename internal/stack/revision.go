@@ -23,11 +23,18 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Content is the spec of an AddonStack as the API server serves it, in canonical
-// JSON, for a revision to keep. Fields that this version of the program doesn't
-// know are in it: an older and a newer one make the same revision.
-func Content(served *unstructured.Unstructured) ([]byte, error) {
-	content, err := json.Marshal(served.Object["spec"]) // maps are sorted by key
+// Content is the spec of an AddonStack as the API server serves it, with its versions
+// pinned, in canonical JSON, for a revision to keep. Fields that this version of the
+// program doesn't know are in it: an older and a newer one make the same revision.
+func Content(served *unstructured.Unstructured, pins Pins) ([]byte, error) {
+	spec, ok := runtime.DeepCopyJSONValue(served.Object["spec"]).(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("AddonStack %s has no spec", served.GetName())
+	}
+	if err := pins.intoServed(spec); err != nil {
+		return nil, fmt.Errorf("AddonStack %s: %w", served.GetName(), err)
+	}
+	content, err := json.Marshal(spec) // maps are sorted by key
 	if err != nil {
 		return nil, fmt.Errorf("spec of AddonStack %s: %w", served.GetName(), err)
 	}
@@ -81,10 +88,10 @@ func Keeps(revision *appsv1.ControllerRevision, content []byte) bool {
 	return err == nil && bytes.Equal(canonical, content)
 }
 
-// IsOf says whether the revision was made from the stack as it is now, as far as
-// this version of the program can tell without a request. The spec is compared,
-// too: another version of the API can change it without a new generation.
-func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack) bool {
+// IsOf says whether the revision was made from the stack as it is now, with these
+// pins, as far as this version of the program can tell without a request. The spec is
+// compared, too: another version of the API can change it without a new generation.
+func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins Pins) bool {
 	if Generation(revision) != stack.Generation {
 		return false
 	}
@@ -92,11 +99,12 @@ func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack) bool 
 	if err != nil {
 		return false
 	}
-	if equality.Semantic.DeepEqual(kept, &stack.Spec) {
+	pinned := pins.Into(&stack.Spec)
+	if equality.Semantic.DeepEqual(kept, pinned) {
 		return true
 	}
 	// Values may be written in more than one way.
-	spec, err := json.Marshal(stack.Spec)
+	spec, err := json.Marshal(pinned)
 	if err != nil {
 		return false
 	}

@@ -34,9 +34,19 @@ func newStack() *addonsv1.AddonStack {
 	}
 }
 
-// served is the stack as an API server serves it, perhaps with more than this
-// program knows.
+// served is the content of a stack as an API server serves it.
 func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
+	t.Helper()
+	content, err := Content(servedObject(t, s, change), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// servedObject is the stack as an API server serves it, perhaps with more than this
+// program knows.
+func servedObject(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -49,11 +59,7 @@ func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]an
 	if change != nil {
 		change(u.Object["spec"].(map[string]any))
 	}
-	content, err := Content(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return u
 }
 
 func TestSnapshotKeepsTheSpec(t *testing.T) {
@@ -69,7 +75,7 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 	if revision.Labels[clusterv1.WatchLabel] != "a" || Generation(revision) != 3 || revision.Revision != 7 {
 		t.Errorf("labels %v, generation %d, revision %d", revision.Labels, Generation(revision), revision.Revision)
 	}
-	if !IsOf(revision, s) {
+	if !IsOf(revision, s, nil) {
 		t.Error("a revision isn't of the stack that it was made from")
 	}
 	if again := Snapshot(s, served(t, s.DeepCopy(), nil), 8); again.Name != revision.Name {
@@ -80,12 +86,12 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 	if Snapshot(other, served(t, other, nil), 8).Name == revision.Name {
 		t.Error("another spec got the same name")
 	}
-	if IsOf(revision, other) {
+	if IsOf(revision, other, nil) {
 		t.Error("a spec that changed without a new generation, as by another version of the API, goes unnoticed")
 	}
 	other = s.DeepCopy()
 	other.Generation++
-	if IsOf(revision, other) {
+	if IsOf(revision, other, nil) {
 		t.Error("a new generation goes unnoticed: it may have changed what this program doesn't know")
 	}
 }
@@ -98,7 +104,7 @@ func TestSnapshotKeepsUnknownFields(t *testing.T) {
 	if !bytes.Contains(revision.Data.Raw, []byte("tomorrow")) || revision.Name == Snapshot(s, served(t, s, nil), 1).Name {
 		t.Errorf("revision %s has lost a field: %s", revision.Name, revision.Data.Raw)
 	}
-	if !IsOf(revision, s) {
+	if !IsOf(revision, s, nil) {
 		t.Error("a field that this program doesn't know makes it look again and again")
 	}
 }
@@ -113,7 +119,7 @@ func TestKeepsComparesContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	revision.Data.Raw = bytes.ReplaceAll(indented.Bytes(), []byte(`\u003c`), []byte("<"))
-	if !Keeps(revision, content) || !IsOf(revision, s) {
+	if !Keeps(revision, content) || !IsOf(revision, s, nil) {
 		t.Errorf("%s isn't taken for %s", revision.Data.Raw, content)
 	}
 	s.Spec.Addons[0].Name = "site"

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // compiler checks expressions, and remembers those it has seen.
@@ -106,6 +107,9 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 		problems = append(problems, Problem{addonsv1.InvalidValuesReason,
 			field.Invalid(path.Child("values"), field.OmitValueType{}, "values must be a map")})
 	}
+	problems = append(problems, validateVersion(&addon.Chart, path.Child("chart"))...)
+	problems = append(problems, validateConditions(addon, path)...)
+	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
 		if _, err := compiler.Compile(addon.Readiness[i : i+1]); err != nil {
 			problems = append(problems, Problem{addonsv1.InvalidReadinessReason,
@@ -113,6 +117,22 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 		}
 	}
 	return problems
+}
+
+// validateVersion checks what the API server can't: which of the characters that it
+// lets pass make a version or a range.
+func validateVersion(chart *addonsv1.ChartSource, path *field.Path) []Problem {
+	if chart.Version == "" || versions.IsExact(chart.Version) {
+		return nil
+	}
+	path = path.Child("version")
+	if _, err := versions.ParseRange(chart.Version); err != nil {
+		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path, chart.Version, err.Error())}}
+	}
+	if chart.OCI != nil && chart.OCI.Digest != "" || chart.Helm != nil && chart.Helm.Digest != "" {
+		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path, chart.Version, "a digest is that of one version; name it, or take the digest out")}}
+	}
+	return nil
 }
 
 func isJSONObject(raw []byte) bool {

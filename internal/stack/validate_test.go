@@ -12,6 +12,11 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
+// fromRegistry is an add-on whose name is its version.
+func fromRegistry(version, digest string) addonsv1.Addon {
+	return addonsv1.Addon{Name: version, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/web", Digest: digest}, Version: version}}
+}
+
 func TestValidate(t *testing.T) {
 	all := &metav1.LabelSelector{}
 	cases := map[string]struct {
@@ -51,6 +56,44 @@ func TestValidate(t *testing.T) {
 				{APIVersion: "v1", Kind: "Pod", Expression: "self.status.phase =="}}}}},
 			reason: addonsv1.InvalidReadinessReason,
 			says:   []string{"spec.addons[0].readiness[0].expression"},
+		},
+		"an exact version, and ranges": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{fromRegistry("v1.2.3", ""), fromRegistry(">=1.2 <2 || ^4", ""), fromRegistry("1.2.3", "sha256:0")}},
+		},
+		"a version that is none": {
+			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{fromRegistry("latest", "")}},
+			reason: addonsv1.InvalidVersionReason,
+			says:   []string{"spec.addons[0].chart.version", "latest", "1.17.x"},
+		},
+		"a range beside a digest": {
+			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{fromRegistry("1.x", "sha256:0")}},
+			reason: addonsv1.InvalidVersionReason,
+			says:   []string{"spec.addons[0].chart.version", "digest"},
+		},
+		"good patches": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a",
+				Kustomization: &addonsv1.KustomizationSource{Directory: "overlays/prod"},
+				Patches: []addonsv1.Patch{
+					{Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort}"},
+					{Target: &addonsv1.PatchTarget{Kind: "Deployment", Name: "web-.*"}, Patch: "[{op: remove, path: /spec/replicas}]"},
+				}}}},
+		},
+		"a patch that is neither a merge nor operations": {
+			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Patches: []addonsv1.Patch{{Patch: "secret"}}}}},
+			reason: addonsv1.InvalidPatchReason,
+			says:   []string{"spec.addons[0].patches[0].patch"},
+		},
+		"a target that is no expression": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Patches: []addonsv1.Patch{
+				{Target: &addonsv1.PatchTarget{Name: "web["}, Patch: "spec: {a: b}"}}}}},
+			reason: addonsv1.InvalidPatchReason,
+			says:   []string{"spec.addons[0].patches[0].target.name", "web["},
+		},
+		"a directory that leaves the artifact": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a",
+				Manifests: &addonsv1.ManifestsSource{Directory: "a/../../b"}}}},
+			reason: addonsv1.InvalidDirectoryReason,
+			says:   []string{"spec.addons[0].manifests.directory"},
 		},
 		"values that are a list": {
 			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a", Values: &apiextensionsv1.JSON{Raw: []byte(`["secret"]`)}}}},

@@ -272,7 +272,7 @@ func refusals(t *testing.T, s *server) {
 		"no release name":                {"releaseName", nil, "spec.releaseName: Required value"},
 		"a release name with capitals":   {"releaseName", "Cilium", "spec.releaseName"},
 		"no version":                     {"version", nil, "repoURL needs version"},
-		"a range of versions":            {"version", "^1.0", "exact semantic version"},
+		"a version that is none":         {"version", "1.0;2.0", "exact semantic version"},
 		"no chart":                       {"chartName", nil, "repoURL and chartName go together"},
 		"no repository":                  {"repoURL", nil, "set exactly one of repoURL and chartFrom"},
 		"two charts":                     {"chartFrom", map[string]any{"path": "x"}, "set exactly one of repoURL and chartFrom"},
@@ -325,6 +325,8 @@ func sharedAdmission(t *testing.T, s *server) {
 func accepted(t *testing.T, s *server) {
 	for name, spec := range map[string]map[string]any{
 		"oci":        {"repoURL": "oci://registry.example.org:5000/charts", "chartName": "cilium", "version": "1.19.6"},
+		"oci-range":  {"repoURL": "oci://registry.example.org", "chartName": "cilium", "version": ">=1.2 <2 || ^4"},
+		"helm-range": {"repoURL": "https://charts.example.org", "chartName": "cilium", "version": "1.19.x"},
 		"oci-digest": {"repoURL": "oci://registry.example.org", "chartName": "cilium", "digest": "sha256:" + strings.Repeat("a", 64)},
 		"helm":       {"repoURL": "https://charts.example.org/stable/", "chartName": "Cilium_1", "version": "v1.19.6", "credentials": map[string]any{"secret": map[string]any{"name": "door"}}},
 		"plain":      {"repoURL": "http://[::1]:8080/charts", "chartName": "cilium", "version": "1.19.6", "plainHTTP": true},

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Times between looks that failed. Sources bound their requests themselves: a look
+// that comes too early repeats the error.
+const (
+	// waitingRetry is the most while no version is known yet: somebody waits for it.
+	waitingRetry = 15 * time.Second
+	// followingRetry is the least while clusters have a version.
+	followingRetry = time.Minute
+	// sharedAnswers is how old an answer may be that was given for another stack.
+	sharedAnswers = 30 * time.Second
+)
+
+// outlooks are what the sources of stacks were found to have. They end with the
+// process: what was taken is in the revisions.
+type outlooks struct {
+	mu sync.Mutex
+	of map[client.ObjectKey]*outlook
+}
+
+// outlook of one stack. One reconcile at a time uses it.
+type outlook struct {
+	uid        types.UID
+	generation int64
+	lookNow    string // the annotation's value
+
+	looking   bool
+	asked     bool      // all sources, while looking
+	notBefore time.Time // of answers, while looking
+	next      time.Time // look, while not looking
+	found     map[string]finding
+	told      string // the last failure that was an event
+}
+
+// finding is what looking came to for one add-on.
+type finding struct {
+	newest string    // that its range allows
+	pin    stack.Pin // of newest, if it was found good
+	err    *source.Error
+}
+
+// get returns the outlook of a stack, an empty one if nothing was looked at yet.
+func (o *outlooks) get(s *addonsv1.AddonStack) *outlook {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := client.ObjectKeyFromObject(s)
+	if known := o.of[key]; known != nil && known.uid == s.UID {
+		return known
+	}
+	if o.of == nil {
+		o.of = map[client.ObjectKey]*outlook{}
+	}
+	o.of[key] = &outlook{uid: s.UID}
+	return o.of[key]
+}
+
+func (o *outlooks) forget(key client.ObjectKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.of, key)
+}
+
+// plan decides whether to look now. What a settled stack follows was found by an
+// earlier process: that is good until its next turn.
+func (o *outlook) plan(s *addonsv1.AddonStack, now time.Time, settled bool) {
+	first := o.found == nil
+	changed, asked := o.generation != s.Generation, o.lookNow != s.Annotations[addonsv1.LookNowAnnotation]
+	o.generation, o.lookNow = s.Generation, s.Annotations[addonsv1.LookNowAnnotation]
+	switch {
+	case first && settled:
+		o.found = map[string]finding{}
+		o.next = stack.ScheduleOf(s.UID, s.Spec.Updates).Next(now)
+	case first, changed:
+		o.found = map[string]finding{}
+		o.begin(now.Add(-sharedAnswers))
+	case asked:
+		o.begin(now)
+	case !o.looking && !now.Before(o.next):
+		o.begin(now.Add(-sharedAnswers))
+	}
+}
+
+func (o *outlook) begin(notBefore time.Time) {
+	o.looking, o.asked, o.notBefore = true, false, notBefore
+}
+
+// finish plans the next look, after one that came to an end.
+func (o *outlook) finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
+	schedule := stack.ScheduleOf(s.UID, s.Spec.Updates)
+	o.looking, o.next = false, schedule.Next(now)
+	for _, f := range o.found {
+		if f.err == nil {
+			continue
+		}
+		retry := min(max(f.err.RetryAfter, followingRetry), schedule.Interval())
+		if waiting {
+			retry = min(max(f.err.RetryAfter, time.Second), waitingRetry)
+		}
+		if again := now.Add(retry); again.Before(o.next) {
+			o.next = again
+		}
+	}
+}
+
+// again is how long there is nothing to look at.
+func (o *outlook) again(now time.Time) time.Duration {
+	if o.looking {
+		return time.Second // answers are on their way
+	}
+	return max(o.next.Sub(now), time.Millisecond)
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+)
+
+// validateConditions compiles preconditions and postconditions.
+func validateConditions(addon *addonsv1.Addon, path *field.Path) []Problem {
+	problems := validateEach(addon.Preconditions, path.Child("preconditions"))
+	return append(problems, validateEach(addon.Postconditions, path.Child("postconditions"))...)
+}
+
+func validateEach(all []addonsv1.ObjectsCondition, path *field.Path) []Problem {
+	var problems []Problem
+	for i := range all {
+		wait := &clusterstack.Wait{Expression: all[i].Expression}
+		for _, object := range all[i].Objects {
+			wait.Objects = append(wait.Objects, clusterstack.Object(object))
+		}
+		if _, err := wait.Compile(); err != nil {
+			problems = append(problems, Problem{addonsv1.InvalidExpressionReason,
+				field.Invalid(path.Index(i).Child("expression"), all[i].Expression, err.Error())})
+		}
+	}
+	return problems
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"strings"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func TestConditionsAreCompiled(t *testing.T) {
+	object := []addonsv1.ConditionObject{{Key: "node", APIVersion: "v1", Kind: "Node", Name: "a"}}
+	for expression, says := range map[string]string{
+		"node.spec.unschedulable == false": "",
+		"node.":                            "Syntax error",
+		"other.spec.x == 1":                "undeclared reference to 'other'",
+		"1 + 1":                            "not bool",
+	} {
+		for field, addon := range map[string]addonsv1.Addon{
+			"preconditions":  {Name: "a", Preconditions: []addonsv1.ObjectsCondition{{Objects: object, Expression: expression}}},
+			"postconditions": {Name: "a", Postconditions: []addonsv1.ObjectsCondition{{Objects: object, Expression: expression}}},
+		} {
+			problems := Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
+			switch {
+			case says == "" && len(problems) > 0:
+				t.Errorf("%s %q: %v", field, expression, problems)
+			case says != "" && (len(problems) != 1 || problems[0].Reason != addonsv1.InvalidExpressionReason ||
+				problems[0].Error.Field != "spec.addons[0]."+field+"[0].expression" || !strings.Contains(problems[0].Error.Detail, says)):
+				t.Errorf("%s %q: %v", field, expression, problems)
+			}
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func TestScheduleTurns(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		interval := time.Minute + time.Duration(random.Int64N(int64(24*time.Hour)))
+		s := ScheduleOf(uuid.NewUUID(), &addonsv1.Updates{Interval: &metav1.Duration{Duration: interval}})
+		now := time.Unix(random.Int64N(4e9), random.Int64N(1e9))
+		next := s.Next(now)
+		if !next.After(now) || next.Sub(now) > interval {
+			t.Fatalf("interval %s: %s after %s", interval, next.Sub(now), now)
+		}
+		if again := s.Next(next); again.Sub(next) != interval {
+			t.Fatalf("interval %s: the turn after it comes %s later", interval, again.Sub(next))
+		}
+		if later := now.Add(time.Duration(random.Int64N(int64(next.Sub(now))))); !s.Next(later).Equal(next) {
+			t.Fatalf("a restart %s later moves the turn", later.Sub(now))
+		}
+	}
+}
+
+// A thousand stacks that start together don't look together.
+func TestScheduleSpreadsStacks(t *testing.T) {
+	now := time.Now()
+	var minutes [10]int
+	for range 1000 {
+		s := ScheduleOf(uuid.NewUUID(), nil)
+		if s.Interval() != addonsv1.DefaultUpdateInterval {
+			t.Fatalf("interval %s", s.Interval())
+		}
+		wait := s.Next(now).Sub(now)
+		minutes[min(int(wait/time.Minute), 9)]++
+	}
+	for minute, count := range minutes {
+		if count < 50 || count > 150 {
+			t.Errorf("%d of 1000 stacks look in minute %d", count, minute)
+		}
+	}
+}

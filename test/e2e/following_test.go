@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// TestFollowing follows a range of versions in a registry, which publishes newer
+// ones, a wrong one, and goes away.
+func TestFollowing(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	options := registry.Options{}
+	server := registry.Start(t, options)
+	dir := t.TempDir()
+	trust := func() {
+		t.Helper()
+		NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	}
+	trust()
+	publish := func(versions ...string) {
+		t.Helper()
+		for _, version := range versions {
+			server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+		}
+	}
+	looks := 0
+	lookNow := func(tn *tenant, name string) {
+		tn.t.Helper()
+		looks++
+		change(tn, tn.newStack(name, nil), func(s *addonsv1.AddonStack) {
+			s.Annotations = map[string]string{addonsv1.LookNowAnnotation: fmt.Sprint(looks)}
+		})
+	}
+	follows := func(allowed string) addonsv1.Addon {
+		return tn.addon("settings", "", func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: allowed}
+		})
+	}
+	start := func() { tn.startManager("--credentials-dir=" + dir) }
+
+	publish("1.3.0", "1.4.0", "1.4.1", "1.5.0-rc.1", "2.0.0")
+	start()
+	tn.makeCluster("first", workloadServer(t, 0), labels("env=prod"))
+	tn.makeCluster("second", workloadServer(t, 1), labels("env=prod"))
+	tn.makeStack("platform", labels("env=prod"), follows("~1.4"))
+	upgraded := func(tn *tenant, revision int32, version string) {
+		tn.t.Helper()
+		for _, cluster := range []string{"first", "second"} {
+			tn.awaitCluster(cluster, "each cluster gets what the stack follows", installedAs("settings", revision, version))
+		}
+	}
+
+	t.Run("the newest version that is allowed", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		upgraded(tn, 1, "1.4.1")
+		s := tn.awaitStatus("platform", "it says what it follows", at("1.4.1", ""), sources(metav1.ConditionTrue, addonsv1.SourcesReadyReason, ""), counts(2, 2))
+		g.Expect(s.Status.Following[0].Since.Time).To(BeTemporally("~", time.Now(), time.Minute))
+		revisions := tn.revisionsOf("platform")
+		g.Expect(revisions).To(HaveLen(1))
+		kept, err := stack.SpecOf(&revisions[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Addons[0].Chart.Version).To(Equal("1.4.1"), "what is behind a revision is exact")
+		g.Expect(kept.Addons[0].Chart.OCI.Digest).To(HavePrefix("sha256:"))
+	})
+
+	t.Run("a look that finds nothing writes nothing", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		tn.settle()
+		server.Requests(t)
+		hub := world.hub.mark(t)
+		lookNow(tn, "platform")
+		var asked []string
+		poll(t, patience, "somebody asks for a look", func() error {
+			if asked = append(asked, server.Requests(t)...); len(asked) == 0 {
+				return errors.New("the registry wasn't asked")
+			}
+			return nil
+		})
+		tn.settle()
+		g.Expect(asked).To(HaveLen(1), "one request tells all versions")
+		g.Expect(asked[0]).To(ContainSubstring("/v2/charts/settings/tags/list"))
+		g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
+	})
+
+	t.Run("a newer version", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		publish("1.4.2", "1.6.0")
+		lookNow(tn, "platform")
+		upgraded(tn, 2, "1.4.2")
+		tn.awaitStatus("platform", "it says what it follows now", at("1.4.2", ""), counts(2, 2))
+		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
+		tn.awaitEvent("NewVersion", "1.4.2, before 1.4.1")
+	})
+
+	t.Run("a version that can't be used", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		server.Push(t, configMapChart.archive("settings", "0.1.0"), "charts/settings", "1.4.3")
+		lookNow(tn, "platform")
+		s := tn.awaitStatus("platform", "it isn't taken", at("1.4.2", "1.4.3"), sources(metav1.ConditionFalse, "DigestMismatch", "1.4.3 isn't taken"), counts(2, 2))
+		g.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "1.4.3 isn't taken")).To(Succeed(), "all that is installed is ready")
+		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
+		publish("1.4.4")
+		lookNow(tn, "platform")
+		upgraded(tn, 3, "1.4.4")
+		tn.awaitStatus("platform", "the next one is good", at("1.4.4", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+	})
+
+	t.Run("suspended", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		before := tn.revisionsOf("platform")
+		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = &addonsv1.Updates{Suspend: ptr.To(true)} })
+		publish("1.4.5")
+		lookNow(tn, "platform")
+		tn.awaitStatus("platform", "it says what it would take", at("1.4.4", "1.4.5"), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+		tn.settle()
+		g.Expect(namesOf(tn.revisionsOf("platform"))).To(ConsistOf(namesOf(before)), "whether it is suspended is no part of what clusters run")
+		upgraded(tn, 3, "1.4.4")
+		tn.changeAddon("platform", "settings", withValues(map[string]any{"text": "changed"}))
+		upgraded(tn, 4, "1.4.4")
+		tn.changeStack("platform", func(s *addonsv1.AddonStackSpec) { s.Updates = nil })
+		upgraded(tn, 5, "1.4.5")
+		tn.awaitStatus("platform", "it goes on", at("1.4.5", ""), counts(2, 2))
+	})
+
+	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		tn.settle()
+		tn.stopManager()
+		server.Requests(t)
+		hub := world.hub.mark(t)
+		start()
+		tn.awaitReconcile("addonstack", 0)
+		tn.settle()
+		g.Expect(server.Requests(t)).To(BeEmpty(), "it isn't the stack's turn")
+		g.Expect(slices.DeleteFunc(writes(hub.requests(t, tn.user)), func(w string) bool {
+			return strings.Contains(w, "providerinstances") || strings.Contains(w, "leases")
+		})).To(BeEmpty())
+	})
+
+	t.Run("a range that is none", func(t *testing.T) {
+		tn := tn.in(t)
+		tn.makeStack("wrong", labels("env=none"), follows("~"))
+		tn.awaitStack("wrong", "it says what is wrong", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidVersionReason, "spec.addons[0].chart.version")
+	})
+
+	t.Run("a registry that is down", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		server.Stop()
+		lookNow(tn, "platform")
+		s := tn.awaitStatus("platform", "it says so", at("1.4.5", ""), sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"), counts(2, 2))
+		g.Expect(checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "refuses connections")).To(Succeed(), "what is installed stays ready")
+		waiting := follows("1.x")
+		waiting.Name = "more"
+		tn.makeStack("later", labels("env=prod"), waiting)
+		tn.awaitStack("later", "it waits", addonsv1.ReadyCondition, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "refuses connections")
+		g.Expect(tn.revisionsOf("later")).To(BeEmpty())
+		upgraded(tn, 5, "1.4.5")
+
+		options.Address = server.Host
+		server = registry.Start(t, options)
+		trust()
+		publish("1.4.5", "1.7.0")
+		back := time.Now()
+		tn.awaitStatus("later", "the registry is back", sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+		t.Logf("installed %s after the registry was back", time.Since(back).Round(time.Millisecond))
+		lookNow(tn, "platform")
+		tn.awaitStatus("platform", "the registry is back", at("1.4.5", ""), sources(metav1.ConditionTrue, "", ""), counts(2, 2))
+	})
+
+	t.Run("a range that nothing published is in", func(t *testing.T) {
+		tn := tn.in(t)
+		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.0" })
+		tn.awaitStatus("platform", "another range that allows it", at("1.4.5", ""), counts(2, 2))
+		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "~1.4.6 || ~9" })
+		tn.awaitStatus("platform", "the spec waits, clusters keep what they have", sources(metav1.ConditionUnknown, addonsv1.SourcesPendingReason, "the newest is"))
+		upgraded(tn, 5, "1.4.5")
+	})
+}
+
+// TestFollowingTogether has two instances that look after one stack, each for its
+// own Clusters, and follow one range.
+func TestFollowingTogether(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	server := registry.Start(t, registry.Options{})
+	dir := t.TempDir()
+	NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	publish := func(version string) {
+		t.Helper()
+		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+	}
+	suffix := utilrand.String(5)
+	blue, green := "blue-"+suffix, "green-"+suffix
+	tn.makeCluster("one", workloadServer(t, 0), labels(clusterv1.WatchLabel+"="+blue))
+	tn.makeCluster("two", workloadServer(t, 1), labels(clusterv1.WatchLabel+"="+green))
+	ofBlue, ofGreen := tn.instance("blue"), tn.instance("green")
+	first := ofBlue.startManager("--watch-filter="+blue, "--credentials-dir="+dir)
+	second := ofGreen.startManager("--watch-filter="+green, "--credentials-dir="+dir)
+	publish("1.4.0")
+	tn.create(tn.stackWithFilter("platform", addonsv1.SharedWatchFilter, tn.addon("settings", "", func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Version: "~1.4"}
+	})))
+	tn.awaitStatus("platform", "both instances install it", counts(2, 2), at("1.4.0", ""), sources(metav1.ConditionTrue, "", ""))
+	settleAll(t, first, second)
+
+	for i, version := range []string{"1.4.1", "1.4.2"} {
+		start := world.hub.mark(t)
+		publish(version)
+		change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
+			s.Annotations = map[string]string{addonsv1.LookNowAnnotation: version}
+		})
+		for _, cluster := range []string{"one", "two"} {
+			tn.awaitCluster(cluster, "what one finds, both take", installedAs("settings", int32(i)+2, version))
+		}
+		tn.awaitStatus("platform", "both say the same", counts(2, 2), at(version, ""), says(blue, 1, 1), says(green, 1, 1))
+		settleAll(t, first, second)
+		byBlue, byGreen := start.requests(t, ofBlue.user), start.requests(t, ofGreen.user)
+		NewWithT(t).Expect(len(creations(byBlue, "controllerrevisions", ""))+len(creations(byGreen, "controllerrevisions", ""))).To(
+			BeNumerically("<=", 2), "at most one try each")
+		NewWithT(t).Expect(tn.revisionsOf("platform")).To(HaveLen(i + 2))
+	}
+
+	start := world.hub.mark(t)
+	change(tn, tn.newStack("platform", nil), func(s *addonsv1.AddonStack) {
+		s.Annotations = map[string]string{addonsv1.LookNowAnnotation: "again"}
+	})
+	settleAll(t, first, second)
+	NewWithT(t).Expect(append(writes(start.requests(t, ofBlue.user)), writes(start.requests(t, ofGreen.user))...)).To(BeEmpty(), "at rest nobody writes")
+}
+
+// awaitEvent waits for an event of the tenant's namespace.
+func (tn *tenant) awaitEvent(reason, note string) {
+	tn.t.Helper()
+	poll(tn.t, patience, "an event is to tell", func() error {
+		all := &eventsv1.EventList{}
+		if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
+			return err
+		}
+		var notes []string
+		for i := range all.Items {
+			if notes = append(notes, all.Items[i].Reason+": "+all.Items[i].Note); all.Items[i].Reason == reason && strings.Contains(all.Items[i].Note, note) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s with %q among %q", reason, note, notes)
+	})
+}
+
+// at expects the only range of a stack at a version, and another one available.
+func at(version, available string) stackCheck {
+	return func(s *addonsv1.AddonStack) error {
+		f := s.Status.Following
+		if len(f) != 1 || f[0].Addon != "settings" || f[0].Version != version || f[0].Available != available || f[0].Since.IsZero() {
+			return fmt.Errorf("following is %+v, expected %s, available %q", f, version, available)
+		}
+		return nil
+	}
+}
+
+// sources expects the SourcesReady condition.
+func sources(status metav1.ConditionStatus, reason, message string) stackCheck {
+	return func(s *addonsv1.AddonStack) error {
+		return checkCondition(s, addonsv1.SourcesReadyCondition, status, reason, message)
+	}
+}
