@@ -75,6 +75,9 @@ type Desired struct {
 	// applied, may take to become ready.
 	ProgressDeadline time.Duration
 	Readiness        []addonsv1.ReadinessCheck
+	// Postcondition has to hold before the add-on is ready, after all else; nil: there
+	// is none. It tells what is waited for, "" if nothing is, and when to ask again.
+	Postcondition func(ctx context.Context) (waiting string, retryAfter time.Duration, err error)
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
 	// Render makes the objects. It is called only for a new revision. An error that

@@ -18,6 +18,7 @@
 //	ready    until each object is ready by its kind and its checks
 //	prune    what the new revision doesn't have
 //	hooks    post-install, post-upgrade
+//	until    the postcondition holds, if there is one
 //	finish   narrow the inventory, mark deployed, trim the history
 //
 // Pruning comes before the post hooks, as in Helm: charts are written for that

@@ -75,6 +75,7 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		r.awaitReady,
 		r.prune,
 		r.postHooks,
+		r.awaitPostcondition,
 		r.finish,
 	} {
 		if o, err := step(ctx); o != nil || err != nil {

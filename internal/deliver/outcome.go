@@ -50,6 +50,8 @@ const (
 	ReasonWaitingForObjects = "WaitingForObjects"
 	// ReasonWaitingForDeletion: objects aren't gone yet.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.
+	ReasonWaitingForPostcondition = "WaitingForPostcondition"
 	// ReasonWaitingForWebhook: the API server couldn't call an admission or
 	// conversion webhook, which this add-on may be about to bring.
 	ReasonWaitingForWebhook = "WaitingForWebhook"

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// fake is a bundle with these files; those in archives by their whole path.
+type fake map[string]string
+
+func (f fake) Names() []string {
+	names := map[string]bool{}
+	for name := range f {
+		if archive, _, within := strings.Cut(name, ".tgz/"); within {
+			name = archive + ".tgz"
+		}
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (f fake) Read(name string) ([]byte, bool, error) {
+	text, found := f[name]
+	return []byte(text), found, nil
+}
+
+func (f fake) ChartDigest(name string) (string, error) {
+	for file := range f {
+		if strings.HasPrefix(file, name+"/") || file == name {
+			return "digest of " + name, nil
+		}
+	}
+	return "", fmt.Errorf("there is no %s", name)
+}
+
+const (
+	metadata = "versions: {clusterStack: v2-beta.7, kubernetes: v1.31.6, components: {clusterAddon: v1}}\n"
+	archive  = "docker-scs-1-31-cluster-addon-v1.tgz"
+	stages   = `
+addonStages:
+  AfterControlPlaneInitialized:
+  - name: cni
+    action: apply
+    waitForPostCondition:
+      objects: [{key: agents, apiVersion: apps/v1, kind: DaemonSet, name: cilium, namespace: kube-system}]
+      conditions: agents.status.numberReady > 0
+  - {name: old, action: delete, waitForPreCondition: {conditions: "true"}}
+  - {name: metrics, action: apply, retries: 3}
+  BeforeClusterUpgrade:
+  - {name: cni, action: apply}
+  - {name: metrics, action: apply}
+`
+)
+
+func staged() fake {
+	return fake{
+		"metadata.yaml":                         metadata,
+		"clusteraddon.yaml":                     stages,
+		"cluster-addon-values.yaml":             "values: 1",
+		"docker-scs-1-31-cluster-class-v1.tgz":  "",
+		archive + "/cni/Chart.yaml":             "",
+		archive + "/cni/overwrite.yaml":         "values: |\n  a: 1\n",
+		archive + "/metrics/Chart.yaml":         "",
+		archive + "/metrics/overwrite.yaml":     "\n",
+		"docker-scs-1-31-cluster-addon-v10.tgz": "",
+	}
+}
+
+func source() *addonsv1.AddonStackSpec {
+	return &addonsv1.AddonStackSpec{Source: &addonsv1.BundleSource{AdoptionPolicy: addonsv1.AdoptionPolicyAdopt}}
+}
+
+func TestReleaseWithStages(t *testing.T) {
+	want := &Expansion{
+		Addons: []addonsv1.Addon{{
+			Name: "cni", Namespace: "kube-system", CreateNamespace: ptr.To(false), TemplateReleaseName: "cluster-addon",
+			Chart:          addonsv1.ChartSource{Path: archive + "/cni", Digest: "digest of " + archive + "/cni"},
+			ValuesTemplate: "values: |\n  a: 1\n", ValuesTemplateMode: addonsv1.ValuesTemplateModeClusterStack,
+			Postconditions: []addonsv1.ObjectsCondition{{
+				Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
+				Expression: "agents.status.numberReady > 0",
+			}},
+			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+		}, {
+			Name: "metrics", Namespace: "kube-system", CreateNamespace: ptr.To(false), TemplateReleaseName: "cluster-addon",
+			Chart:          addonsv1.ChartSource{Path: archive + "/metrics", Digest: "digest of " + archive + "/metrics"},
+			DependsOn:      []string{"cni"},
+			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+		}},
+		Notes: []string{
+			"Cluster Stack release docker-scs-1-31-v2-beta-7 for Kubernetes v1.31.6",
+			"removed if installed: old",
+			"conditions of stages that delete, which aren't waited for: old",
+			"not run: stages of BeforeClusterUpgrade: cni, metrics",
+			"not used: cluster-addon-values.yaml, which is for releases without clusteraddon.yaml",
+			"unknown keys in clusteraddon.yaml: addonStages.AfterControlPlaneInitialized.retries",
+		},
+	}
+	got, err := Expand(staged(), source())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	inDirectory := fake{}
+	for name, text := range staged() {
+		inDirectory["docker-scs-1-31-v2/"+name] = text
+	}
+	got, err = Expand(inDirectory, source())
+	if err != nil || got.Addons[1].Chart.Path != "docker-scs-1-31-v2/"+archive+"/metrics" {
+		t.Errorf("in a directory of the bundle: %+v, %v", got, err)
+	}
+}
+
+func TestReleaseWithOneChart(t *testing.T) {
+	files := staged()
+	delete(files, "clusteraddon.yaml")
+	files[archive] = ""
+	got, err := Expand(files, source())
+	want := []addonsv1.Addon{{
+		Name: "cluster-addon", Namespace: "kube-system", CreateNamespace: ptr.To(false),
+		Chart:          addonsv1.ChartSource{Path: archive, Digest: "digest of " + archive},
+		ValuesTemplate: "values: 1", ValuesTemplateMode: addonsv1.ValuesTemplateModeClusterStack,
+		AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+	}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Addons); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheLastStageOfAChartCounts(t *testing.T) {
+	files := staged()
+	files["clusteraddon.yaml"] = `addonStages: {AfterControlPlaneInitialized: [{name: metrics, action: delete}, {name: cni, action: apply}, {name: metrics, action: apply}]}`
+	got, err := Expand(files, source())
+	if err != nil || len(got.Addons) != 2 || got.Addons[0].Name != "cni" || got.Addons[1].Name != "metrics" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if !slices.Contains(got.Notes, "listed more than once, the last stage counts: metrics") {
+		t.Errorf("notes: %q", got.Notes)
+	}
+}
+
+func TestReleasesThatAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change map[string]string // "-" removes
+		says   string
+	}{
+		"no release":           {map[string]string{"metadata.yaml": "-"}, "no metadata.yaml, so it is no release"},
+		"broken metadata":      {map[string]string{"metadata.yaml": "versions: 1"}, "metadata.yaml"},
+		"another version":      {map[string]string{"metadata.yaml": strings.Replace(metadata, "clusterAddon: v1", "clusterAddon: v3", 1)}, "-cluster-addon-v3.tgz"},
+		"two archives":         {map[string]string{"openstack-scs-1-31-cluster-addon-v1.tgz": ""}, "2 archives"},
+		"broken stages":        {map[string]string{"clusteraddon.yaml": "addonStages: {A: [{name: ../x, action: apply}]}"}, "clusteraddon.yaml"},
+		"no stage":             {map[string]string{"clusteraddon.yaml": "addonStages: {BeforeClusterUpgrade: []}"}, "applies no chart"},
+		"a stage of nothing":   {map[string]string{"clusteraddon.yaml": "addonStages: {AfterControlPlaneInitialized: [{name: x, action: apply}]}"}, "stage x"},
+		"a template too large": {map[string]string{archive + "/cni/overwrite.yaml": strings.Repeat("a", maxTemplate+1)}, "bytes, at most"},
+	} {
+		files := staged()
+		for file, text := range tc.change {
+			if files[file] = text; text == "-" {
+				delete(files, file)
+			}
+		}
+		if got, err := Expand(files, source()); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %+v, %v; want an error with %q", name, got, err, tc.says)
+		}
+	}
+}
+
+func TestOwnAddonsArePinned(t *testing.T) {
+	spec := source()
+	spec.Addons = []addonsv1.Addon{
+		{Name: "cni", Chart: addonsv1.ChartSource{Path: archive + "/cni"}},
+		{Name: "other", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://registry.example.org/other"}, Version: "1.0.0"}},
+	}
+	got, err := Expand(staged(), spec)
+	if err != nil || got.Addons[0].Chart.Digest != "digest of "+archive+"/cni" || got.Addons[1].Chart.Digest != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if spec.Addons[0].Chart.Digest != "" {
+		t.Error("the spec itself was changed")
+	}
+	spec.Addons[0].Chart.Digest = "another"
+	if _, err := Expand(staged(), spec); err == nil || !strings.Contains(err.Error(), "addons[cni].chart.digest") {
+		t.Errorf("a digest that isn't the chart's: %v", err)
+	}
+}
+
+// What a release says becomes names of add-ons and paths.
+func FuzzExpand(f *testing.F) {
+	f.Add(metadata, stages, "values: 1")
+	f.Fuzz(func(t *testing.T, metadata, stages, values string) {
+		files := staged()
+		files["metadata.yaml"], files["clusteraddon.yaml"], files[archive+"/cni/overwrite.yaml"] = metadata, stages, values
+		got, err := Expand(files, source())
+		if err != nil {
+			return
+		}
+		names := map[string]bool{}
+		for _, addon := range got.Addons {
+			if names[addon.Name] {
+				t.Errorf("%s is there twice", addon.Name)
+			}
+			names[addon.Name] = true
+			for _, d := range addon.DependsOn {
+				if !names[d] {
+					t.Errorf("%s depends on %s, which isn't before it", addon.Name, d)
+				}
+			}
+			if strings.Contains(addon.Chart.Path, "..") || !strings.HasPrefix(addon.Chart.Path, "docker-scs-1-31-cluster-addon-") {
+				t.Errorf("%s is at %q", addon.Name, addon.Chart.Path)
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"maps"
+)
+
+// ClusterView returns a Cluster of cluster.x-k8s.io/v1beta2 as templates of
+// releases know it, in the form of v1beta1. It adds what has another name or shape
+// there, and keeps the rest: a template written for either form finds its fields.
+//
+//	spec.topology.class, .classNamespace         from classRef
+//	spec.controlPlaneRef, infrastructureRef      with namespace
+//	status.controlPlaneReady, infrastructureReady  from initialization
+//	status.failureDomains                        a map by name
+//	status.conditions                            those of v1beta1, while they are served
+//
+// The argument isn't changed.
+func ClusterView(cluster map[string]any) map[string]any {
+	view := maps.Clone(cluster)
+	view["apiVersion"] = "cluster.x-k8s.io/v1beta1"
+	namespace := at(cluster, "metadata")["namespace"]
+	if spec := at(cluster, "spec"); spec != nil {
+		view["spec"] = specView(spec, namespace)
+	}
+	if status := at(cluster, "status"); status != nil {
+		view["status"] = statusView(status)
+	}
+	return view
+}
+
+func specView(spec map[string]any, namespace any) map[string]any {
+	view := maps.Clone(spec)
+	for _, field := range []string{"controlPlaneRef", "infrastructureRef"} {
+		if ref := at(spec, field); ref != nil {
+			ref = maps.Clone(ref)
+			ref["namespace"] = namespace
+			view[field] = ref
+		}
+	}
+	if topology := at(spec, "topology"); topology != nil {
+		topology = maps.Clone(topology)
+		class := at(topology, "classRef")
+		topology["class"] = class["name"]
+		if class["namespace"] != nil {
+			topology["classNamespace"] = class["namespace"]
+		}
+		view["topology"] = topology
+	}
+	return view
+}
+
+func statusView(status map[string]any) map[string]any {
+	view := maps.Clone(status)
+	done := at(status, "initialization")
+	view["infrastructureReady"] = done["infrastructureProvisioned"] == true
+	view["controlPlaneReady"] = done["controlPlaneInitialized"] == true
+	if domains, ok := status["failureDomains"].([]any); ok {
+		byName := map[string]any{}
+		for _, domain := range domains {
+			domain, _ := domain.(map[string]any)
+			if name, ok := domain["name"].(string); ok {
+				domain = maps.Clone(domain)
+				delete(domain, "name")
+				byName[name] = domain
+			}
+		}
+		view["failureDomains"] = byName
+	}
+	if former, ok := at(at(status, "deprecated"), "v1beta1")["conditions"]; ok {
+		view["conditions"] = former
+	}
+	return view
+}
+
+// at is the map in a field, nil if there is none.
+func at(object map[string]any, field string) map[string]any {
+	found, _ := object[field].(map[string]any)
+	return found
+}

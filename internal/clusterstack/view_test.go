@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstack
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const newCluster = `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: prod, namespace: fleet}
+spec:
+  clusterNetwork: {pods: {cidrBlocks: [10.0.0.0/16]}}
+  controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: prod-cp}
+  topology:
+    classRef: {name: docker-scs-1-31-v1, namespace: classes}
+    version: v1.31.6
+    variables: [{name: mtu, value: 1450}]
+status:
+  initialization: {infrastructureProvisioned: true}
+  failureDomains: [{name: az1, controlPlane: true, attributes: {rack: "1"}}]
+  conditions: [{type: Available, status: "True"}]
+  deprecated: {v1beta1: {conditions: [{type: ControlPlaneReady, status: "True"}]}}
+`
+
+const oldCluster = `
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: Cluster
+metadata: {name: prod, namespace: fleet}
+spec:
+  clusterNetwork: {pods: {cidrBlocks: [10.0.0.0/16]}}
+  controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: prod-cp, namespace: fleet}
+  topology:
+    classRef: {name: docker-scs-1-31-v1, namespace: classes}
+    class: docker-scs-1-31-v1
+    classNamespace: classes
+    version: v1.31.6
+    variables: [{name: mtu, value: 1450}]
+status:
+  initialization: {infrastructureProvisioned: true}
+  infrastructureReady: true
+  controlPlaneReady: false
+  failureDomains: {az1: {controlPlane: true, attributes: {rack: "1"}}}
+  conditions: [{type: ControlPlaneReady, status: "True"}]
+  deprecated: {v1beta1: {conditions: [{type: ControlPlaneReady, status: "True"}]}}
+`
+
+func TestClusterView(t *testing.T) {
+	read := func(text string) (tree map[string]any) {
+		if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	cluster := read(newCluster)
+	if diff := cmp.Diff(read(oldCluster), ClusterView(cluster)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(read(newCluster), cluster); diff != "" {
+		t.Errorf("the argument was changed:\n%s", diff)
+	}
+	for _, odd := range []string{"{}", "{spec: 1, status: []}", "{spec: {topology: {}}, status: {failureDomains: [1, {name: 2}]}}"} {
+		ClusterView(read(odd)) // doesn't panic
+	}
+}

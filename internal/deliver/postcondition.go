@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+)
+
+// awaitPostcondition waits until what has to hold after the add-on was applied does
+// so. When that takes too long the add-on counts as failed, yet is still waited for.
+func (r *run) awaitPostcondition(ctx context.Context) (*Outcome, error) {
+	if r.want.Postcondition == nil {
+		return nil, nil
+	}
+	waiting, retryAfter, err := r.want.Postcondition(ctx)
+	if waiting == "" || err != nil {
+		return nil, err
+	}
+	if r.rec.State.AppliedAt.IsZero() {
+		r.rec.State.AppliedAt = r.now()
+		r.rec.State.Inventory = r.withUIDs(r.rec.State.Inventory)
+		if err := r.update(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if left := r.rec.State.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now()); left <= 0 {
+		o, err := r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf("a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting))
+		if err != nil {
+			return nil, err
+		}
+		o.RetryAfter = retryAfter
+		return o, nil
+	}
+	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retryAfter), nil
+}

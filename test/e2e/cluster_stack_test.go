@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// ofClass makes a Cluster one of a ClusterClass.
+func ofClass(name string) func(*clusterv1.Cluster) {
+	return func(c *clusterv1.Cluster) {
+		c.Spec.Topology = clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: name}, Version: "v1.31.6"}
+	}
+}
+
+// makeBundleStack makes an AddonStack for the Clusters of a class, with a bundle.
+func (tn *tenant) makeBundleStack(class string, from addonsv1.BundleSource) {
+	tn.t.Helper()
+	s := &addonsv1.AddonStack{}
+	s.Namespace, s.Name = tn.namespace, class
+	s.Spec.ClassNames, s.Spec.Source = []string{class}, &from
+	tn.create(s)
+}
+
+// switchClass gives a Cluster another ClusterClass.
+func (tn *tenant) switchClass(cluster, class string) {
+	tn.t.Helper()
+	change(tn, newCluster(tn.namespace, cluster, nil), func(c *clusterv1.Cluster) { ofClass(class)(c) })
+}
+
+// TestRealClusterStack installs the releases of a Cluster Stack, as they were
+// published.
+func TestRealClusterStack(t *testing.T) {
+	t.Parallel()
+	const v1, v2 = "docker-scs-1-31-v1", "docker-scs-1-31-v2"
+	tn := newTenant(t)
+	data := os.Getenv("CHANDLER_TEST_DATA")
+	if data == "" {
+		data = filepath.Join(world.root, "../shared/data")
+	}
+	if _, err := os.Stat(filepath.Join(data, "cluster-stacks", v1)); err != nil {
+		t.Skipf("no Cluster Stack releases: %v", err)
+	}
+	g := NewWithT(t)
+	g.Expect(os.CopyFS(tn.charts, os.DirFS(filepath.Join(data, "cluster-stacks")))).To(Succeed())
+	s, err := startServer(context.Background(), controlplane.Options{Name: "workload-stack", Workers: true, Nodes: 2})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	tn.makeBundleStack(v1, addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: v1}})
+	tn.makeBundleStack(v2, addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: v2}})
+	tn.makeCluster("prod", s, nil, ofClass(v1))
+	tn.startManager()
+	tn.awaitCluster("prod", "the stages of the release are installed", ready("cni", "metrics-server"))
+	tn.awaitReady(v1, "its cluster is ready")
+	g.Expect(s.ciliumImage(t)).To(ContainSubstring("v1.16.6"))
+	g.Expect(tn.eventNotes(v1)).To(ContainElement(And(
+		ContainSubstring("Cluster Stack release docker-scs-1-31-v1 for Kubernetes v1.31.6"),
+		ContainSubstring("not run: stages of BeforeClusterUpgrade: cni, metrics-server"),
+		ContainSubstring("not used: cluster-addon-values.yaml"))))
+	agents, err := s.clientset.AppsV1().DaemonSets("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	account, err := s.clientset.CoreV1().ServiceAccounts("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	start := s.mark(t)
+	tn.switchClass("prod", v2)
+	tn.awaitCluster("prod", "the other release is to be installed in its place", ready("cni", "metrics-server"), func(ca *addonsv1.ClusterAddon) error {
+		if status := statusOf(ca, "cni"); status.Stack != v2 || status.Revision != 2 {
+			return fmt.Errorf("cni is of stack %s at revision %d", status.Stack, status.Revision)
+		}
+		return nil
+	})
+	g.Expect(s.ciliumImage(t)).To(ContainSubstring("v1.17.4"))
+	upgraded, err := s.clientset.AppsV1().DaemonSets("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(upgraded.UID).To(Equal(agents.UID), "upgraded in place")
+	same, err := s.clientset.CoreV1().ServiceAccounts("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(same.ResourceVersion).To(Equal(account.ResourceVersion), "an object that is the same stays untouched")
+	g.Expect(s.release(t, "kube-system", "metrics-server").revision).To(Equal(1))
+	for _, write := range writes(start.requests(t, tn.clusterUser("prod"))) {
+		g.Expect(write).NotTo(ContainSubstring("metrics-server"), "its chart is the same in both releases")
+		if verb, at, _ := strings.Cut(write, " "); verb == "delete" {
+			g.Expect(at).NotTo(Or(ContainSubstring("daemonsets"), ContainSubstring("deployments"), ContainSubstring("customresourcedefinitions")))
+		}
+	}
+}
+
+func (s *server) ciliumImage(t *testing.T) string {
+	t.Helper()
+	agents, err := s.clientset.AppsV1().DaemonSets("kube-system").Get(t.Context(), "cilium", metav1.GetOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return agents.Spec.Template.Spec.Containers[0].Image
+}
+
+// eventNotes are those of the events of a stack.
+func (tn *tenant) eventNotes(stack string) []string {
+	tn.t.Helper()
+	events, err := world.hub.clientset.EventsV1().Events(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
+	NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
+	var notes []string
+	for _, e := range events.Items {
+		if e.Regarding.Kind == "AddonStack" && e.Regarding.Name == stack {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
+
+// stackRelease is a small Cluster Stack release: two stages of which the second waits
+// for a ConfigMap, called gate, in the tenant's namespace. The text is in the first
+// one's ConfigMap.
+func (tn *tenant) stackRelease(version, text string, extra ...string) map[string][]byte {
+	first, second := tn.namespace+"-a", tn.namespace+"-b"
+	stages := fmt.Sprintf(`addonStages:
+  AfterControlPlaneInitialized:
+  - name: %[1]s
+    action: apply
+  - name: %[2]s
+    action: apply
+    waitForPreCondition:
+      objects: [{key: gate, apiVersion: v1, kind: ConfigMap, name: gate, namespace: %[3]s}]
+      conditions: gate.data.open == "before"  || gate.data.open == "after"
+    waitForPostCondition:
+      objects: [{key: gate, apiVersion: v1, kind: ConfigMap, name: gate, namespace: %[3]s}]
+      conditions: gate.data.open == "after"
+`, first, second, tn.namespace)
+	for _, name := range extra {
+		stages += fmt.Sprintf("  - {name: %s, action: delete}\n", name)
+	}
+	object := configMap("{{ .Release.Name }}-{{ .Chart.Name }}", "{{ .Values.text | quote }}")
+	addons := map[string]string{}
+	for _, name := range []string{first, second} {
+		addons[name+"/Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: %s\nversion: 1.0.0\n", name)
+		addons[name+"/values.yaml"] = "text: default\n"
+		addons[name+"/templates/text.yaml"] = object
+	}
+	addons[first+"/overwrite.yaml"] = "values: |\n  text: '" + text + " {{ .Cluster.status.infrastructureReady }} {{ .Cluster.apiVersion }} [{{ .Cluster.spec.missing }}]'\n"
+	return map[string][]byte{
+		"metadata.yaml":     []byte("versions: {clusterStack: " + version + ", kubernetes: v1.31.6, components: {clusterAddon: " + version + "}}\n"),
+		"clusteraddon.yaml": []byte(stages),
+		"test-stack-1-31-cluster-addon-" + version + ".tgz": tarball(addons),
+	}
+}
+
+// tarball packs files.
+func tarball[T string | []byte](files map[string]T) []byte {
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))}); err != nil {
+			panic(err) // in memory
+		}
+		_, _ = archive.Write([]byte(files[name]))
+	}
+	_ = archive.Close()
+	_ = zipped.Close()
+	return packed.Bytes()
+}
+
+// TestClusterStack installs releases from a directory, a ConfigMap and a registry,
+// one after the other on the same cluster.
+func TestClusterStack(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	s.createNamespace(t, tn.namespace)
+	first, second := tn.namespace+"-a", tn.namespace+"-b"
+	gate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "gate"}}
+	open := func(value string) {
+		t.Helper()
+		changeOn(t, s, gate, func(c *corev1.ConfigMap) { c.Data = map[string]string{"open": value} })
+	}
+	expectText := func(text string) {
+		t.Helper()
+		object, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-addon-"+first, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(object.Data).To(HaveKeyWithValue("text", text))
+	}
+
+	dir := filepath.Join(tn.charts, "releases", "v1")
+	g.Expect(os.MkdirAll(dir, 0o750)).To(Succeed())
+	for name, data := range tn.stackRelease("v1", "one") {
+		g.Expect(os.WriteFile(filepath.Join(dir, name), data, 0o600)).To(Succeed())
+	}
+	tn.makeBundleStack("test-stack-1-31-v1", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "releases/v1"}})
+	tn.makeCluster("prod", s, nil, ofClass("test-stack-1-31-v1"))
+	tn.startManager()
+	tn.awaitCluster("prod", "the gate isn't there", installedAs(first, 1, "1.0.0"),
+		phase(second, addonsv1.AddonPending, "WaitingForPrecondition", "ConfigMap "+tn.namespace+"/gate doesn't exist"))
+	expectText("one true cluster.x-k8s.io/v1beta1 []")
+	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
+	open("before")
+	tn.awaitCluster("prod", "the gate isn't open after it", phase(second, addonsv1.AddonInstalling, "WaitingForPostcondition", `isn't true`))
+	open("after")
+	tn.awaitCluster("prod", "the gate is open", ready(first, second), installedAs(second, 1, "1.0.0"))
+	tn.awaitReady("test-stack-1-31-v1", "its cluster is ready")
+
+	t.Run("a release in a ConfigMap", func(t *testing.T) {
+		tn := tn.in(t)
+		bundle := &corev1.ConfigMap{BinaryData: map[string][]byte{"release.tgz": tarball(tn.stackRelease("v2", "two"))}}
+		bundle.Namespace, bundle.Name = tn.namespace, "release"
+		tn.makeBundleStack("test-stack-1-31-v2", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+			ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: "release.tgz"}}})
+		tn.awaitStack("test-stack-1-31-v2", "there is no bundle yet", addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, "ArtifactNotFound", "source.configMap")
+		tn.create(bundle)
+		tn.awaitStack("test-stack-1-31-v2", "the bundle is there", addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
+		start := s.mark(t)
+		tn.switchClass("prod", "test-stack-1-31-v2")
+		tn.awaitCluster("prod", "the first stage is another one", ready(first, second), installedAs(first, 2, "1.0.0"), installedAs(second, 1, "1.0.0"))
+		expectText("two true cluster.x-k8s.io/v1beta1 []")
+		for _, write := range writes(start.requests(t, tn.clusterUser("prod"))) {
+			NewWithT(t).Expect(write).NotTo(ContainSubstring(second), "its chart and values are the same")
+		}
+
+		start = s.mark(t)
+		tn.stopManager()
+		tn.startManager()
+		tn.awaitReconcile("clusteraddon", 0)
+		tn.settle()
+		tn.awaitCluster("prod", "nothing changed", ready(first, second), installedAs(first, 2, "1.0.0"))
+		NewWithT(t).Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "a restart changes nothing")
+	})
+
+	t.Run("a release in a registry, that deletes a stage", func(t *testing.T) {
+		tn := tn.in(t)
+		server := registry.Start(t, registry.Options{PlainHTTP: true})
+		release := tn.stackRelease("v3", "three")
+		release["clusteraddon.yaml"] = fmt.Appendf(nil, "addonStages: {AfterControlPlaneInitialized: [{name: %s, action: apply}, {name: %s, action: delete}]}", first, second)
+		release["test-stack-1-31-cluster-class-v3.tgz"] = []byte("none of our business")
+		server.PushRelease(t, release, "stacks/test", "test-stack-1-31-v3")
+		server.Requests(t)
+		plain := true
+		tn.makeBundleStack("test-stack-1-31-v3", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+			OCI: &addonsv1.OCISource{URL: server.URL("stacks/test"), PlainHTTP: &plain}, Version: "test-stack-1-31-v3"}})
+		tn.switchClass("prod", "test-stack-1-31-v3")
+		tn.awaitCluster("prod", "one stage is left", ready(first), installedAs(first, 3, "1.0.0"))
+		expectText("three true cluster.x-k8s.io/v1beta1 []")
+		blobs := slices.DeleteFunc(server.Requests(t), func(line string) bool { return !strings.Contains(line, "/blobs/") })
+		NewWithT(t).Expect(blobs).To(HaveLen(3), "each file that is used is read once, and the ClusterClass not at all")
+	})
+
+	t.Run("a bundle that is none", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		g.Expect(os.MkdirAll(filepath.Join(tn.charts, "empty"), 0o750)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(tn.charts, "empty", "README"), nil, 0o600)).To(Succeed())
+		tn.makeBundleStack("none", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "empty"}})
+		tn.awaitStack("none", "it is no release", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidSourceReason, "no metadata.yaml")
+	})
+}
+
+// TestBundleRules lets the API server judge what may be in spec.source.
+func TestBundleRules(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	path := addonsv1.ArtifactSource{Path: "release"}
+	for name, tc := range map[string]struct {
+		source *addonsv1.BundleSource
+		addons []addonsv1.Addon
+		says   string
+	}{
+		"a release":           {&addonsv1.BundleSource{ArtifactSource: path}, nil, ""},
+		"with charts":         {&addonsv1.BundleSource{ArtifactSource: path}, []addonsv1.Addon{tn.addon("a", "addons.tgz/a")}, ""},
+		"neither":             {nil, nil, "set spec.addons, or spec.source"},
+		"no source":           {&addonsv1.BundleSource{}, nil, "set exactly one of path, configMap, secret, oci and http"},
+		"two sources":         {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "a", Secret: &addonsv1.ArtifactReference{Name: "b"}}}, nil, "set exactly one of path"},
+		"a version of a path": {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "a", Version: "v1"}}, nil, "version is for oci"},
+		"oci without a tag":   {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/a"}}}, nil, "oci needs version"},
+		"not a digest":        {&addonsv1.BundleSource{ArtifactSource: path, Digest: "sha256:1"}, nil, "spec.source.digest"},
+		"out of the root":     {&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "../a"}}, nil, "path is relative"},
+	} {
+		s := tn.newStack("rules", nil, tc.addons...)
+		s.Spec.Source = tc.source
+		err := world.hub.Create(t.Context(), s, client.DryRunAll)
+		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %v; want %q", name, err, tc.says)
+		}
+	}
+}
