@@ -92,6 +92,7 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		DeletionPolicy:   a.deletionPolicy,
 		ProgressDeadline: time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second,
 		Readiness:        a.Readiness,
+		Postcondition:    p.postcondition(a),
 		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
 			return p.digestNow(ctx, in, factsUsed)
@@ -108,18 +109,7 @@ func (p *pass) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*
 	if err != nil {
 		return nil, err
 	}
-	facts, _, err := p.workload.facts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	result, err := p.Renderer.Chart(ctx, render.ChartRequest{
-		Files:     artifact.Files,
-		Release:   render.Release{Name: in.release.Name, Namespace: in.release.Namespace, Revision: r.Revision, Upgrade: r.Upgrade},
-		Values:    in.values,
-		Facts:     facts,
-		Generated: r.Generated,
-		Sensitive: in.secrets,
-	})
+	result, err := p.build(ctx, in, artifact.Files, r)
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,15 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // digestVersion is part of every digest: raising it makes every add-on of every
 // cluster a new revision, so it changes only with what a digest means.
 const digestVersion = 1
 
-// digest of all that decides which objects an add-on has: the chart, the
-// values, the release, the readiness checks, and the chart's questions about
+// digest of all that decides which objects an add-on has: the chart, kustomization
+// or manifests, the values, the patches, the release, the readiness checks, and the chart's questions about
 // the cluster with their answers. Form: "sha256:" and 64 hex digits.
 func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 	return hash(struct {
@@ -28,7 +29,16 @@ func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 		Name      string
 		Readiness []addonsv1.ReadinessCheck
 		Facts     render.FactsUsed
-	}{digestVersion, in.artifact, in.values, in.release.Namespace, in.release.Name, in.readiness, facts})
+		// TemplateName came later: without one, digests are what they were.
+		TemplateName string `json:",omitempty"`
+		// So did these: a chart without patches has none of them.
+		Kind      source.Kind      `json:",omitempty"`
+		Directory string           `json:",omitempty"`
+		Patches   []addonsv1.Patch `json:",omitempty"`
+	}{
+		digestVersion, in.artifact, in.values, in.release.Namespace, in.release.Name, in.readiness, facts, in.templateName,
+		in.chart.Kind, in.directory, in.patches,
+	})
 }
 
 // specDigest identifies what a user wrote for an add-on.

@@ -64,7 +64,8 @@ func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
 func away(reason string) bool {
 	switch reason {
 	case source.ReasonSourceUnavailable, source.ReasonSourceUnauthorized, source.ReasonArtifactNotFound,
-		source.ReasonArtifactChanged, source.ReasonArtifactPending, source.ReasonDigestMismatch:
+		source.ReasonArtifactChanged, source.ReasonArtifactPending, source.ReasonDigestMismatch,
+		source.ReasonSignatureMissing, source.ReasonSignatureInvalid, source.ReasonVerificationPolicyInvalid:
 		return true
 	}
 	return false

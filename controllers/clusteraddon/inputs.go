@@ -17,22 +17,30 @@ import (
 // inputs is all that an installation is made of, but for the facts of the
 // cluster that the chart asks about.
 type inputs struct {
-	chart     source.Reference
-	artifact  string // digest
-	version   string // of the object that the artifact is in, or its address elsewhere; "" of a path
-	values    map[string]any
-	release   deliver.Release
-	readiness []addonsv1.ReadinessCheck
-	secrets   []string // must not appear in a message
+	chart    source.Reference
+	artifact string // digest
+	version  string // of the object that the artifact is in, or its address elsewhere; "" of a path
+	values   map[string]any
+	release  deliver.Release
+	// directory of what isn't a chart; "" for the root.
+	directory string
+	patches   []addonsv1.Patch
+	// templateName of the release, "" if it is that of the release.
+	templateName string
+	readiness    []addonsv1.ReadinessCheck
+	secrets      []string // must not appear in a message
 }
 
 // inputs resolves the chart and the values of an add-on. What did not change
 // since the last time costs no request.
 func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{
-		chart:     source.Reference{Namespace: p.ca.Namespace, Chart: a.Chart},
-		release:   a.release(),
-		readiness: a.Readiness,
+		chart:        p.reference(a),
+		release:      a.release(),
+		directory:    a.directory(),
+		patches:      a.Patches,
+		templateName: a.TemplateReleaseName,
+		readiness:    a.Readiness,
 	}
 	p.useChart(a)
 	if err := p.resolve(ctx, in, record); err != nil {
@@ -66,17 +74,49 @@ func (p *pass) resolve(ctx context.Context, in *inputs, record deliver.Summary) 
 
 // useChart notes where the chart is, so that a change of it comes to this cluster.
 func (p *pass) useChart(a *addon) {
+	ref := p.reference(a)
+	at := ref.Chart
+	p.useTrust(at.Verify)
 	switch {
-	case a.Chart.ConfigMap != nil:
-		p.use(object{kind: "ConfigMap", key: p.keyOf(a.Chart.ConfigMap.Name)})
-	case a.Chart.Secret != nil:
-		p.use(object{kind: "Secret", key: p.keyOf(a.Chart.Secret.Name)})
-	case a.Chart.OCI != nil:
-		p.useCredentials(a.Chart.OCI.SecretRef)
-	case a.Chart.Helm != nil:
-		p.useCredentials(a.Chart.Helm.SecretRef)
+	case at.ConfigMap != nil:
+		p.use(object{kind: "ConfigMap", key: p.keyOf(at.ConfigMap.Name)})
+	case at.Secret != nil:
+		p.use(object{kind: "Secret", key: p.keyOf(at.Secret.Name)})
+	case at.OCI != nil:
+		p.useCredentials(at.OCI.SecretRef)
+	case at.Helm != nil:
+		p.useCredentials(at.Helm.SecretRef)
+	case at.HTTP != nil:
+		p.useCredentials(at.HTTP.SecretRef)
+	case a.bundle != nil:
+		p.useBundle(a.bundle)
 	default:
-		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(a.Chart.Path)}})
+		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Path)}})
+	}
+}
+
+// useBundle notes where the bundle is.
+func (p *pass) useBundle(bundle *addonsv1.BundleSource) {
+	p.useTrust(bundle.Verify)
+	switch {
+	case bundle.ConfigMap != nil:
+		p.use(object{kind: "ConfigMap", key: p.keyOf(bundle.ConfigMap.Name)})
+	case bundle.Secret != nil:
+		p.use(object{kind: "Secret", key: p.keyOf(bundle.Secret.Name)})
+	case bundle.OCI != nil:
+		p.useCredentials(bundle.OCI.SecretRef)
+	case bundle.HTTP != nil:
+		p.useCredentials(bundle.HTTP.SecretRef)
+	default:
+		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(bundle.Path)}})
+	}
+}
+
+// useTrust notes the keys that signatures are verified with, so that other ones are
+// tried at once.
+func (p *pass) useTrust(verify *addonsv1.Verification) {
+	for _, trusted := range verify.References() {
+		p.use(object{kind: trusted.Kind, key: p.keyOf(trusted.Name)})
 	}
 }
 

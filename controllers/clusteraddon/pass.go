@@ -87,6 +87,14 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		status.Message = fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i])
 		return
 	}
+	if held, err := p.held(ctx, a, in, record); err != nil {
+		p.clusterFailed(err, status)
+		return
+	} else if held != nil {
+		status.Phase, status.Reason, status.Message = addonsv1.AddonPending, ReasonWaitingForPrecondition, shorten(held.message)
+		p.retryIn(held.retryAfter)
+		return
+	}
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
 	if err != nil {
 		p.clusterFailed(err, status)

@@ -9,6 +9,8 @@ const (
 	ReasonReleaseTaken = "ReleaseTaken"
 	// ReasonWaitingForDependency: an add-on of dependsOn isn't ready.
 	ReasonWaitingForDependency = "WaitingForDependency"
+	// ReasonWaitingForPrecondition: a condition of preconditions doesn't hold.
+	ReasonWaitingForPrecondition = "WaitingForPrecondition"
 	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
 	ReasonWaitingForDependent = "WaitingForDependent"
 	// ReasonStackUndecided: the add-on's stack has no valid revision.

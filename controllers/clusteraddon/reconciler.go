@@ -50,6 +50,8 @@ type Reconciler struct {
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
 	Clock clock.PassiveClock
+	// PathChanged is told of changes under the artifact root, too; it may be nil.
+	PathChanged func(ctx context.Context, path string)
 
 	records   *recordWatch
 	kinds     *kindWatch
@@ -57,6 +59,7 @@ type Reconciler struct {
 	provider  *providerObjects
 	templates *templateCache
 	users     *references
+	waits     *waits
 	statuses  hub.Statuses
 	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
@@ -70,6 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 	if err := r.Client.Get(ctx, req.NamespacedName, ca); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.users.forget(req.NamespacedName)
+			r.waits.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
 			r.statuses.Forget(req.NamespacedName)

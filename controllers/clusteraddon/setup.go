@@ -37,6 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
+	r.waits = newWaits()
 	if err := mgr.Add(r.records); err != nil {
 		return err
 	}
@@ -89,11 +90,11 @@ const unwatchedPaths = time.Minute
 
 // watchPaths starts work when a chart under the artifact root changes.
 func (r *Reconciler) watchPaths(ctx context.Context) error {
-	if err := r.Sources.Watch(ctx, r.pathChanged); err != nil {
+	if err := r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) }); err != nil {
 		logf.FromContext(ctx).Error(err, "Can't watch the artifact root; it is looked at every minute instead")
-		wait.UntilWithContext(ctx, func(context.Context) {
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			for _, path := range r.users.paths() {
-				r.pathChanged(path)
+				r.pathChanged(ctx, path)
 			}
 		}, unwatchedPaths)
 	}
@@ -102,7 +103,10 @@ func (r *Reconciler) watchPaths(ctx context.Context) error {
 
 // pathChanged enqueues the ClusterAddons whose charts are at a path of the
 // artifact root.
-func (r *Reconciler) pathChanged(path string) {
+func (r *Reconciler) pathChanged(ctx context.Context, path string) {
+	if r.PathChanged != nil {
+		r.PathChanged(ctx, path)
+	}
 	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: path}}) {
 		r.Queue.Add(user)
 	}

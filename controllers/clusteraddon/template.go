@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -33,8 +34,12 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 	if err != nil {
 		return nil, err
 	}
-	strict := a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
-	key, err := hash([]any{name, a.ValuesTemplate, strict, data})
+	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
+	if ofClusterStack {
+		data["Cluster"] = clusterstack.ClusterView(data["Cluster"].(map[string]any))
+	}
+	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
+	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +54,13 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		// Each restart would make other values, and so a new revision everywhere.
 		return nil, &inputError{reason: ReasonTemplateNotRepeatable, err: fmt.Errorf(
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", name)}
+	}
+	if ofClusterStack {
+		unwrapped, err := clusterstack.Unwrap([]byte(text))
+		if err != nil {
+			return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s: %w", name, err)}
+		}
+		text = string(unwrapped)
 	}
 	values, err := render.ParseValues([]byte(text))
 	if err != nil {

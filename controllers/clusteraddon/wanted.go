@@ -22,6 +22,7 @@ type addon struct {
 	addonsv1.Addon
 
 	stack          string
+	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
 }
 
@@ -57,6 +58,7 @@ func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) (wan
 			wanted = append(wanted, addon{
 				Addon:          a,
 				stack:          assigned.Name,
+				bundle:         spec.Source,
 				deletionPolicy: cmp.Or(spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
 			})
 		}

@@ -76,6 +76,7 @@ func TestSamples(t *testing.T) {
 			g := NewWithT(t)
 			stack := stackIn(g, name)
 			for _, addon := range stack.Spec.Addons {
+				g.Expect(buildFiles(t, renderer, &addon)).To(Succeed(), addon.Name)
 				if addon.Chart.Path == "" {
 					continue
 				}
@@ -84,11 +85,28 @@ func TestSamples(t *testing.T) {
 					Release: render.Release{Name: addon.Name, Namespace: addon.Namespace, Revision: 1},
 					Values:  values(t, renderer, &addon),
 					Facts:   render.Facts{KubeVersion: "v1.36.3"},
+					Patches: addon.Patches,
 				})
 				g.Expect(err).NotTo(HaveOccurred(), addon.Name)
 			}
 		})
 	}
+}
+
+// buildFiles makes the objects of a kustomization or of manifests.
+func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) error {
+	t.Helper()
+	req := render.FilesRequest{Release: render.Release{Name: addon.Name, Namespace: addon.Namespace}, Patches: addon.Patches}
+	var err error
+	switch {
+	case addon.Kustomization != nil:
+		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Kustomization.Path)), addon.Kustomization.Directory
+		_, err = renderer.Kustomization(t.Context(), req)
+	case addon.Manifests != nil:
+		req.Files, req.Directory = files(t, filepath.Join(samples, "kustomizations", addon.Manifests.Path)), addon.Manifests.Directory
+		_, err = renderer.Manifests(t.Context(), req)
+	}
+	return err
 }
 
 // stackIn returns the one AddonStack of a file.

@@ -56,12 +56,27 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
 	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
-	if err := reader.readTemplates(files, result); err != nil {
+	documents, err := reader.readTemplates(files)
+	if err != nil {
 		return nil, err
 	}
-	if result.CRDs, err = reader.readCRDs(ch.CRDObjects()); err != nil {
+	crds, err := reader.readCRDs(ch.CRDObjects())
+	if err != nil {
 		return nil, err
 	}
+	if len(req.Patches) > 0 {
+		enter(stagePatches)
+		if documents, crds, err = reader.patch(req.Patches, documents, crds); err != nil {
+			return nil, err
+		}
+	}
+	if documents, result.Hooks, err = splitHooks(documents); err != nil {
+		return nil, err
+	}
+	if err := reader.collectInto(result, documents); err != nil {
+		return nil, err
+	}
+	result.CRDs = crds
 	result.Generated, result.FactsUsed = memory.used, facts.answers()
 	return result, nil
 }

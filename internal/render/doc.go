@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns a chart, values and facts about a cluster into Kubernetes objects.
+// Package render turns a chart, values and facts about a cluster into Kubernetes objects;
+// kustomizations and plain manifests, too.
 //
 // Charts and templates are hostile input, and a Go template cannot be stopped once it runs.
 // So every rendering happens in a worker: this very executable, started again with an empty
@@ -10,5 +11,8 @@
 // The way of a chart, a file for each step:
 //
 //	request ─pool─▶ process ─protocol─▶ worker: loadchart ▶ schema ▶ chart (Helm's engine,
-//	with capabilities and generated) ▶ manifests, hooks ─protocol─▶ Result
+//	with capabilities and generated) ▶ manifests ▶ patches ▶ hooks ─protocol─▶ Result
+//
+// A kustomization (survey ▶ kustomization ▶ manifests ▶ patches) and plain manifests go the
+// same way, with the same limits.
 package render

@@ -23,7 +23,11 @@ const (
 	ReasonOutputTooLarge = "OutputTooLarge"
 	// ReasonOutOfMemory: the rendering needed more than Options.MemoryBytes.
 	ReasonOutOfMemory = "OutOfMemory"
-	// ReasonManifestInvalid: what the templates wrote are not Kubernetes objects.
+	// ReasonKustomizationInvalid: the kustomization cannot be built, or asks for what is not in its artifact.
+	ReasonKustomizationInvalid = "KustomizationInvalid"
+	// ReasonPatchFailed: a patch fits none of the objects, or cannot be applied to one.
+	ReasonPatchFailed = "PatchFailed"
+	// ReasonManifestInvalid: what the templates wrote, or what manifests hold, are not Kubernetes objects.
 	ReasonManifestInvalid = "ManifestInvalid"
 )
 

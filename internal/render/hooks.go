@@ -36,6 +36,23 @@ var hookEvents = []helmrelease.HookEvent{
 	helmrelease.HookPreDelete, helmrelease.HookPostDelete,
 }
 
+// splitHooks takes the hooks out of a chart's documents.
+func splitHooks(documents []document) (manifests []document, hooks []Hook, err error) {
+	for _, doc := range documents {
+		hook, isHook, err := hookOf(doc)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !isHook:
+			manifests = append(manifests, doc)
+		case len(hook.Events) > 0:
+			hooks = append(hooks, hook)
+		}
+	}
+	sortHooks(hooks)
+	return manifests, hooks, nil
+}
+
 // hookOf reads the hook annotations of a document. A hook whose only event is a test has no
 // Events. Helm skips a hook with an unknown event in silence; here that is an error.
 func hookOf(doc document) (hook Hook, isHook bool, err error) {

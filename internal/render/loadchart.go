@@ -62,7 +62,7 @@ func checkInstallable(ch *chart.Chart) error {
 		}
 	}
 	if len(missing) > 0 {
-		return failf(ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s", strings.Join(missing, ", "))
+		return failf(ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s; pack them with the chart, as `helm package --dependency-update` does", strings.Join(missing, ", "))
 	}
 	return nil
 }

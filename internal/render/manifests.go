@@ -15,6 +15,8 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // notesSuffix marks the text that Helm shows to its user after an install.
@@ -43,16 +45,16 @@ type manifestReader struct {
 	objects int
 }
 
-// readTemplates fills in the Manifest, Objects and Hooks of a result.
-func (m *manifestReader) readTemplates(files map[string]string, result *Result) error {
+// readTemplates decodes what the templates wrote.
+func (m *manifestReader) readTemplates(files map[string]string) ([]document, error) {
 	var size int64
 	for _, content := range files {
 		size += int64(len(content))
 	}
 	if size > m.limits.OutputBytes {
-		return failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d", size, m.limits.OutputBytes)
+		return nil, failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d", size, m.limits.OutputBytes)
 	}
-	var manifests []document
+	var all []document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, notesSuffix) || strings.HasPrefix(path.Base(name), "_") {
 			continue
@@ -60,24 +62,35 @@ func (m *manifestReader) readTemplates(files map[string]string, result *Result) 
 		for _, text := range splitManifests(files[name]) {
 			doc, err := m.decode(name, text)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			hook, isHook, err := hookOf(doc)
-			switch {
-			case err != nil:
-				return err
-			case !isHook:
-				manifests = append(manifests, doc)
-			case len(hook.Events) > 0:
-				result.Hooks = append(result.Hooks, hook)
-			}
+			all = append(all, doc)
 		}
 	}
-	sortHooks(result.Hooks)
-	slices.SortStableFunc(manifests, func(a, b document) int { return compareKinds(a.kind(), b.kind()) })
+	return all, nil
+}
+
+// finish makes the result of documents that have no hooks.
+func (m *manifestReader) finish(result *Result, documents []document, patches []addonsv1.Patch, enter func(stage)) (*Result, error) {
 	var err error
-	result.Manifest = manifestText(manifests)
-	result.Objects, err = m.collect(manifests)
+	if len(patches) > 0 {
+		enter(stagePatches)
+		if documents, _, err = m.patch(patches, documents, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.collectInto(result, documents); err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// collectInto fills in the Manifest and Objects of a result.
+func (m *manifestReader) collectInto(result *Result, documents []document) error {
+	slices.SortStableFunc(documents, func(a, b document) int { return compareKinds(a.kind(), b.kind()) })
+	result.Manifest = manifestText(documents)
+	var err error
+	result.Objects, err = m.collect(documents)
 	return err
 }
 

@@ -79,7 +79,7 @@ func (m *manifestReader) checked(doc document) ([]*unstructured.Unstructured, er
 		return nil, failf(ReasonManifestInvalid, "%s: %w", doc.path, err)
 	}
 	if m.objects++; m.objects > m.limits.MaxObjects {
-		return nil, failf(ReasonOutputTooLarge, "the chart has more than %d objects", m.limits.MaxObjects)
+		return nil, failf(ReasonOutputTooLarge, "the add-on has more than %d objects", m.limits.MaxObjects)
 	}
 	return []*unstructured.Unstructured{doc.object}, nil
 }

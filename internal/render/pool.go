@@ -71,7 +71,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, fmt.Errorf("encode render request: %w", err)
 	}
 	if int64(len(payload)) > r.opts.InputBytes {
-		return nil, failf(ReasonChartInvalid, "chart, values and facts take %d bytes, at most %d", len(payload), r.opts.InputBytes)
+		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d", len(payload), r.opts.InputBytes)
 	}
 	select {
 	case r.slots <- struct{}{}:

@@ -165,7 +165,7 @@ func (p *process) postMortem() *Error {
 	case says("stack overflow", "goroutine stack exceeds"):
 		return failf(p.stage.reason(), "endless or too deep recursion while %s", p.stage)
 	case state.ExitCode() == exitOutOfMemory,
-		says("out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread"):
+		says("out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create failed"):
 		return failf(ReasonOutOfMemory, "needed more memory than allowed while %s", p.stage)
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
 		return failf(ReasonOutOfMemory, "was killed while %s, most likely for its use of memory", p.stage)

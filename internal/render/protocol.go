@@ -20,17 +20,19 @@ const (
 	frameResponse = 'r' // worker to parent: a response in CBOR
 )
 
-// request is one task for a worker; one of Chart and Template is set.
+// request is one task for a worker; one of the pointers is set.
 type request struct {
-	Chart    *ChartRequest
-	Template *TemplateRequest
-	Limits   limits
+	Chart         *ChartRequest
+	Kustomization *FilesRequest
+	Manifests     *FilesRequest
+	Template      *TemplateRequest
+	Limits        limits
 }
 
 // response is a worker's answer to one request; one of the pointers is set.
 type response struct {
 	Failure  *failure
-	Chart    *Result
+	Result   *Result
 	Template *templateResult
 	// MemoryBytes is what the worker holds after the request.
 	MemoryBytes int64

@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"helm.sh/helm/v4/pkg/chart/common"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// File is one file of a chart.
+// File is one file of a chart, or of another artifact.
 type File struct {
 	// Name is slash-separated and relative to the chart's root, such as "Chart.yaml",
 	// "templates/a.yaml" or "charts/dep-1.0.0.tgz".
@@ -41,9 +43,11 @@ type ChartRequest struct {
 	// Sensitive are strings that must not appear in the text of an error, such as the values
 	// read from Secrets. Those shorter than 4 bytes are ignored.
 	Sensitive []string
+	// Patches are applied to all objects: those of the templates, hooks and CRDs.
+	Patches []addonsv1.Patch
 }
 
-// Result is a rendered chart.
+// Result is a rendered chart, a kustomization that was built, or manifests.
 type Result struct {
 	Name, Version, AppVersion string
 	// Metadata is Chart.yaml as Helm's release record keeps it (chart.metadata).
@@ -86,14 +90,19 @@ func (r *Renderer) Chart(ctx context.Context, req ChartRequest) (*Result, error)
 		return nil, fmt.Errorf("values: %w", err)
 	}
 	req.Values = values
-	resp, err := r.do(ctx, &request{Chart: &req})
+	return r.result(ctx, &request{Chart: &req})
+}
+
+// result has a request for objects answered.
+func (r *Renderer) result(ctx context.Context, req *request) (*Result, error) {
+	resp, err := r.do(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if resp.Chart == nil {
+	if resp.Result == nil {
 		return nil, errProtocol
 	}
-	return resp.Chart, nil
+	return resp.Result, nil
 }
 
 // Template renders a values template in the syntax of the Cluster API Add-on Provider for

@@ -218,7 +218,11 @@ func FuzzManifests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		reader := &manifestReader{limits: Options{}.withDefaults().limits()}
 		result := &Result{}
-		if err := reader.readTemplates(map[string]string{"a/templates/a.yaml": text}, result); err != nil {
+		documents, err := reader.readTemplates(map[string]string{"a/templates/a.yaml": text})
+		if err != nil {
+			return
+		}
+		if documents, _, err = splitHooks(documents); err != nil || reader.collectInto(result, documents) != nil {
 			return
 		}
 		for _, object := range result.Objects {

@@ -9,6 +9,7 @@ import (
 	"log"
 	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -31,6 +32,9 @@ const (
 	stageSchema    stage = "checking the values against the schema"
 	stageTemplates stage = "executing the templates"
 	stageManifests stage = "reading the manifests"
+
+	stageKustomization stage = "building the kustomization"
+	stagePatches       stage = "applying the patches"
 )
 
 // reason is that of a crash in this stage.
@@ -40,6 +44,10 @@ func (s stage) reason() string {
 		return ReasonTemplateFailed
 	case stageManifests:
 		return ReasonManifestInvalid
+	case stageKustomization:
+		return ReasonKustomizationInvalid
+	case stagePatches:
+		return ReasonPatchFailed
 	}
 	return ReasonChartInvalid
 }
@@ -63,6 +71,7 @@ func runWorker(memoryBytes int64) int {
 	os.Stdout = os.Stderr // nothing but frames goes to the parent
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm logs names and values of charts
+	http.DefaultTransport = noNetwork{}            // the sandbox refuses it, too, but only after a lookup of the name timed out
 	time.Local = time.UTC
 	runtime.GOMAXPROCS(2) // one for the templates, one for the garbage collector
 	debug.SetTraceback("none")
@@ -87,6 +96,13 @@ func runWorker(memoryBytes int64) int {
 		}
 	}
 	return 0
+}
+
+// noNetwork refuses requests at once.
+type noNetwork struct{}
+
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("a render worker has no network")
 }
 
 // readRequests ends the process when its parent is gone, also in the middle of a rendering.
@@ -150,7 +166,19 @@ func (w *worker) answer(payload []byte) (resp *response) {
 		if err != nil {
 			return failed(ReasonTemplateFailed, err, req.Chart.Sensitive)
 		}
-		return &response{Chart: result}
+		return &response{Result: result}
+	case req.Kustomization != nil:
+		result, err := renderKustomization(req.Kustomization, req.Limits, w.enter)
+		if err != nil {
+			return failed(ReasonKustomizationInvalid, err, nil)
+		}
+		return &response{Result: result}
+	case req.Manifests != nil:
+		result, err := renderManifests(req.Manifests, req.Limits, w.enter)
+		if err != nil {
+			return failed(ReasonManifestInvalid, err, nil)
+		}
+		return &response{Result: result}
 	case req.Template != nil:
 		w.enter(stageTemplates)
 		result, err := renderTemplate(req.Template, req.Limits)

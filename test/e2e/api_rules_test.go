@@ -5,9 +5,11 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +34,7 @@ func TestAPIRules(t *testing.T) {
 		},
 		"no add-ons": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons = []addonsv1.Addon{} },
-			says:  []string{"spec.addons", "at least 1 items"},
+			says:  []string{"spec.addons", "set spec.addons, or spec.source"},
 		},
 		"two add-ons of one name": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons = append(s.Spec.Addons, s.Spec.Addons[0]) },
@@ -56,7 +58,7 @@ func TestAPIRules(t *testing.T) {
 		},
 		"no chart": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart = addonsv1.ChartSource{} },
-			says:  []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm and http"},
+			says:  []string{"spec.addons[0]", "set exactly one of chart, kustomization and manifests"},
 		},
 		"two charts": {
 			spoil: func(s *addonsv1.AddonStack) {
@@ -92,9 +94,17 @@ func TestAPIRules(t *testing.T) {
 			spoil: fromRegistry("oci://registry.example.org/web", "", "sha256:abc"),
 			says:  []string{"spec.addons[0].chart.oci.digest", "should match"},
 		},
-		"a range of versions": {
-			spoil: fromRegistry("oci://registry.example.org/web", "1.x", ""),
+		"a version that is none": {
+			spoil: fromRegistry("oci://registry.example.org/web", "1.0;2.0", ""),
 			says:  []string{"spec.addons[0].chart.version", "exact semantic version"},
+		},
+		"an interval that is too short": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(59 * time.Second) },
+			says:  []string{"spec.updates.interval", "interval is from 1m to 24h"},
+		},
+		"an interval that is too long": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(25 * time.Hour) },
+			says:  []string{"spec.updates.interval", "interval is from 1m to 24h"},
 		},
 		"a Helm repository without a version": {
 			spoil: fromRepository("https://charts.example.org", "", false),
@@ -157,13 +167,16 @@ func TestAPIRules(t *testing.T) {
 	}
 	for name, right := range map[string]func(*addonsv1.AddonStack){
 		"a registry by version":          fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),
+		"a registry by range":            fromRegistry("oci://registry.example.org:5000/charts/web", ">=1.2.0-0 <2 || ^4.1", ""),
+		"a Helm repository by range":     fromRepository("https://charts.example.org", "~1.17", false),
+		"an interval":                    func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(90 * time.Minute) },
 		"a registry by digest":           fromRegistry("oci://[::1]:5000/web", "", "sha256:"+strings.Repeat("a", 64)),
 		"a Helm repository":              fromRepository("https://charts.example.org/stable/", "1.0.0", false),
 		"a Helm repository in the clear": fromRepository("http://charts", "1.0.0", true),
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := tn.in(t)
-			s := tn.newStack("platform", nil, tn.addon("web", ""))
+			s := tn.newStack("platform", nil, tn.addon("web", "web"))
 			right(s)
 			NewWithT(t).Expect(world.hub.Create(t.Context(), s, client.DryRunAll)).To(Succeed())
 		})
@@ -203,4 +216,9 @@ func fromRepository(url, version string, plainHTTP bool) func(*addonsv1.AddonSta
 	return func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0].Chart = addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: url, Chart: "web", PlainHTTP: &plainHTTP}, Version: version}
 	}
+}
+
+// updatesEvery is spec.updates with that interval.
+func updatesEvery(interval time.Duration) *addonsv1.Updates {
+	return &addonsv1.Updates{Interval: &metav1.Duration{Duration: interval}}
 }

@@ -76,6 +76,10 @@ func TestWebhook(t *testing.T) {
 			},
 			says: "a -> b -> a",
 		},
+		"a version that is neither exact nor a range": {
+			spoil: fromRegistry("oci://registry.example.org/web", "latest", ""),
+			says:  "spec.addons[0].chart.version",
+		},
 		"unknown dependency": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"nobody"} },
 			says:  "spec.addons[0].dependsOn[0]",

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// Times between two looks at a condition that doesn't hold: a quarter of the time
+// that it has been waited for. The objects are anyone's, so they aren't watched.
+const (
+	firstLook = time.Second
+	lastLook  = 30 * time.Second
+)
+
+// hold is what an add-on waits for.
+type hold struct {
+	message    string
+	retryAfter time.Duration
+}
+
+// held says what the add-on waits for before it may be installed or upgraded; nil
+// if nothing holds it. A revision that has begun isn't held any more.
+func (p *pass) held(ctx context.Context, a *addon, in *inputs, record deliver.Summary) (*hold, error) {
+	if len(a.Preconditions) == 0 {
+		return nil, nil
+	}
+	if record.Digest != "" && record.Status != deliver.StatusDeployed {
+		digest, err := p.digestNow(ctx, in, record.FactsUsed)
+		if err != nil || digest == record.Digest {
+			return nil, err
+		}
+	}
+	return p.waitFor(ctx, a, "preconditions", a.Preconditions)
+}
+
+// postcondition is what has to hold before the add-on is ready; nil if nothing has to.
+func (p *pass) postcondition(a *addon) func(context.Context) (string, time.Duration, error) {
+	if len(a.Postconditions) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (string, time.Duration, error) {
+		waiting, err := p.waitFor(ctx, a, "postconditions", a.Postconditions)
+		if waiting == nil || err != nil {
+			return "", 0, err
+		}
+		return waiting.message, waiting.retryAfter, nil
+	}
+}
+
+// waitFor returns the first condition that doesn't hold, nil if all do.
+func (p *pass) waitFor(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*hold, error) {
+	key := waitKey{cluster: p.keyOf(p.ca.Name), release: a.release(), field: field}
+	for i := range all {
+		missing, err := p.unmet(ctx, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		if missing != "" {
+			return &hold{
+				message:    fmt.Sprintf("addons[%s].%s[%d]: %s", a.Name, field, i, missing),
+				retryAfter: p.waits.next(key, p.Clock.Now()),
+			}, nil
+		}
+	}
+	p.waits.done(key)
+	return nil, nil
+}
+
+// unmet says why a condition doesn't hold, "" if it does.
+func (p *pass) unmet(ctx context.Context, c *addonsv1.ObjectsCondition) (string, error) {
+	condition, err := asWait(c).Compile()
+	if err != nil {
+		return err.Error(), nil //nolint:nilerr // a fault of the expression is what people are told
+	}
+	objects := map[string]map[string]any{}
+	for _, o := range c.Objects {
+		object, missing, err := p.conditionObject(ctx, o)
+		if missing != "" || err != nil {
+			return missing, err
+		}
+		objects[o.Key] = object
+	}
+	holds, err := condition.Holds(objects)
+	switch {
+	case err != nil:
+		return err.Error(), nil //nolint:nilerr // as of a field that isn't there yet
+	case !holds:
+		return fmt.Sprintf("%q isn't true", c.Expression), nil
+	}
+	return "", nil
+}
+
+// conditionObject reads an object of the workload cluster, or says why it can't be had.
+func (p *pass) conditionObject(ctx context.Context, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
+	found := &unstructured.Unstructured{}
+	found.SetAPIVersion(o.APIVersion)
+	found.SetKind(o.Kind)
+	err = p.workload.conn.Client().Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
+	name := o.Kind + " " + o.Name
+	if o.Namespace != "" {
+		name = o.Kind + " " + o.Namespace + "/" + o.Name
+	}
+	switch {
+	case err == nil:
+		return found.Object, "", nil
+	case apierrors.IsNotFound(err):
+		return nil, name + " doesn't exist", nil
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Sprintf("the cluster doesn't know the kind of %s, %s", name, o.APIVersion), nil
+	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		return nil, fmt.Sprintf("%s can't be read: %s", name, apierrors.ReasonForError(err)), nil
+	}
+	return nil, "", fmt.Errorf("reading %s: %w", name, err)
+}
+
+func asWait(c *addonsv1.ObjectsCondition) *clusterstack.Wait {
+	wait := &clusterstack.Wait{Expression: c.Expression}
+	for _, o := range c.Objects {
+		wait.Objects = append(wait.Objects, clusterstack.Object(o))
+	}
+	return wait
+}
+
+// waits remembers since when is waited for what. Losing it costs a few looks more.
+type waits struct {
+	mu    sync.Mutex
+	since map[waitKey]time.Time
+}
+
+type waitKey struct {
+	cluster client.ObjectKey
+	release deliver.Release
+	field   string
+}
+
+func newWaits() *waits { return &waits{since: map[waitKey]time.Time{}} }
+
+// next is the time until the next look.
+func (w *waits) next(key waitKey, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, known := w.since[key]
+	if !known {
+		w.since[key], since = now, now
+	}
+	return min(max(now.Sub(since)/4, firstLook), lastLook)
+}
+
+func (w *waits) done(key waitKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, key)
+}
+
+// forget drops all that a cluster waited for.
+func (w *waits) forget(cluster client.ObjectKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key := range w.since {
+		if key.cluster == cluster {
+			delete(w.since, key)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+)
+
+// reference says where the add-on's chart, kustomization or manifests are.
+func (p *pass) reference(a *addon) source.Reference {
+	switch {
+	case a.Kustomization != nil:
+		return source.KustomizationOf(p.ca.Namespace, a.Kustomization).In(a.bundle)
+	case a.Manifests != nil:
+		return source.ManifestsOf(p.ca.Namespace, a.Manifests).In(a.bundle)
+	}
+	return source.ChartOf(p.ca.Namespace, a.Chart).In(a.bundle)
+}
+
+// directory of the kustomization or the manifests, "" for the artifact's root.
+func (a *addon) directory() string {
+	switch {
+	case a.Kustomization != nil:
+		return a.Kustomization.Directory
+	case a.Manifests != nil:
+		return a.Manifests.Directory
+	}
+	return ""
+}
+
+// build makes the add-on's objects of its files.
+func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r deliver.RenderInput) (*render.Result, error) {
+	release := render.Release{Name: in.release.Name, Namespace: in.release.Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
+	plain := render.FilesRequest{
+		Files: files, Directory: in.directory, Release: release, Version: in.filesVersion(), Patches: in.patches,
+	}
+	switch in.chart.Kind {
+	case source.KindKustomization:
+		return p.Renderer.Kustomization(ctx, plain)
+	case source.KindManifests:
+		return p.Renderer.Manifests(ctx, plain)
+	}
+	release.Name = cmp.Or(in.templateName, release.Name)
+	facts, _, err := p.workload.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Renderer.Chart(ctx, render.ChartRequest{
+		Files:     files,
+		Release:   release,
+		Values:    in.values,
+		Facts:     facts,
+		Generated: r.Generated,
+		Sensitive: in.secrets,
+		Patches:   in.patches,
+	})
+}
+
+// filesVersion is the version that is shown of what isn't a chart, and has none of
+// its own: the tag in the registry, or else the start of the artifact's digest.
+func (in *inputs) filesVersion() string {
+	const shown = len("sha256:") + 12
+	return cmp.Or(in.chart.Chart.Version, strings.Replace(in.artifact[:min(shown, len(in.artifact))], ":", "-", 1))
+}

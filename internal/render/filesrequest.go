@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"encoding/json"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// FilesRequest asks for the objects of files that are no chart.
+type FilesRequest struct {
+	// Files of the artifact. Their names are relative to its root.
+	Files []File
+	// Directory of the kustomization, or of the manifests; empty for the root.
+	Directory string
+	// Release has the add-on's name and namespace.
+	Release Release
+	// Version is what Result.Version is to be.
+	Version string
+	// Patches are applied to the objects, in their order.
+	Patches []addonsv1.Patch
+}
+
+// Kustomization builds a kustomization, and returns its objects. Helm's hooks among
+// them are objects like all others. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Kustomization(ctx context.Context, req FilesRequest) (*Result, error) {
+	return r.result(ctx, &request{Kustomization: &req})
+}
+
+// Manifests returns the objects in all YAML and JSON files of a directory and of
+// those below it. Helm's hooks among them are objects like all others. Errors are
+// as those of [Renderer.Chart].
+func (r *Renderer) Manifests(ctx context.Context, req FilesRequest) (*Result, error) {
+	return r.result(ctx, &request{Manifests: &req})
+}
+
+// newResult is the result of a request before anything is in it, with what Helm
+// shows of a release's chart.
+func (req *FilesRequest) newResult() (*Result, error) {
+	result := &Result{Name: req.Release.Name, Version: req.Version}
+	var err error
+	result.Metadata, err = json.Marshal(&chart.Metadata{APIVersion: chart.APIVersionV2, Name: result.Name, Version: result.Version})
+	return result, err
+}
+
+// place names a directory of the artifact in a message.
+func place(directory string) string {
+	if directory == "" || directory == "." {
+		return "the artifact's root"
+	}
+	return "directory " + directory + " of the artifact"
+}

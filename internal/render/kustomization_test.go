@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// filesOf makes an artifact of texts by their names.
+func filesOf(texts map[string]string) []File {
+	var files []File
+	for name, text := range texts {
+		files = append(files, File{Name: name, Data: []byte(text)})
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files
+}
+
+func filesRequest(directory string, texts map[string]string, patches ...addonsv1.Patch) FilesRequest {
+	return FilesRequest{
+		Files: filesOf(texts), Directory: directory, Patches: patches,
+		Release: Release{Name: "web", Namespace: "apps"}, Version: "sha256-0123456789ab",
+	}
+}
+
+// named shows objects as "Kind namespace/name", in their order.
+func named(result *Result) []string {
+	var names []string
+	for _, object := range result.Objects {
+		names = append(names, fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()))
+	}
+	return names
+}
+
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: "nginx:1.27", env: [{name: A, value: "yes"}]}
+      - {name: side, image: busybox}
+`
+
+const webService = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
+
+func base() map[string]string {
+	return map[string]string{
+		"base/kustomization.yaml": "resources: [deployment.yaml, service.yaml]\n",
+		"base/deployment.yaml":    deployment,
+		"base/service.yaml":       webService,
+		"overlays/prod/kustomization.yaml": `resources: [../../base]
+components: [../../components/labels]
+namePrefix: prod-
+patches:
+- path: replicas.yaml
+images: [{name: nginx, newTag: "1.28"}]
+configMapGenerator:
+- name: settings
+  files: [settings.txt, other=more/settings.txt]
+  envs: [settings.env]
+secretGenerator:
+- name: token
+  literals: [token=s3cr3t]
+`,
+		"overlays/prod/replicas.yaml":          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n",
+		"overlays/prod/settings.txt":           "some settings\n",
+		"overlays/prod/more/settings.txt":      "other settings\n",
+		"overlays/prod/settings.env":           "LEVEL=debug\n",
+		"components/labels/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {team: a}}]\n",
+	}
+}
+
+func TestKustomization(t *testing.T) {
+	r := newRenderer(t)
+	result, err := r.Kustomization(t.Context(), filesRequest("overlays/prod", base()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := named(result)
+	for i, name := range got {
+		if strings.Contains(name, "settings-") || strings.Contains(name, "token-") {
+			got[i] = name[:strings.LastIndex(name, "-")] // the hash of the content
+		}
+	}
+	want := []string{"Secret /prod-token", "ConfigMap /prod-settings", "Service /prod-web", "Deployment /prod-web"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	data := result.Objects[1].Object["data"]
+	if diff := cmp.Diff(map[string]any{"settings.txt": "some settings\n", "other": "other settings\n", "LEVEL": "debug"}, data); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{"# Source: overlays/prod/kustomization.yaml", "replicas: 3", "image: nginx:1.28", "team: a", `value: "yes"`} {
+		if !strings.Contains(result.Manifest, part) {
+			t.Errorf("the manifest lacks %q:\n%s", part, result.Manifest)
+		}
+	}
+	if result.Name != "web" || result.Version != "sha256-0123456789ab" || !strings.Contains(string(result.Metadata), `"name":"web"`) {
+		t.Errorf("name %s, version %s, metadata %s", result.Name, result.Version, result.Metadata)
+	}
+	for range 3 { // each time the same, in whatever worker
+		again, err := r.Kustomization(t.Context(), filesRequest("overlays/prod", base()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(result, again); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// A schema that one kustomization brings must not be there for the next one.
+func TestKustomizationSchemaStaysItsOwn(t *testing.T) {
+	const widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\nspec: {parts: [{name: x, size: 1}, {name: y, size: 2}]}\n"
+	const change = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a}\nspec: {parts: [{name: y, size: 3}]}\n"
+	schema := `{"definitions": {"v1.Widget": {"type": "object",
+		"x-kubernetes-group-version-kind": [{"group": "example.org", "version": "v1", "kind": "Widget"}],
+		"properties": {"spec": {"type": "object", "properties": {"parts": {"type": "array",
+			"items": {"type": "object"}, "x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": "merge"}}}}}}}`
+	plain := map[string]string{"kustomization.yaml": "resources: [widget.yaml]\npatches: [{path: change.yaml}]\n", "widget.yaml": widget, "change.yaml": change}
+	own := map[string]string{"kustomization.yaml": plain["kustomization.yaml"] + "openapi: {path: schema.json}\n", "schema.json": schema, "widget.yaml": widget, "change.yaml": change}
+	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	for i, step := range []struct {
+		files map[string]string
+		parts int
+	}{{plain, 1}, {own, 2}, {plain, 1}, {own, 2}, {plain, 1}} {
+		result, err := r.Kustomization(t.Context(), filesRequest("", step.files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := result.Objects[0].Object["spec"].(map[string]any)["parts"].([]any)
+		if len(parts) != step.parts {
+			t.Errorf("build %d: %d parts, want %d: %v", i, len(parts), step.parts, parts)
+		}
+	}
+}
+
+func TestKustomizationRefusals(t *testing.T) {
+	with := func(kustomization string, more ...string) map[string]string {
+		files := map[string]string{"kustomization.yaml": kustomization, "cm.yaml": configMap}
+		for i := 0; i+1 < len(more); i += 2 {
+			files[more[i]] = more[i+1]
+		}
+		return files
+	}
+	const host = "is an address"
+	cases := map[string]struct {
+		directory string
+		files     map[string]string
+		says      []string
+	}{
+		"a file on another host":      {"", with("resources: [cm.yaml, 'https://user:pass@example.org/a.yaml?token=abcdef']"), []string{"kustomization.yaml: resources[1]", `"https://example.org/a.yaml"`, host}},
+		"a scheme in capitals":        {"", with("resources: ['HTTPS://example.org/a.yaml']"), []string{"resources[0]", host}},
+		"an address without slashes":  {"", with("resources: ['https:a.yaml']", "https:a.yaml", configMap), []string{"resources[0]", host}},
+		"a repository on GitHub":      {"", with("resources: ['github.com/org/repo//base?ref=main']"), []string{"resources[0]", `"github.com/org/repo//base"`, host}},
+		"a repository by SSH":         {"", with("bases: ['git@example.org:org/repo.git']"), []string{"bases[0]", `"example.org:org/repo.git"`, host}},
+		"a forced git address":        {"", with("components: ['git::https://example.org/x']"), []string{"components[0]", host}},
+		"a file scheme":               {"", with("resources: ['file:///etc/passwd']"), []string{"resources[0]", host}},
+		"a remote base of a base":     {"", with("resources: [b]", "b/kustomization.yaml", "resources: ['https://example.org/x']"), []string{"b/kustomization.yaml: resources[0]", host}},
+		"a remote patch":              {"", with("resources: [cm.yaml]\npatches: [{path: 'https://example.org/p.yaml'}]"), []string{"patches[0].path", host}},
+		"a remote file of a Secret":   {"", with("secretGenerator: [{name: a, files: ['k=https://example.org/s?a=b']}]"), []string{"secretGenerator[0].files[0]", host}},
+		"a remote env file":           {"", with("configMapGenerator: [{name: a, env: 'http://example.org/s'}]"), []string{"configMapGenerator[0].env", host}},
+		"a remote generator":          {"", with("generators: ['https://example.org/g.yaml']"), []string{"generators[0]", host}},
+		"a remote schema":             {"", with("resources: [cm.yaml]\nopenapi: {path: 'https://example.org/s.json'}"), []string{"openapi.path", host}},
+		"a remote configuration":      {"", with("resources: [cm.yaml]\nconfigurations: ['https://example.org/s.json']"), []string{"configurations[0]", host}},
+		"a remote replacement":        {"", with("resources: [cm.yaml]\nreplacements: [{path: 'https://example.org/s.json'}]"), []string{"replacements[0].path", host}},
+		"a remote file of a built-in": {"", with("resources: [cm.yaml]\ntransformers: [t.yaml]", "t.yaml", "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: a}\npath: https://example.org/p.yaml\n"), []string{"https://example.org/p.yaml"}},
+
+		"a file above the artifact":         {"", with("resources: [../cm.yaml]"), []string{`resources[0]: "../cm.yaml" leads out of the artifact`}},
+		"a base above the artifact":         {"a/b", with("", "a/b/kustomization.yaml", "resources: [../../../../../base]"), []string{"a/b/kustomization.yaml: resources[0]", "leads out of the artifact"}},
+		"an absolute file":                  {"", with("resources: [/cm.yaml]"), []string{"resources[0]", "is absolute"}},
+		"an absolute file of a generator":   {"", with("configMapGenerator: [{name: a, files: [/etc/passwd]}]"), []string{"configMapGenerator[0].files[0]", "is absolute"}},
+		"a file beside the kustomization":   {"a", with("", "a/kustomization.yaml", "resources: [../cm.yaml]"), []string{"a/kustomization.yaml: resources[0]", "outside of directory a", "resources"}},
+		"a file of a base by a built-in":    {"a", with("", "a/kustomization.yaml", "resources: [c.yaml]\ntransformers: [t.yaml]", "a/c.yaml", configMap, "a/t.yaml", "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: a}\npath: ../../../cm.yaml\n"), []string{"/cm.yaml"}},
+		"a directory out of the artifact":   {"../x", with("resources: [cm.yaml]"), []string{"leads out of the artifact"}},
+		"a file that isn't there":           {"", with("resources: [none.yaml]"), []string{"kustomization.yaml: resources[0]", `there is no "none.yaml"`}},
+		"a base without a kustomization":    {"", with("resources: [b]", "b/x.yaml", configMap), []string{"resources[0]", `directory "b" has no kustomization.yaml`}},
+		"no kustomization":                  {"", map[string]string{"web-1/kustomization.yaml": "", "x/y/Kustomization": ""}, []string{"the artifact's root has no kustomization.yaml", "set kustomization.directory to web-1 or x/y"}},
+		"no kustomization at all":           {"z", map[string]string{"a.yaml": configMap}, []string{"directory z of the artifact has no kustomization.yaml"}},
+		"two kustomizations":                {"", with("resources: [cm.yaml]", "kustomization.yml", ""), []string{"kustomization.yaml and kustomization.yml"}},
+		"itself":                            {"", with("resources: [.]"), []string{"kustomization.yaml -> kustomization.yaml"}},
+		"a cycle":                           {"a", with("", "a/kustomization.yaml", "resources: [../b]", "b/kustomization.yaml", "resources: [../a]"), []string{"a/kustomization.yaml -> b/kustomization.yaml -> a/kustomization.yaml"}},
+		"a base above":                      {"a/b", with("resources: [cm.yaml]", "a/b/kustomization.yaml", "resources: [../..]"), []string{"cycle detected"}},
+		"an empty kustomization":            {"", with(""), []string{"kustomization.yaml: it is empty"}},
+		"an unknown field":                  {"", with("resource: [cm.yaml]"), []string{"kustomization.yaml", "resource"}},
+		"no YAML":                           {"", with("a: ["), []string{"kustomization.yaml", "yaml"}},
+		"another kind":                      {"", with("kind: Pod\nresources: [cm.yaml]"), []string{"kustomization.yaml: kind should be"}},
+		"a chart":                           {"", with("helmCharts: [{name: x, repo: 'https://example.org'}]"), []string{"kustomization.yaml: helmCharts", "add-on of its own"}},
+		"a chart of old":                    {"", with("helmChartInflationGenerator: [{chartName: x}]"), []string{"helmChartInflationGenerator"}},
+		"a chart by a generator":            {"", with("generators: [g.yaml]", "g.yaml", "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: a}\nname: x\n"), []string{"generators[0]", "charts inside of kustomizations"}},
+		"an exec plugin":                    {"", with("generators: [g.yaml]", "g.yaml", "apiVersion: example.org/v1\nkind: Run\nmetadata: {name: a, annotations: {config.kubernetes.io/function: '{exec: {path: /bin/sh}}'}}\n"), []string{"generators[0]", "example.org/v1 Run", "none is run here"}},
+		"a starlark function in the text":   {"", with("resources: [cm.yaml]\ntransformers:\n- |\n  apiVersion: example.org/v1\n  kind: Run\n  metadata: {name: a, annotations: {config.kubernetes.io/function: '{starlark: {path: x.star}}'}}\n"), []string{"transformers[0]", "none is run here"}},
+		"a container as validator":          {"", with("resources: [cm.yaml]\nvalidators: [v]", "v/kustomization.yaml", "resources: [g.yaml]", "v/g.yaml", "apiVersion: example.org/v1\nkind: Run\nmetadata: {name: a, annotations: {config.kubernetes.io/function: '{container: {image: x}}'}}\n"), []string{"Run"}},
+		"a resource that is none":           {"", with("resources: [x.txt]", "x.txt", "hello"), []string{"x.txt"}},
+		"one object twice":                  {"", with("resources: [cm.yaml, d.yaml]", "d.yaml", configMap), []string{"d.yaml", "ConfigMap"}},
+		"a patch for nothing":               {"", with("resources: [cm.yaml]\npatches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: hush}, data: {a: c2VjcmV0}}'}]"), []string{"no resource matches", "hush"}},
+		"a patch of another kustomization":  {"", with("resources: [cm.yaml]\nreplacements: [{source: {kind: Nope}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.a]}]}]"), []string{"Nope"}},
+		"a literal of a Secret":             {"", with("secretGenerator: [{name: a, literals: [hidden-literal]}]"), []string{"(secretGenerator[0] of kustomization.yaml)"}},
+		"an object without a name":          {"", with("resources: [x.yaml]", "x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a}\n"), []string{"name"}},
+		"nothing but local objects":         {"", with("resources: [x.yaml]", "x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {config.kubernetes.io/local-config: 'true'}}\n"), []string{"kustomization.yaml makes no objects"}},
+		"a kustomization's file as a base":  {"", with("resources: [b/kustomization.yaml]", "b/kustomization.yaml", "resources: [x.yaml]"), []string{"resources[0]", "name its directory"}},
+		"a component that is a file":        {"", with("components: [cm.yaml]"), []string{"components[0]", "not a directory"}},
+		"a directory in place of a patch":   {"", with("resources: [cm.yaml]\npatches: [{path: d}]", "d/x.yaml", configMap), []string{"patches[0].path", "is a directory"}},
+		"a version of a schema that's gone": {"", with("resources: [cm.yaml]\nopenapi: {version: v9.9.9}"), []string{"OpenAPI version"}},
+	}
+	r := newRenderer(t, func(o *Options) { o.Timeout = 10 * time.Second })
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.Kustomization(t.Context(), filesRequest(c.directory, c.files))
+			wantReason(t, err, ReasonKustomizationInvalid, c.says...)
+			for _, secret := range []string{"user:pass", "abcdef", "c2VjcmV0", "hidden-literal", "/tmp"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("%q shows %q", err, secret)
+				}
+			}
+			t.Log(err)
+		})
+	}
+}
+
+func TestKustomizationBombs(t *testing.T) {
+	levels := func(n, each int) map[string]string {
+		files := map[string]string{"x.yaml": configMap}
+		for i := range n {
+			var text strings.Builder
+			fmt.Fprintf(&text, "namePrefix: p%d-\nresources:\n", i)
+			for j := range each {
+				next := fmt.Sprintf("l%d-%d", i+1, j)
+				if i == n-1 {
+					next = fmt.Sprintf("leaf-%d", j)
+					files[next+"/kustomization.yaml"] = "resources: [x.yaml]\n"
+					files[next+"/x.yaml"] = strings.Replace(configMap, "name: a", fmt.Sprintf("name: a%d", j), 1)
+				}
+				fmt.Fprintf(&text, "- ../%s\n", next)
+			}
+			for j := range each {
+				files[fmt.Sprintf("l%d-%d/kustomization.yaml", i, j)] = strings.Replace(text.String(), "-\n", fmt.Sprintf("-%d-\n", j), 1)
+			}
+		}
+		return files
+	}
+	aliases := "a: &a [" + strings.Repeat("x,", 50) + "x]\n"
+	for i, prev := range strings.Split("abcdefgh", "") {
+		next := string(rune('b' + i))
+		aliases += next + ": &" + next + " [" + strings.TrimSuffix(strings.Repeat("*"+prev+",", 50), ",") + "]\n"
+	}
+	object := "&o {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+	million := "apiVersion: v1\nkind: List\nitems:\n- &l {apiVersion: v1, kind: List, items: [" + object + strings.Repeat(", *o", 999) + "]}\n" + strings.Repeat("- *l\n", 1000)
+	var manyFiles strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&manyFiles, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%d}\n", i)
+	}
+	var doubled strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&doubled, "    - {op: copy, from: /x, path: /x/a%d}\n", i)
+	}
+	one := func(kustomization string, more ...string) map[string]string {
+		files := map[string]string{"kustomization.yaml": kustomization, "cm.yaml": configMap}
+		for i := 0; i+1 < len(more); i += 2 {
+			files[more[i]] = more[i+1]
+		}
+		return files
+	}
+	cases := map[string]struct {
+		directory string
+		files     map[string]string
+		reasons   []string
+	}{
+		"bases 40 levels deep":               {"l0-0", levels(40, 1), []string{ReasonKustomizationInvalid}},
+		"2^20 ways to one base":              {"l0-0", levels(20, 2), []string{ReasonKustomizationInvalid}},
+		"a generator of 20 MB":               {"", one("configMapGenerator:\n- {name: a, files: [a, b=a, c=a, d=a, e=a]}\n", "a", strings.Repeat("x", 4<<20)), []string{ReasonOutputTooLarge}},
+		"6000 objects":                       {"", one("resources: [many.yaml]", "many.yaml", manyFiles.String()), []string{ReasonOutputTooLarge}},
+		"a million objects by anchors":       {"", one("resources: [million.yaml]", "million.yaml", million), []string{ReasonOutOfMemory, ReasonRenderTimeout, ReasonKustomizationInvalid}},
+		"aliases that multiply, in a file":   {"", one("resources: [x.yaml]", "x.yaml", configMap+aliases), []string{ReasonOutOfMemory, ReasonRenderTimeout, ReasonKustomizationInvalid}},
+		"aliases that multiply, in the root": {"", one("resources: [cm.yaml]\n" + aliases), []string{ReasonKustomizationInvalid}},
+		"YAML 200,000 levels deep":           {"", one("resources: [x.yaml]", "x.yaml", configMap+"data: "+strings.Repeat("[", 200_000)), []string{ReasonKustomizationInvalid}},
+		"an object 9000 levels deep":         {"", one("resources: [x.yaml]", "x.yaml", configMap+"data: "+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)), []string{ReasonManifestInvalid, ReasonKustomizationInvalid}},
+		"a patch that doubles an object":     {"", one("resources: [cm.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |\n    - {op: add, path: /x, value: {a: b}}\n" + doubled.String()), []string{ReasonOutOfMemory}},
+	}
+	r := newRenderer(t, func(o *Options) { o.Timeout = 8 * time.Second })
+	others := newGoodNeighbour(t, r)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			started := time.Now()
+			_, err := r.Kustomization(t.Context(), filesRequest(c.directory, c.files))
+			if err == nil {
+				t.Fatal("it was built")
+			}
+			if !slices.ContainsFunc(c.reasons, func(reason string) bool { return strings.HasPrefix(err.Error(), reason+":") }) {
+				t.Errorf("got %v, want one of %v", err, c.reasons)
+			}
+			t.Logf("%s: %v", time.Since(started).Round(time.Millisecond), err)
+		})
+	}
+	others.stop()
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// patched is a chart with objects of all sorts.
+func patched(patches ...addonsv1.Patch) ChartRequest {
+	req := requestFor(chartOf(map[string]string{
+		"crds/widget.yaml":          "# kept\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.org}\nspec: {group: example.org}\n",
+		"templates/web.yaml":        deployment,
+		"templates/service.yaml":    "# a comment\n" + webService,
+		"templates/list.yaml":       "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {big: \"9007199254740993\"}}\n- {apiVersion: example.org/v1, kind: Widget, metadata: {name: w, namespace: other}, spec: {parts: [1, 2], big: 9007199254740993, half: 0.5}}\n",
+		"templates/role.yaml":       "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\nrules: []\n",
+		"templates/hook.yaml":       "apiVersion: batch/v1\nkind: Job\nmetadata: {name: setup, annotations: {helm.sh/hook: pre-install}}\nspec: {template: {spec: {containers: [{name: a, image: busybox}]}}}\n",
+		"templates/NOTES.txt":       "thanks",
+		"templates/_helpers.tpl":    "",
+		"templates/tests/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: test, annotations: {helm.sh/hook: test}}\n",
+	}))
+	req.Patches = patches
+	return req
+}
+
+func to(target addonsv1.PatchTarget, text string) addonsv1.Patch {
+	return addonsv1.Patch{Target: &target, Patch: text}
+}
+
+// at reads a field of the result's object with that kind and name.
+func at(t *testing.T, result *Result, kind, name string, path ...any) any {
+	t.Helper()
+	all := append(result.Objects[:len(result.Objects):len(result.Objects)], result.CRDs...)
+	for _, hook := range result.Hooks {
+		all = append(all, hook.Object)
+	}
+	for _, object := range all {
+		if object.GetKind() != kind || object.GetName() != name {
+			continue
+		}
+		var value any = object.Object
+		for _, step := range path {
+			switch step := step.(type) {
+			case string:
+				value = value.(map[string]any)[step]
+			case int:
+				value = value.([]any)[step]
+			}
+		}
+		return value
+	}
+	return nil
+}
+
+func TestPatches(t *testing.T) {
+	container := []any{"spec", "template", "spec", "containers"}
+	cases := map[string]struct {
+		patch      addonsv1.Patch
+		kind, name string
+		path       []any
+		want       any
+	}{
+		"a strategic merge by the patch's own name": {
+			addonsv1.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 5}\n"},
+			"Deployment", "web", []any{"spec", "replicas"}, int64(5)},
+		"a merge of a list by its key": {
+			to(addonsv1.PatchTarget{Kind: "Deployment"}, "spec: {template: {spec: {containers: [{name: side, image: other}]}}}"),
+			"Deployment", "web", append(container, 0), map[string]any{"name": "side", "image": "other"}},
+		"an element that is deleted": {
+			to(addonsv1.PatchTarget{Group: "apps", Version: "v1"}, "spec: {template: {spec: {containers: [{name: side, $patch: delete}]}}}"),
+			"Deployment", "web", container, []any{map[string]any{"name": "web", "image": "nginx:1.27", "env": []any{map[string]any{"name": "A", "value": "yes"}}}}},
+		"a map that is replaced": {
+			to(addonsv1.PatchTarget{Name: "w.b", Kind: "Deployment"}, "metadata: {labels: {$patch: replace, a: b}}"),
+			"Deployment", "web", []any{"metadata", "labels"}, map[string]any{"a": "b"}},
+		"a field that is taken away": {
+			to(addonsv1.PatchTarget{LabelSelector: "app=web"}, "spec: {replicas: null}"),
+			"Deployment", "web", []any{"spec", "replicas"}, nil},
+		"an object that is deleted": {
+			addonsv1.Patch{Patch: "{apiVersion: v1, kind: Service, metadata: {name: web}, $patch: delete}"},
+			"Service", "web", nil, nil},
+		"a name in a patch with a target doesn't count": {
+			to(addonsv1.PatchTarget{Kind: "Service"}, "{apiVersion: v9, kind: Other, metadata: {name: x, namespace: y}, spec: {type: NodePort}}"),
+			"Service", "web", []any{"spec", "type"}, "NodePort"},
+		"operations": {
+			to(addonsv1.PatchTarget{Kind: "Deployment"}, `[{"op": "replace", "path": "/spec/replicas", "value": 7}, {op: add, path: /metadata/labels/x~1y, value: z}, {op: test, path: /kind, value: Deployment}]`),
+			"Deployment", "web", []any{"metadata", "labels", "x/y"}, "z"},
+		"operations in YAML, one value null": {
+			to(addonsv1.PatchTarget{Kind: "Deployment", Namespace: "kube-.*"}, "- op: add\n  path: /spec/paused\n  value: null\n- {op: copy, from: /spec/replicas, path: /spec/minReadySeconds}\n"),
+			"Deployment", "web", []any{"spec", "minReadySeconds"}, int64(1)},
+		"an item of a List": {
+			to(addonsv1.PatchTarget{Kind: "Widget", Namespace: "other"}, "spec: {more: true}"),
+			"Widget", "w", []any{"spec"}, map[string]any{"parts": []any{int64(1), int64(2)}, "big": int64(9007199254740993), "half": 0.5, "more": true}},
+		"a list of a custom resource is replaced": {
+			to(addonsv1.PatchTarget{Group: "example.org"}, "spec: {parts: [3]}"),
+			"Widget", "w", []any{"spec", "parts"}, []any{int64(3)}},
+		"a CRD of crds/": {
+			to(addonsv1.PatchTarget{Kind: "CustomResourceDefinition"}, "metadata: {annotations: {a: b}}"),
+			"CustomResourceDefinition", "widgets.example.org", []any{"metadata", "annotations", "a"}, "b"},
+		"a CRD that is deleted": {
+			to(addonsv1.PatchTarget{Kind: "CustomResourceDefinition"}, "$patch: delete"),
+			"CustomResourceDefinition", "widgets.example.org", nil, nil},
+		"a hook": {
+			to(addonsv1.PatchTarget{Kind: "Job"}, "spec: {template: {spec: {containers: [{name: a, image: mirror/busybox}]}}}"),
+			"Job", "setup", append(container, 0, "image"), "mirror/busybox"},
+		"a hook that becomes an object": {
+			to(addonsv1.PatchTarget{Kind: "Job"}, "metadata: {annotations: {helm.sh/hook: null}}"),
+			"Job", "setup", []any{"metadata", "name"}, "setup"},
+		"a new name by an operation": {
+			to(addonsv1.PatchTarget{Kind: "Service"}, "[{op: replace, path: /metadata/name, value: front}]"),
+			"Service", "front", []any{"spec", "selector", "app"}, "web"},
+		"a word that is a boolean elsewhere": {
+			to(addonsv1.PatchTarget{Kind: "ConfigMap"}, "data: {a: 'on', b: 'no'}"),
+			"ConfigMap", "one", []any{"data"}, map[string]any{"a": "on", "b": "no", "big": "9007199254740993"}},
+	}
+	r := newRenderer(t)
+	plain, err := r.Chart(t.Context(), patched())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			result, err := r.Chart(t.Context(), patched(c.patch))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, at(t, result, c.kind, c.name, c.path...)); diff != "" {
+				t.Error(diff)
+			}
+			// All others stay, to the byte.
+			for _, object := range plain.Objects {
+				if object.GetKind() != c.kind {
+					if diff := cmp.Diff(object.Object, at(t, result, object.GetKind(), object.GetName())); diff != "" {
+						t.Error(diff)
+					}
+				}
+			}
+			if c.kind != "Service" && !strings.Contains(result.Manifest, "# a comment\napiVersion: v1\nkind: Service") {
+				t.Errorf("the text of an object changed that no patch is for:\n%s", result.Manifest)
+			}
+		})
+	}
+}
+
+func TestPatchesComeInOrder(t *testing.T) {
+	result, err := newRenderer(t).Chart(t.Context(), patched(
+		to(addonsv1.PatchTarget{Kind: "Deployment"}, "metadata: {labels: {tier: front}}"),
+		to(addonsv1.PatchTarget{LabelSelector: "tier=front"}, "spec: {replicas: 2}"),
+		to(addonsv1.PatchTarget{LabelSelector: "tier"}, "[{op: replace, path: /spec/replicas, value: 4}]"),
+		addonsv1.Patch{Patch: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: kube-system}\nspec: {paused: true}\n"},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, result, "Deployment", "web", "spec", "replicas"); got != int64(4) {
+		t.Errorf("replicas: %v", got)
+	}
+	if !strings.Contains(result.Manifest, "replicas: 4") || !strings.Contains(result.Manifest, "paused: true") || !strings.Contains(result.Manifest, "type: NodePort") {
+		t.Errorf("the manifest isn't patched:\n%s", result.Manifest)
+	}
+}
+
+func TestPatchesThatFail(t *testing.T) {
+	deploy := addonsv1.PatchTarget{Kind: "Deployment"}
+	cases := map[string]struct {
+		patch addonsv1.Patch
+		early bool // seen without the objects
+		says  []string
+	}{
+		"a target that matches nothing": {to(addonsv1.PatchTarget{Kind: "Deployment", Name: "we"}, "spec: {}"), false, []string{"patches[1]", "kind Deployment, name we", "correct the target"}},
+		"another namespace":             {to(addonsv1.PatchTarget{Kind: "Deployment", Namespace: "other"}, "spec: {}"), false, []string{"patches[1]", "namespace other"}},
+		"a namespace of what has none":  {to(addonsv1.PatchTarget{Kind: "ClusterRole", Namespace: ".+"}, "rules: []"), false, []string{"patches[1]", "kind ClusterRole, namespace .+"}},
+		"an object that isn't there":    {addonsv1.Patch{Patch: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nope}}"}, false, []string{"patches[1] is for apps/v1 Deployment nope"}},
+		"an old version":                {addonsv1.Patch{Patch: "{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}"}, false, []string{"patches[1] is for apps/v1beta1 Deployment web"}},
+		"a path that isn't there":       {to(deploy, "[{op: replace, path: /spec/x/y, value: 1}]"), false, []string{"patches[1] can't be applied to Deployment web", "/spec/x/y"}},
+		"a test that fails":             {to(deploy, "[{op: test, path: /spec/replicas, value: 2}]"), false, []string{"patches[1]", "/spec/replicas"}},
+		"a name that goes":              {to(deploy, "[{op: remove, path: /metadata/name}]"), false, []string{"patches[1]", "without metadata.name"}},
+		"metadata that goes":            {to(deploy, "metadata: null"), false, []string{"patches[1]", "metadata"}},
+		"labels that are numbers":       {to(deploy, "metadata: {labels: {a: 1}}"), false, []string{"patches[1]", "labels"}},
+		"an index far away":             {to(deploy, "[{op: add, path: /spec/template/spec/containers/1000000000, value: 1}]"), false, []string{"patches[1]"}},
+		"text":                          {addonsv1.Patch{Patch: "text"}, true, []string{"patches[1].patch", "neither"}},
+		"nothing but a comment":         {addonsv1.Patch{Patch: "# text"}, true, []string{"patches[1].patch", "neither"}},
+		"no YAML":                       {addonsv1.Patch{Patch: "a: ["}, true, []string{"patches[1].patch", "yaml"}},
+		"operations without a target":   {addonsv1.Patch{Patch: "[{op: remove, path: /a}]"}, true, []string{"patches[1].target"}},
+		"no operations":                 {to(deploy, "[]"), true, []string{"no operations"}},
+		"no such operation":             {to(deploy, "[{op: set, path: /a, value: 1}]"), true, []string{"operation 0", `"set"`}},
+		"an operation without a value":  {to(deploy, "[{op: remove, path: /a}, {op: add, path: /a}]"), true, []string{"operation 1", "value"}},
+		"an operation without a path":   {to(deploy, "[{op: remove}]"), true, []string{"operation 0", "path"}},
+		"a path without a slash":        {to(deploy, "[{op: remove, path: a}]"), true, []string{"operation 0", "path"}},
+		"a copy from nowhere":           {to(deploy, "[{op: copy, path: /a}]"), true, []string{"operation 0", "from"}},
+		"a list of texts":               {to(deploy, "[a, b]"), true, []string{"patches[1].patch", "operations"}},
+		"a patch that names nothing":    {addonsv1.Patch{Patch: "spec: {replicas: 1}"}, true, []string{"patches[1].patch", "metadata.name"}},
+		"two documents with a target":   {to(deploy, "spec: {}\n---\nspec: {}"), true, []string{"patches[1].patch", "one document"}},
+		"a name that is no expression":  {to(addonsv1.PatchTarget{Name: "a("}, "spec: {}"), true, []string{"patches[1].target.name"}},
+		"a namespace that is none":      {to(addonsv1.PatchTarget{Namespace: "a{2,1}"}, "spec: {}"), true, []string{"patches[1].target.namespace"}},
+		"a selector that is none":       {to(addonsv1.PatchTarget{LabelSelector: "a=b=c"}, "spec: {}"), true, []string{"patches[1].target.labelSelector"}},
+		"deep nesting":                  {to(deploy, "a: "+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)), true, []string{"patches[1].patch"}},
+		"aliases that multiply":         {to(deploy, "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"), true, []string{"patches[1].patch"}},
+	}
+	r := newRenderer(t)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			early := CheckPatch(&c.patch, field.NewPath("patches").Index(1))
+			if (early != nil) != c.early {
+				t.Errorf("without the objects: %v", early)
+			}
+			_, err := r.Chart(t.Context(), patched(to(deploy, "metadata: {annotations: {a: b}}"), c.patch))
+			wantReason(t, err, ReasonPatchFailed, c.says...)
+			t.Log(err)
+		})
+	}
+}
+
+// A patch that grows what it is for meets the limits that charts have.
+func TestPatchBombs(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("- {op: add, path: /metadata/x, value: {a: b}}\n")
+	for i := range 40 {
+		fmt.Fprintf(&bomb, "- {op: copy, from: /metadata/x, path: /metadata/x/a%d}\n", i)
+	}
+	_, err := newRenderer(t).Chart(t.Context(), patched(to(addonsv1.PatchTarget{Kind: "Deployment"}, bomb.String())))
+	if err == nil {
+		t.Fatal("it was applied")
+	}
+	t.Log(err)
+}
+
+func FuzzPatch(f *testing.F) {
+	for _, seed := range []string{"a: b", "[{op: remove, path: /metadata}]", "$patch: delete", "spec: {template: {spec: {containers: [{$patch: delete, name: web}]}}}", "metadata: null", "- {op: move, from: /a, path: /a/b}", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\n", "spec: &a {b: *a}", "{spec: {$setElementOrder/a: [1]}}", "spec: {$retainKeys: [a]}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		reader := &manifestReader{limits: Options{}.withDefaults().limits(), namespace: "apps"}
+		documents, err := reader.readFiles([]File{{Name: "a.yaml", Data: []byte(deployment + "---\n" + webService)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range []*addonsv1.PatchTarget{nil, {Kind: "Deployment"}} {
+			if documents, _, err = reader.patch([]addonsv1.Patch{{Target: target, Patch: text}}, documents, nil); err != nil {
+				return
+			}
+			if err := reader.collectInto(&Result{}, documents); err != nil {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+)
+
+// renderManifests is the whole way of plain manifests, within a worker.
+func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result, error) {
+	enter(stageManifests)
+	result, err := req.newResult()
+	if err != nil {
+		return nil, err
+	}
+	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
+	documents, err := reader.readFiles(manifestFiles(req.Files, req.Directory))
+	if err != nil {
+		return nil, err
+	}
+	if len(documents) == 0 {
+		return nil, failf(ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
+			place(req.Directory), elsewhere(req.Files, "manifests.directory", isManifest))
+	}
+	return reader.finish(result, documents, req.Patches, enter)
+}
+
+// manifestFiles are the files that hold manifests, in the order of their names.
+func manifestFiles(files []File, directory string) []File {
+	var found []File
+	for _, file := range files {
+		if isManifest(file.Name) && within(file.Name, directory) {
+			found = append(found, file)
+		}
+	}
+	slices.SortFunc(found, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// isManifest tells whether a name is that of a manifest. Hidden files aren't
+// meant: editors, macOS and CI systems leave them behind.
+func isManifest(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") {
+			return false
+		}
+	}
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+func within(name, directory string) bool {
+	return directory == "" || directory == "." || strings.HasPrefix(name, path.Clean(directory)+"/")
+}
+
+// readFiles decodes the documents of manifests.
+func (m *manifestReader) readFiles(files []File) ([]document, error) {
+	var size int64
+	var all []document
+	for _, file := range files {
+		if size += int64(len(file.Data)); size > m.limits.OutputBytes {
+			return nil, failf(ReasonOutputTooLarge, "the manifests take more than %d bytes", m.limits.OutputBytes)
+		}
+		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
+			return nil, failf(ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
+		}
+		texts := splitManifests(string(bytes.TrimPrefix(file.Data, byteOrderMark)))
+		if path.Ext(file.Name) == ".json" {
+			// YAML's parser takes no JSON that is indented with tabs.
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, file.Data); err != nil {
+				return nil, failf(ReasonManifestInvalid, "%s: %w", file.Name, err)
+			}
+			texts = []string{compact.String()}
+		}
+		for _, text := range texts {
+			doc, err := m.decode(file.Name, text)
+			if err != nil {
+				return nil, err
+			}
+			if doc.object != nil {
+				all = append(all, doc)
+			}
+		}
+	}
+	return all, nil
+}
+
+// elsewhere names directories that hold what a directory lacks, as the way out.
+func elsewhere(files []File, field string, wanted func(name string) bool) string {
+	const named = 5
+	var directories []string
+	for _, file := range files {
+		if directory := path.Dir(file.Name); directory != "." && wanted(file.Name) && !slices.Contains(directories, directory) {
+			directories = append(directories, directory)
+		}
+	}
+	slices.Sort(directories)
+	switch {
+	case len(directories) == 0:
+		return ""
+	case len(directories) > named:
+		return "; set " + field + ", as to " + strings.Join(directories[:named], ", ") + " ..."
+	}
+	return "; set " + field + " to " + strings.Join(directories, " or ")
+}
