@@ -112,29 +112,31 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 	return found, err
 }
 
-// judge unpacks content that has the digest, unless that was done before.
+// judge unpacks content that has the digest, unless that was done before. Those who
+// come with equal content at the same time share one unpacking.
 func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest string) (verdict, error) {
-	if found, known := s.known.get(ref.held(digest)); known {
+	held := ref.held(digest)
+	found, err, _ := s.unpacking.Do(held, func() (any, error) {
+		if found, known := s.known.get(held); known {
+			return found, nil
+		}
+		select {
+		case s.unpack <- struct{}{}:
+			defer func() { <-s.unpack }()
+		case <-ctx.Done():
+			return verdict{}, ctx.Err()
+		}
+		got.kind = ref.Kind
+		found := verdict{}
+		if files, err := got.unpack(s.limits); err != nil {
+			found.refusal = err
+		} else {
+			found.artifact = &Artifact{Digest: digest, Files: files}
+		}
+		s.known.put(held, found)
 		return found, nil
-	}
-	select {
-	case s.unpack <- struct{}{}:
-		defer func() { <-s.unpack }()
-	case <-ctx.Done():
-		return verdict{}, ctx.Err()
-	}
-	if found, known := s.known.get(ref.held(digest)); known { // another flight unpacked it meanwhile
-		return found, nil
-	}
-	got.kind = ref.Kind
-	found := verdict{}
-	if files, err := got.unpack(s.limits); err != nil {
-		found.refusal = err
-	} else {
-		found.artifact = &Artifact{Digest: digest, Files: files}
-	}
-	s.known.put(ref.held(digest), found)
-	return found, nil
+	})
+	return found.(verdict), err
 }
 
 // bytes estimates the memory that the verdict holds.

@@ -84,7 +84,8 @@ type Sources struct {
 	// inBundles are digests of what is in bundles, by those of the bundles and paths.
 	inBundles *cache[string, string]
 	flights   singleflight.Group
-	unpack    chan struct{} // a place for each chart that is being unpacked
+	unpack    chan struct{}      // a place for each chart that is being unpacked
+	unpacking singleflight.Group // by digest and kind
 }
 
 // origin is one kind of place that charts come from. Its errors needn't be
