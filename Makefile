@@ -24,6 +24,7 @@ export CGO_ENABLED ?= 0
 # PKG limits the tests to some packages, as in `make test PKG=./internal/...`.
 PKG      ?= ./...
 TEST_P   ?= 2
+FLEETS   := /test/(e2e|instances|clusterctl)$$
 FUZZTIME ?= 20s
 
 ##@ General
@@ -69,7 +70,9 @@ controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), whi
 
 .PHONY: test
 test: controlplane ## Run all tests, on real API servers.
-	go test -p $(TEST_P) -timeout 30m $(PKG)
+	go test -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
+	@# Those that start many processes run one after the other.
+	@for pkg in $$(go list $(PKG) | grep -E '$(FLEETS)' || true); do go test -timeout 30m $$pkg; done
 
 .PHONY: test-race
 test-race: controlplane ## Run all tests with the race detector.

@@ -51,7 +51,7 @@ func (w *world) startInstance(o overlay, flags ...string) *instance {
 
 // quick are flags that let a test take seconds instead of minutes.
 var quick = []string{
-	"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms",
+	"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms",
 }
 
 // start starts one more replica.
