@@ -37,7 +37,7 @@ type Reconciler struct {
 
 	statuses hub.Statuses
 	outlooks outlooks
-	wake     wake
+	wake     hub.Queue // for changes under the artifact root
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.

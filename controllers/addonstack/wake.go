@@ -5,48 +5,19 @@ package addonstack
 import (
 	"context"
 	"path"
-	"sync"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
 )
-
-// wake is a source of the controller for changes under the artifact root, which no
-// watch of the API tells. Until the controller has started, changes are dropped: it
-// begins with all stacks anyway.
-type wake struct {
-	mu    sync.RWMutex
-	queue workqueue.TypedRateLimitingInterface[mcreconcile.Request]
-}
-
-// Start takes the controller's queue.
-func (w *wake) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = queue
-	return nil
-}
-
-func (w *wake) add(keys []client.ObjectKey) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if w.queue == nil {
-		return
-	}
-	for _, key := range keys {
-		w.queue.Add(hub.For(key))
-	}
-}
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.
 func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
-	r.wake.add(r.stacksWith(ctx, "", func(s *addonsv1.BundleSource) bool {
+	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.BundleSource) bool {
 		return s.Path != "" && path.Clean(s.Path) == changed
-	}))
+	}) {
+		r.wake.Add(key)
+	}
 }
 
 // stacksOfConfigMap enqueues the stacks whose bundle is in a ConfigMap.

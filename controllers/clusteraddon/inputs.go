@@ -75,7 +75,16 @@ func (p *pass) resolve(ctx context.Context, in *inputs, record deliver.Summary) 
 // useChart notes where the chart is, so that a change of it comes to this cluster.
 func (p *pass) useChart(a *addon) {
 	ref := p.reference(a)
-	at := ref.Chart
+	if ref.Bundle == nil {
+		p.useSource(ref.Chart)
+		return
+	}
+	p.useTrust(ref.Chart.Verify)
+	p.useSource(source.BundleOf(p.ca.Namespace, ref.Bundle).Chart)
+}
+
+// useSource notes an address, and what it takes to fetch from there.
+func (p *pass) useSource(at addonsv1.ChartSource) {
 	p.useTrust(at.Verify)
 	switch {
 	case at.ConfigMap != nil:
@@ -88,27 +97,8 @@ func (p *pass) useChart(a *addon) {
 		p.useCredentials(at.Helm.SecretRef)
 	case at.HTTP != nil:
 		p.useCredentials(at.HTTP.SecretRef)
-	case a.bundle != nil:
-		p.useBundle(a.bundle)
 	default:
 		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Path)}})
-	}
-}
-
-// useBundle notes where the bundle is.
-func (p *pass) useBundle(bundle *addonsv1.BundleSource) {
-	p.useTrust(bundle.Verify)
-	switch {
-	case bundle.ConfigMap != nil:
-		p.use(object{kind: "ConfigMap", key: p.keyOf(bundle.ConfigMap.Name)})
-	case bundle.Secret != nil:
-		p.use(object{kind: "Secret", key: p.keyOf(bundle.Secret.Name)})
-	case bundle.OCI != nil:
-		p.useCredentials(bundle.OCI.SecretRef)
-	case bundle.HTTP != nil:
-		p.useCredentials(bundle.HTTP.SecretRef)
-	default:
-		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(bundle.Path)}})
 	}
 }
 

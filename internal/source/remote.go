@@ -64,7 +64,14 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 	if digest := ref.given(); digest != "" {
 		return digest, nil
 	}
-	question := "digest of " + ref.String()
+	return r.digest(ctx, "digest of "+ref.String(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
+		return place.resolve(ctx, as)
+	})
+}
+
+// digest asks the place a question whose answer is a digest. All who have the same
+// question share one request, and its answer.
+func (r *remote) digest(ctx context.Context, question string, ref Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
 	known, found := r.recall(ctx, question, ref)
 	if found {
 		return known.digest, known.error()
@@ -77,7 +84,7 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 		defer cancel()
 		var digest string
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
-			digest, err = place.resolve(ctx, as)
+			digest, err = ask(ctx, place, as)
 			return err
 		})
 		if failed.err == nil {

@@ -172,36 +172,13 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 
 // pin asks for the digest that names the version of the reference, once.
 func (r *remote) pin(ctx context.Context, ref Reference) (string, error) {
-	question := "pin of " + ref.String()
-	if known, found := r.recall(ctx, question, ref); found {
-		return known.digest, known.error()
-	}
-	results := r.flights.DoChan(question, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
-		defer cancel()
-		var digest string
-		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
-			from, ok := place.(catalogue)
-			if !ok {
-				return failure(ReasonArtifactInvalid, "this kind of source has no versions")
-			}
-			digest, err = from.pin(ctx, as)
-			return err
-		})
-		if failed.err == nil {
-			r.answers.put(question, answer{digest: digest})
+	return r.digest(ctx, "pin of "+ref.String(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
+		from, ok := place.(catalogue)
+		if !ok {
+			return "", failure(ReasonArtifactInvalid, "this kind of source has no versions")
 		}
-		return answer{digest: digest, err: failed.err}, nil
+		return from.pin(ctx, as)
 	})
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-r.clock.After(patience):
-		return "", pending()
-	case result := <-results:
-		landed := result.Val.(answer)
-		return landed.digest, landed.error()
-	}
 }
 
 // chart identifies what has versions, and how it is asked.
