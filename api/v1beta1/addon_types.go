@@ -146,14 +146,14 @@ type Addon struct {
 }
 
 // ChartSource says where a chart comes from: exactly one of path, configMap,
-// secret, oci, helm and http is set.
+// secret, oci, helm, http and github is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm and http"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm)",message="version is for oci and helm: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm, http and github"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
-// +kubebuilder:validation:XValidation:rule="!has(self.helm) || has(self.version)",message="helm needs version"
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm and http have their own"
-// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || has(self.helm) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci and helm"
+// +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version)",message="helm and github need version"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm, http and github have their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || (has(self.helm) || has(self.github)) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci, helm and github"
 type ChartSource struct {
 	// path of a chart archive or of a chart's directory, relative to the
 	// directory that the provider was started with (--artifact-root). In a stack
@@ -185,6 +185,10 @@ type ChartSource struct {
 	// +optional
 	HTTP *HTTPSource `json:"http,omitempty"`
 
+	// github is a chart's archive among the files of a release at GitHub.
+	// +optional
+	GitHub *GitHubSource `json:"github,omitempty"`
+
 	// digest of the chart of path, configMap or secret, as sha256:<hex>: of an
 	// archive it is what sha256sum prints. The chart has to be that one. In
 	// revisions, charts of a bundle have it always.
@@ -193,10 +197,11 @@ type ChartSource struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 
-	// version of the chart, for oci and helm: an exact one, as in "1.17.4" or
+	// version of the chart, for oci, helm and github: an exact one, as in "1.17.4" or
 	// "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2", of which the
 	// newest published one is taken; see spec.updates. In an OCI registry a version is
-	// the tag, written just so, but that "+" is "_" there. What a version was resolved
+	// the tag, written just so, but that "+" is "_" there; at GitHub it is the release's
+	// tag without github.tagPrefix. What a version was resolved
 	// to stays: it isn't looked up again while the add-on is unchanged. Optional with
 	// oci.digest; both together say which version the digest has to be of.
 	// +optional

@@ -57,7 +57,8 @@ type AddonStackSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Addons []Addon `json:"addons,omitempty"`
 
-	// updates says how newer versions are taken, of charts whose version is a range.
+	// updates says how newer versions are taken, of what has a range for a version, and
+	// of a Cluster Stack that is followed.
 	// +optional
 	Updates *Updates `json:"updates,omitempty"`
 
@@ -114,13 +115,22 @@ type AddonStackStatus struct {
 	// +optional
 	Clusters *ClusterCounts `json:"clusters,omitempty"`
 
-	// following says which version is taken of each chart whose version is a range.
-	// At most 64.
+	// following says which version is taken of each add-on whose version is a range,
+	// and of spec.source, if that follows versions. At most 65.
 	// +optional
 	// +listType=map
 	// +listMapKey=addon
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=65
 	Following []FollowedVersion `json:"following,omitempty"`
+
+	// sources says of each add-on, and of spec.source, where it comes from, and
+	// whether it can be had there. Of a stack that is meant for the Clusters of all
+	// filters the SourcesReady conditions in instances say it. At most 65.
+	// +optional
+	// +listType=map
+	// +listMapKey=addon
+	// +kubebuilder:validation:MaxItems=65
+	Sources []StackSource `json:"sources,omitempty"`
 
 	// instances are there if the stack is meant for the Clusters of all filters
 	// (label cluster.x-k8s.io/watch-filter: shared): each instance that has Clusters
@@ -133,9 +143,13 @@ type AddonStackStatus struct {
 	Instances []StackInstance `json:"instances,omitempty"`
 }
 
+// FollowedSource is the name that spec.source has in status.following. It can't be
+// that of an add-on.
+const FollowedSource = "spec.source"
+
 // FollowedVersion is the version of an add-on that was found within its range.
 type FollowedVersion struct {
-	// addon is the add-on's name.
+	// addon is the add-on's name, or "spec.source" for the stack's bundle.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
@@ -157,6 +171,32 @@ type FollowedVersion struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Available string `json:"available,omitempty"`
+}
+
+// StackSource is where an add-on comes from, and whether it can be had there.
+type StackSource struct {
+	// addon is the add-on's name, or "spec.source" for the stack's bundle.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Addon string `json:"addon"`
+
+	// address that the newest revision has of it, as in
+	// "oci://registry.example.org/charts/cilium:1.17.4".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Address string `json:"address"`
+
+	// conditions: Available says whether the source gave what it was asked for. It is
+	// False with the source's reason for as long as a cluster, or the stack itself,
+	// fails to get it; clusters that have it already don't ask, and stay as they are.
+	// At most 8.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // StackInstance is what one instance says of a stack, about the Clusters in its
@@ -232,7 +272,7 @@ type ClusterCounts struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.latestRevision`,priority=10
-// +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether newer versions can be looked for, of charts whose version is a range"
+// +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether all sources give what they are asked for"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name may have at most 52 characters: it is a label value, and the stem of the names of revisions"
 type AddonStack struct {
 	metav1.TypeMeta `json:",inline"`

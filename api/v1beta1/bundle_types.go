@@ -3,15 +3,37 @@
 package v1beta1
 
 // BundleSource is a bundle: an artifact that holds the charts of a stack. Exactly
-// one of path, configMap, secret, oci and http is set.
+// one of path, configMap, secret, oci, http and github is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
-// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci and http have their own"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
+// +kubebuilder:validation:XValidation:rule="!(has(self.version) || has(self.clusterStack)) || has(self.oci) || has(self.github)",message="version and clusterStack are for oci and github: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.clusterStack) || has(self.oci.digest)",message="oci needs version (the tag), clusterStack or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) || has(self.clusterStack)",message="github needs version (the tag) or clusterStack"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || !has(self.version)",message="set one of version and clusterStack: clusterStack takes the newest version"
+// +kubebuilder:validation:XValidation:rule="!has(self.channel) || has(self.clusterStack)",message="channel is for clusterStack"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, http and github have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type BundleSource struct {
 	ArtifactSource `json:",inline"`
+
+	// clusterStack is the Cluster Stack whose releases are followed, in the place of
+	// version: provider, name and minor version of Kubernetes, as in "docker-scs-1-31".
+	// Of its releases, which are the tags "docker-scs-1-31-v1" and so on, the newest one
+	// of the channel is taken; see spec.updates.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+-[a-z0-9]+-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,8})$`
+	ClusterStack string `json:"clusterStack,omitempty"`
+
+	// channel of clusterStack. stable (the default) has the releases with a plain
+	// version, as v2; any other channel has those with its name in the version, as
+	// "beta" has v2-beta-7; custom has all that aren't stable.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_]+$`
+	Channel string `json:"channel,omitempty"`
 
 	// digest of the bundle's content, as sha256:<hex>: of an archive it is what
 	// sha256sum prints, of a Cluster Stack release in a registry that of its

@@ -23,10 +23,14 @@ const (
 	// clusters stay on the revision they run.
 	ValidCondition = "Valid"
 
-	// SourcesReadyCondition says whether the newest versions could be found, of charts
-	// whose version is a range. It is Unknown while the spec waits for one: no
-	// revision holds it. While it is False, clusters have what was found before.
+	// SourcesReadyCondition says whether the sources give what they are asked for: the
+	// newest versions, of what follows them, and what clusters are to get. It is Unknown
+	// while the spec waits for a version: no revision holds it. While it is False,
+	// clusters that have something keep it.
 	SourcesReadyCondition = "SourcesReady"
+
+	// SourceAvailableCondition is that of one source, in status.sources.
+	SourceAvailableCondition = "Available"
 
 	// ClustersReadyCondition says whether all matching clusters run this
 	// stack's newest revision, and are ready.
@@ -95,6 +99,10 @@ const (
 const (
 	SourcesReadyReason   = "SourcesReady"
 	SourcesPendingReason = "SourcesPending"
+	// SourceAvailableReason and SourceNotAskedReason are reasons of the Available
+	// condition of one source; while it is False, it has the source's.
+	SourceAvailableReason = "Available"
+	SourceNotAskedReason  = "NotAsked"
 )
 
 // Reasons of the ClustersReady condition.

@@ -3,11 +3,12 @@
 package v1beta1
 
 // KustomizationSource is a kustomization in an artifact: exactly one of path,
-// configMap, secret, oci and http is set.
+// configMap, secret, oci, http and github is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type KustomizationSource struct {
 	ArtifactSource `json:",inline"`
@@ -22,11 +23,12 @@ type KustomizationSource struct {
 }
 
 // ManifestsSource is plain manifests in an artifact: exactly one of path,
-// configMap, secret, oci and http is set.
+// configMap, secret, oci, http and github is set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci and http"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci)",message="version is for oci: all others hold one version"
+// +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type ManifestsSource struct {
 	ArtifactSource `json:",inline"`
@@ -67,11 +69,19 @@ type ArtifactSource struct {
 	// +optional
 	HTTP *HTTPSource `json:"http,omitempty"`
 
-	// version is the tag of oci, as it is written there. Optional with oci.digest.
+	// github is files of a release at GitHub.
+	// +optional
+	GitHub *GitHubSource `json:"github,omitempty"`
+
+	// version is the tag of oci or github, as it is written there, but for
+	// github.tagPrefix; or a range of semantic versions, as in "1.17.x", "~1.17.2" or
+	// ">=1.2 <2", of which the newest published one is taken; see spec.updates. A range
+	// has an operator, or an "x" or "*" for a number: "1.17" is a tag. Optional with
+	// oci.digest.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_][0-9A-Za-z._+-]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_.+*<>=!~^|, -]+$')",message="version is a tag, or a range of semantic versions, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
 	// verify says who has to have signed the artifact. It is for oci, with cosign.
@@ -104,6 +114,66 @@ type HTTPSource struct {
 	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
 
 	// plainHTTP lets url start with http://: without TLS. Defaults to false.
+	// +optional
+	PlainHTTP *bool `json:"plainHTTP,omitempty"`
+}
+
+// GitHubSource is files of releases at GitHub, or at a server with the same API.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') && (!has(self.apiURL) || self.apiURL.startsWith('https://')) || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
+type GitHubSource struct {
+	// url of the repository, as in "https://github.com/owner/name".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?/[0-9A-Za-z_-][0-9A-Za-z_.-]*/[.]{0,2}[0-9A-Za-z_-][0-9A-Za-z_.-]*$')",message="url is https://host/owner/name, without anything behind it"
+	URL string `json:"url"`
+
+	// apiURL is where the server's API is. Defaults to https://api.github.com for
+	// github.com, to https://api.<host> for hosts of ghe.com, and to
+	// https://<host>/api/v3, as of GitHub Enterprise Server, for all others. The
+	// instance's own credentials for the host of url go to no other API than that.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[0-9A-Za-z_~-][0-9A-Za-z_.~-]*)*/?$')",message="apiURL is https://host/path without user, query and fragment; credentials go into secretRef"
+	APIURL string `json:"apiURL,omitempty"`
+
+	// tagPrefix is what the tags of the releases have before the version, as "cilium-"
+	// in "cilium-1.17.4". Releases with other tags are left out. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_./+-]+$`
+	TagPrefix string `json:"tagPrefix,omitempty"`
+
+	// asset is the name of the release's file that is the archive. A "*" in it stands
+	// for any characters, as in "cilium-*.tgz"; exactly one file may have such a name,
+	// not counting those that end in ".prov". Defaults to "*.tgz" for charts; a bundle
+	// without it is all files of the release, at most 128.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_.+*-]+$`
+	Asset string `json:"asset,omitempty"`
+
+	// digest of the archive, as sha256:<hex>: what sha256sum prints. Of a bundle
+	// without asset it is the digest of the list of its files, which the stack's
+	// revisions show: of the line "chandler release v1", and, sorted by name, a line
+	// "sha256:<hex> <size in bytes> <name>" for each. The content has to be that one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// secretRef names a Secret of this object's namespace with credentials for the
+	// API: token, which has to be allowed to read the repository's contents. Without
+	// one, GitHub answers 60 requests an hour. Defaults to the provider instance's own
+	// credentials.
+	// +optional
+	SecretRef *CredentialsReference `json:"secretRef,omitempty"`
+
+	// plainHTTP lets url and apiURL start with http://: without TLS. Defaults to false.
 	// +optional
 	PlainHTTP *bool `json:"plainHTTP,omitempty"`
 }
