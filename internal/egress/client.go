@@ -84,7 +84,7 @@ func New(options Options) (*http.Client, error) {
 			clock:     options.Clock,
 			own:       newTransport(own, options.AllowLoopback),
 			other:     newTransport(shared, options.AllowLoopback),
-			notBefore: map[string]time.Time{},
+			notBefore: map[string]pause{},
 		},
 	}, nil
 }

@@ -43,9 +43,15 @@ func fault(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
+// Why a host asks to be left alone.
+const (
+	tooManyRequests = "429 Too Many Requests, or Retry-After"
+	rateLimited     = "the rate limit of these credentials is used up"
+)
+
 // throttled doesn't say for how long, which is another number each time.
-func throttled(host string, after time.Duration) *Fault {
-	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (429 Too Many Requests, or Retry-After)"}
+func throttled(host, why string, after time.Duration) *Fault {
+	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (" + why + ")"}
 }
 
 // Explain returns the fault in an error of a client, or of reading an answer's

@@ -25,7 +25,7 @@ type gate struct {
 	other     http.RoundTripper
 
 	mu        sync.Mutex
-	notBefore map[string]time.Time // by host: those that asked to be left alone
+	notBefore map[string]pause // by host: those that asked to be left alone
 }
 
 // RoundTrip implements http.RoundTripper. Answers that no caller can use come
@@ -37,8 +37,8 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	default:
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow", host)
 	}
-	if wait := g.wait(host); wait > 0 {
-		return nil, throttled(host, wait)
+	if wished := g.pause(host); wished != nil {
+		return nil, wished
 	}
 	if g.userAgent != "" {
 		request = request.Clone(request.Context())
@@ -56,21 +56,31 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // nothing was read from it
 		return nil, problem
 	}
+	response.Body = &body{response.Body, request.Context(), host}
 	return response, nil
+}
+
+// pause is a host's wish to be left alone.
+type pause struct {
+	until time.Time
+	why   string // of [throttled]
 }
 
 // judge returns what is wrong with an answer.
 func (g *gate) judge(host string, response *http.Response) error {
 	code := response.StatusCode
-	after := g.retryAfter(response.Header.Get("Retry-After"))
+	after, why := g.retryAfter(response.Header.Get("Retry-After")), tooManyRequests
+	if limit := g.rateLimit(response); after == 0 && limit > 0 {
+		after, why = limit, rateLimited
+	}
 	switch {
-	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && after > 0:
+	case code == http.StatusTooManyRequests, (code == http.StatusServiceUnavailable || code == http.StatusForbidden) && after > 0:
 		if after > 0 {
 			g.mu.Lock()
-			g.notBefore[host] = g.clock.Now().Add(after)
+			g.notBefore[host] = pause{g.clock.Now().Add(after), why}
 			g.mu.Unlock()
 		}
-		return throttled(host, after)
+		return throttled(host, why, after)
 	case code == http.StatusForbidden:
 		return fault(Unauthorized, "%s answers 403 Forbidden", host)
 	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
@@ -79,15 +89,19 @@ func (g *gate) judge(host string, response *http.Response) error {
 	return nil
 }
 
-// wait is how long the host is to be left alone.
-func (g *gate) wait(host string) time.Duration {
+// pause is the fault of a host that is to be left alone, nil if it isn't.
+func (g *gate) pause(host string) *Fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wait := g.notBefore[host].Sub(g.clock.Now())
-	if wait <= 0 {
-		delete(g.notBefore, host)
+	wished, known := g.notBefore[host]
+	if !known {
+		return nil
 	}
-	return wait
+	if left := wished.until.Sub(g.clock.Now()); left > 0 {
+		return throttled(host, wished.why, left)
+	}
+	delete(g.notBefore, host)
+	return nil
 }
 
 // retryAfter reads the header, which is in seconds or a date.
