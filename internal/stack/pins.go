@@ -6,107 +6,85 @@ import (
 	"fmt"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
-// Pin is the exact version that is taken of a chart whose version is a range.
+// Pin is the exact version that is taken by what follows versions.
 type Pin struct {
 	Version string
 	// Digest that the source names it by; "" if it was pinned by hand, without one.
 	Digest string
 }
 
-// Pins are those of a stack, by the names of its add-ons. With them in the place of
-// the ranges, the spec means the same today and tomorrow: that is what a revision keeps.
+// Pins are those of a stack, by the names of its followers. With them in the place of
+// ranges and channels, the spec means the same today and tomorrow: that is what a
+// revision keeps.
 type Pins map[string]Pin
 
-// Followed returns the add-ons whose version is a range. All ranges are valid.
-func Followed(spec *addonsv1.AddonStackSpec) []*addonsv1.Addon {
-	var followed []*addonsv1.Addon
-	for i := range spec.Addons {
-		if follows(&spec.Addons[i].Chart) {
-			followed = append(followed, &spec.Addons[i])
-		}
-	}
-	return followed
-}
-
-func follows(chart *addonsv1.ChartSource) bool {
-	return (chart.OCI != nil || chart.Helm != nil) && chart.Version != "" && !versions.IsExact(chart.Version)
-}
-
-// PinsOf returns what a kept spec has of the spec's ranges: of the same chart, a
-// version that its range allows.
+// PinsOf returns what a kept spec has of what the spec follows: at the same address,
+// a version of the same line.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
-	former := map[string]*addonsv1.ChartSource{}
+	former := map[string]address{}
+	if kept.Source != nil {
+		former[addonsv1.FollowedSource] = bundleAddress(kept.Source)
+	}
 	for i := range kept.Addons {
-		former[kept.Addons[i].Name] = &kept.Addons[i].Chart
+		former[kept.Addons[i].Name] = addonAddress(&kept.Addons[i])
 	}
 	pins := Pins{}
-	for _, addon := range Followed(spec) {
-		was := former[addon.Name]
-		if was == nil || addressOf(was) != addressOf(&addon.Chart) {
-			continue
-		}
-		allowed, err := versions.ParseRange(addon.Chart.Version)
-		if err == nil && allowed.Allows(was.Version) {
-			pins[addon.Name] = Pin{Version: was.Version, Digest: digestOf(was)}
+	for _, follower := range Followers(spec) {
+		was, found := former[follower.Name]
+		if found && was.identity() == follower.address().identity() && follower.Line.Allows(*was.version) {
+			pins[follower.Name] = Pin{Version: *was.version, Digest: *was.digest()}
 		}
 	}
 	return pins
 }
 
-// addressOf a chart, whatever its version is.
-func addressOf(chart *addonsv1.ChartSource) string {
-	switch {
-	case chart.OCI != nil:
-		return chart.OCI.URL
-	case chart.Helm != nil:
-		return chart.Helm.URL + " " + chart.Helm.Chart
-	}
-	return ""
-}
-
-func digestOf(chart *addonsv1.ChartSource) string {
-	switch {
-	case chart.OCI != nil:
-		return chart.OCI.Digest
-	case chart.Helm != nil:
-		return chart.Helm.Digest
-	}
-	return ""
-}
-
-// Newest returns of each add-on the newer pin of both. A stack's versions never go
-// back by themselves, whoever looks: so several instances come to the same.
-func (p Pins) Newest(others Pins) Pins {
+// NewestOf returns, of each follower, the newer pin of both. A stack's versions never
+// go back by themselves, whoever looks: so several instances come to the same, in
+// whatever order they tell each other.
+func NewestOf(followers []Follower, a, b Pins) Pins {
 	newest := Pins{}
-	for name, pin := range p {
-		newest[name] = pin
-	}
-	for name, other := range others {
-		if pin, ok := newest[name]; !ok || versions.Newer(other.Version, pin.Version) || other.Version == pin.Version && pin.Digest == "" {
-			newest[name] = other
+	for _, follower := range followers {
+		one, found := a[follower.Name]
+		if other, also := b[follower.Name]; also && (!found || follower.prefers(other, one)) {
+			one, found = other, true
+		}
+		if found {
+			newest[follower.Name] = one
 		}
 	}
 	return newest
 }
 
-// Into returns the spec with the pins in the place of its ranges, and without what
-// says how they are found.
+// prefers says whether one pin is to be taken rather than another. Of those that are
+// equally new it is the one that a range takes, and then one with a digest.
+func (f Follower) prefers(one, other Pin) bool {
+	switch {
+	case f.Line.Newer(one.Version, other.Version):
+		return true
+	case f.Line.Newer(other.Version, one.Version):
+		return false
+	case one.Version != other.Version:
+		return one.Version < other.Version
+	}
+	return one.Digest != "" && (other.Digest == "" || one.Digest < other.Digest)
+}
+
+// IsNewer says whether a version that was found is one to take: it is newer than the
+// pin's, or the pin's own, which has no digest yet.
+func (f Follower) IsNewer(version string, than Pin) bool {
+	return f.Line.Newer(version, than.Version) || version == than.Version && than.Digest == ""
+}
+
+// Into returns the spec with the pins in the place of what it follows, and without
+// what says how they are found.
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned := spec.DeepCopy()
 	pinned.Updates = nil
-	for _, addon := range Followed(pinned) {
-		pin, ok := p[addon.Name]
-		if !ok {
-			continue
-		}
-		addon.Chart.Version = pin.Version
-		if addon.Chart.OCI != nil {
-			addon.Chart.OCI.Digest = pin.Digest
-		} else {
-			addon.Chart.Helm.Digest = pin.Digest
+	for _, follower := range Followers(pinned) {
+		if pin, ok := p[follower.Name]; ok {
+			follower.address().pin(pin)
 		}
 	}
 	return pinned
@@ -115,8 +93,14 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 // intoServed does what Into does, with a spec as the API server serves it.
 func (p Pins) intoServed(spec map[string]any) error {
 	delete(spec, "updates")
-	addons, _ := spec["addons"].([]any)
 	done := 0
+	if pin, ok := p[addonsv1.FollowedSource]; ok {
+		bundle, _ := spec["source"].(map[string]any)
+		done += pin.intoServed(bundle)
+		delete(bundle, "clusterStack")
+		delete(bundle, "channel")
+	}
+	addons, _ := spec["addons"].([]any)
 	for _, element := range addons {
 		addon, _ := element.(map[string]any)
 		name, _ := addon["name"].(string)
@@ -124,21 +108,30 @@ func (p Pins) intoServed(spec map[string]any) error {
 		if !ok {
 			continue
 		}
-		chart, _ := addon["chart"].(map[string]any)
-		for _, kind := range []string{"oci", "helm"} {
-			source, ok := chart[kind].(map[string]any)
-			if !ok {
-				continue
-			}
-			chart["version"] = pin.Version
-			if pin.Digest != "" {
-				source["digest"] = pin.Digest
-			}
-			done++
+		for _, kind := range []string{"chart", "kustomization", "manifests"} {
+			at, _ := addon[kind].(map[string]any)
+			done += pin.intoServed(at)
 		}
 	}
 	if done != len(p) {
-		return fmt.Errorf("%d of %d add-ons that follow a range were found in the spec as it is served", done, len(p))
+		return fmt.Errorf("%d of %d parts that follow versions were found in the spec as it is served", done, len(p))
 	}
 	return nil
+}
+
+// intoServed pins a source as the API server serves it. It returns 1, or 0 if that is
+// none with versions.
+func (p Pin) intoServed(at map[string]any) int {
+	for _, kind := range []string{"oci", "helm", "github"} {
+		source, ok := at[kind].(map[string]any)
+		if !ok {
+			continue
+		}
+		at["version"] = p.Version
+		if p.Digest != "" {
+			source["digest"] = p.Digest
+		}
+		return 1
+	}
+	return 0
 }

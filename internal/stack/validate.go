@@ -14,7 +14,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
-	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // compiler checks expressions, and remembers those it has seen.
@@ -35,6 +34,9 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	var problems []Problem
 	path := field.NewPath("spec")
 	problems = append(problems, validateSelector(spec, path)...)
+	if spec.Source != nil {
+		problems = append(problems, validateVersion(bundleAddress(spec.Source), path.Child("source"))...)
+	}
 	problems = append(problems, validateReleases(spec.Addons, path.Child("addons"))...)
 	problems = append(problems, validateDependencies(spec.Addons, path.Child("addons"))...)
 	for i := range spec.Addons {
@@ -107,7 +109,8 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 		problems = append(problems, Problem{addonsv1.InvalidValuesReason,
 			field.Invalid(path.Child("values"), field.OmitValueType{}, "values must be a map")})
 	}
-	problems = append(problems, validateVersion(&addon.Chart, path.Child("chart"))...)
+	at := addonAddress(addon)
+	problems = append(problems, validateVersion(at, path.Child(at.kind))...)
 	problems = append(problems, validateConditions(addon, path)...)
 	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
@@ -121,16 +124,17 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 
 // validateVersion checks what the API server can't: which of the characters that it
 // lets pass make a version or a range.
-func validateVersion(chart *addonsv1.ChartSource, path *field.Path) []Problem {
-	if chart.Version == "" || versions.IsExact(chart.Version) {
-		return nil
+func validateVersion(at address, path *field.Path) []Problem {
+	name, value := "version", *at.version
+	if at.bundle != nil && at.bundle.ClusterStack != "" {
+		name, value = "clusterStack", at.bundle.ClusterStack
 	}
-	path = path.Child("version")
-	if _, err := versions.ParseRange(chart.Version); err != nil {
-		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path, chart.Version, err.Error())}}
+	line, err := lineOf(at)
+	if err != nil {
+		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path.Child(name), value, err.Error())}}
 	}
-	if chart.OCI != nil && chart.OCI.Digest != "" || chart.Helm != nil && chart.Helm.Digest != "" {
-		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path, chart.Version, "a digest is that of one version; name it, or take the digest out")}}
+	if line != nil && *at.digest() != "" {
+		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path.Child(name), value, "a digest is that of one version; name it, or take the digest out")}}
 	}
 	return nil
 }

@@ -17,6 +17,13 @@ func fromRegistry(version, digest string) addonsv1.Addon {
 	return addonsv1.Addon{Name: version, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/web", Digest: digest}, Version: version}}
 }
 
+// clusterStack is a bundle that follows one.
+func clusterStack(name, digest string) *addonsv1.BundleSource {
+	return &addonsv1.BundleSource{
+		ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/stacks", Digest: digest}}, ClusterStack: name,
+	}
+}
+
 func TestValidate(t *testing.T) {
 	all := &metav1.LabelSelector{}
 	cases := map[string]struct {
@@ -69,6 +76,19 @@ func TestValidate(t *testing.T) {
 			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{fromRegistry("1.x", "sha256:0")}},
 			reason: addonsv1.InvalidVersionReason,
 			says:   []string{"spec.addons[0].chart.version", "digest"},
+		},
+		"a channel of a Cluster Stack": {
+			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Source: clusterStack("docker-scs-1-31", "")},
+		},
+		"a Cluster Stack that is none": {
+			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Source: clusterStack("docker-scs-1", "")},
+			reason: addonsv1.InvalidVersionReason,
+			says:   []string{"spec.source.clusterStack", "docker-scs-1-31"},
+		},
+		"a Cluster Stack beside a digest": {
+			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Source: clusterStack("docker-scs-1-31", "sha256:0")},
+			reason: addonsv1.InvalidVersionReason,
+			says:   []string{"spec.source.clusterStack", "digest"},
 		},
 		"good patches": {
 			spec: addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -71,6 +72,37 @@ func TestWhatIsARange(t *testing.T) {
 		if is != want {
 			t.Errorf("%q is %s, want %s", text, is, want)
 		}
+	}
+}
+
+// Where a version can be a tag, a range has to look like one.
+func TestWhatLooksLikeARange(t *testing.T) {
+	for _, text := range []string{"1.17.x", "1.x", "v1.x", "1.X", "1.x.x", "x", "*", "1.*", ">=1.2", "~1.2", "^1", "=1.2.3", "!=1", "1 - 2", "1||2", "1, 2", "~", ">=latest"} {
+		if !IsRange(text) {
+			t.Errorf("%q isn't taken for a range", text)
+		}
+	}
+	for _, text := range []string{"", "1.17", "1", "v1", "1.17.4", "latest", "main", "linux", "x86", "1.x86", "x.1", "1.17-x", "docker-scs-1-31-v1", "docker-scs-1-31-v0-x-1", "max", "1.0.0_x", "1.2.3.x"} {
+		if IsRange(text) {
+			t.Errorf("%q is taken for a range", text)
+		}
+	}
+}
+
+func TestWhatARangeLacks(t *testing.T) {
+	allowed, err := ParseRange("~7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allowed.String() != "the range ~7" {
+		t.Errorf("it is called %q", allowed)
+	}
+	long := "8.0.0-" + strings.Repeat("a", MaxLength)
+	if got := allowed.None([]string{"latest", "1.0.0", "2.0.0-rc.1", long}).Error(); !strings.Contains(got, `"~7"`) || !strings.Contains(got, `the newest is "2.0.0-rc.1"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := allowed.None([]string{"latest", long}).Error(); !strings.Contains(got, "no version at all") {
+		t.Errorf("got %s", got)
 	}
 }
 

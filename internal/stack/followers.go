@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stack
+
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
+
+// Follower is what a stack takes the newest version of: an add-on, or its bundle.
+type Follower struct {
+	// Name is the add-on's, or [addonsv1.FollowedSource].
+	Name string
+	// One of Addon and Bundle is set. They are those of the spec.
+	Addon  *addonsv1.Addon
+	Bundle *addonsv1.BundleSource
+	// Line that the versions are of.
+	Line versions.Line
+}
+
+// Followers returns what of the spec follows versions, the bundle first.
+func Followers(spec *addonsv1.AddonStackSpec) []Follower {
+	var followers []Follower
+	if spec.Source != nil {
+		if line, err := lineOf(bundleAddress(spec.Source)); line != nil && err == nil {
+			followers = append(followers, Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source, Line: line})
+		}
+	}
+	for i := range spec.Addons {
+		addon := &spec.Addons[i]
+		if line, err := lineOf(addonAddress(addon)); line != nil && err == nil {
+			followers = append(followers, Follower{Name: addon.Name, Addon: addon, Line: line})
+		}
+	}
+	return followers
+}
+
+// String names it in messages.
+func (f Follower) String() string {
+	if f.Bundle != nil {
+		return f.Name
+	}
+	return "add-on " + f.Name
+}
+
+func (f Follower) address() address {
+	if f.Bundle != nil {
+		return bundleAddress(f.Bundle)
+	}
+	return addonAddress(f.Addon)
+}
+
+// address is where something with versions comes from. It has the fields of the spec
+// themselves.
+type address struct {
+	kind    string // the field that it is in
+	version *string
+	// At most one of these is set.
+	oci    *addonsv1.OCISource
+	helm   *addonsv1.HelmSource
+	github *addonsv1.GitHubSource
+	// bundle is set if it is one.
+	bundle *addonsv1.BundleSource
+}
+
+func addonAddress(addon *addonsv1.Addon) address {
+	var at *addonsv1.ArtifactSource
+	kind := ""
+	switch {
+	case addon.Kustomization != nil:
+		at, kind = &addon.Kustomization.ArtifactSource, "kustomization"
+	case addon.Manifests != nil:
+		at, kind = &addon.Manifests.ArtifactSource, "manifests"
+	default:
+		chart := &addon.Chart
+		return address{kind: kindChart, version: &chart.Version, oci: chart.OCI, helm: chart.Helm, github: chart.GitHub}
+	}
+	return address{kind: kind, version: &at.Version, oci: at.OCI, github: at.GitHub}
+}
+
+const kindChart = "chart"
+
+func bundleAddress(bundle *addonsv1.BundleSource) address {
+	return address{kind: "source", version: &bundle.Version, oci: bundle.OCI, github: bundle.GitHub, bundle: bundle}
+}
+
+// lineOf returns the line of versions that is followed there, nil if none is.
+//
+// A chart has semantic versions, and all that isn't one is a range. Whatever else is
+// published has any tags, so a range has to look like one.
+func lineOf(at address) (versions.Line, error) {
+	if at.digest() == nil {
+		return nil, nil
+	}
+	version := *at.version
+	switch {
+	case at.bundle != nil && at.bundle.ClusterStack != "":
+		channel, err := clusterstack.ParseChannel(at.bundle.ClusterStack, at.bundle.Channel)
+		if err != nil {
+			return nil, err
+		}
+		return channel, nil
+	case version == "", versions.IsExact(version), at.kind != kindChart && !versions.IsRange(version):
+		return nil, nil
+	}
+	allowed, err := versions.ParseRange(version)
+	if err != nil {
+		return nil, err
+	}
+	return allowed, nil
+}
+
+// identity of what has the versions.
+func (a address) identity() string {
+	switch {
+	case a.oci != nil:
+		return a.kind + " " + a.oci.URL
+	case a.helm != nil:
+		return a.kind + " " + a.helm.URL + " " + a.helm.Chart
+	case a.github != nil:
+		return a.kind + " " + a.github.URL + " " + a.github.APIURL + " " + a.github.TagPrefix + " " + a.github.Asset
+	}
+	return ""
+}
+
+// digest is the field that names the content, nil if there are no versions.
+func (a address) digest() *string {
+	switch {
+	case a.oci != nil:
+		return &a.oci.Digest
+	case a.helm != nil:
+		return &a.helm.Digest
+	case a.github != nil:
+		return &a.github.Digest
+	}
+	return nil
+}
+
+// pin names one version, and takes out what says how it is found.
+func (a address) pin(pin Pin) {
+	*a.version, *a.digest() = pin.Version, pin.Digest
+	if a.bundle != nil {
+		a.bundle.ClusterStack, a.bundle.Channel = "", ""
+	}
+}
