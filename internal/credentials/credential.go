@@ -41,8 +41,8 @@ func (c Credential) String() string { return "[credential]" }
 // GoString keeps the content out of %#v.
 func (c Credential) GoString() string { return c.String() }
 
-// orElse takes from other what c lacks. Passwords and tokens go together.
-func (c Credential) orElse(other Credential) Credential {
+// OrElse takes from other what c lacks. Passwords and tokens go together.
+func (c Credential) OrElse(other Credential) Credential {
 	if c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.Token == "" {
 		c.Username, c.Password, c.IdentityToken, c.Token = other.Username, other.Password, other.IdentityToken, other.Token
 	}

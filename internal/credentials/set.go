@@ -64,11 +64,18 @@ func (s Set) For(host, path string) Credential {
 	host = strings.ToLower(host)
 	found := s.keyed(KeyOf(host) + ".")
 	if s.bound {
-		found = found.orElse(Credential{CA: s.data[KeyCA]})
+		found = found.OrElse(Credential{CA: s.data[KeyCA]})
 	} else {
-		found = found.orElse(s.keyed(""))
+		found = found.OrElse(s.keyed(""))
 	}
-	return found.orElse(s.registries.find(host, path))
+	return found.OrElse(s.registries.find(host, path))
+}
+
+// Bound is the set as the instance's own credentials are: a key counts for a host only
+// if it starts with the host's name, but for ca.crt.
+func (s Set) Bound() Set {
+	s.bound = true
+	return s
 }
 
 // KeyOf is a host as it is written in keys: these can't have a colon, which is

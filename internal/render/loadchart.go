@@ -46,7 +46,8 @@ func sortDependencies(ch *chart.Chart) {
 	}
 }
 
-// checkInstallable refuses library charts and charts whose dependencies are not packed with them.
+// checkInstallable refuses library charts and charts whose dependencies are not in them.
+// Those that weren't packed with a chart were fetched with it: it is a last guard.
 func checkInstallable(ch *chart.Chart) error {
 	if ch.Metadata.Type == "library" {
 		return &Error{Reason: ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}

@@ -15,7 +15,10 @@ func (r Reference) accepts(artifact *Artifact) error {
 	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" || r.Kind.files() {
 		return nil
 	}
-	is := artifact.chartVersion()
+	if r.Chart.GitHub != nil && r.Chart.Verify == nil {
+		return nil // there, version is that of the release, and whether the digest is of it was asked there
+	}
+	_, is := artifact.chart()
 	same := strings.TrimPrefix(is, "v") == strings.TrimPrefix(r.Chart.Version, "v")
 	if digest == "" && !same {
 		// Who signed it signed other versions, too, and whoever may move a tag can show one of them.
@@ -27,9 +30,10 @@ func (r Reference) accepts(artifact *Artifact) error {
 	return nil
 }
 
-// chartVersion is the version that Chart.yaml says, "" if it says none.
-func (a *Artifact) chartVersion() string {
+// chart is the name and the version that Chart.yaml says, "" if it says none.
+func (a *Artifact) chart() (name, version string) {
 	var metadata struct {
+		Name    string `yaml:"name"`
 		Version string `yaml:"version"`
 	}
 	for _, file := range a.Files {
@@ -37,10 +41,10 @@ func (a *Artifact) chartVersion() string {
 			continue
 		}
 		if err := yaml.Unmarshal(file.Data, &metadata); err != nil {
-			return ""
+			return "", ""
 		}
 	}
-	return metadata.Version
+	return metadata.Name, metadata.Version
 }
 
 // maxChartFile is more than any Chart.yaml has; what is larger isn't looked into.

@@ -62,23 +62,23 @@ func (a *access) version(ctx context.Context, ref Reference) string {
 		if err != nil {
 			return err.Error()
 		}
-		return set.For(ref.host()).Fingerprint()
+		return ref.credential(set).Fingerprint()
 	}
-	if a.objects == nil {
-		return ""
+	if ref.bound() {
+		return a.boundVersion(ctx, ref)
 	}
-	return a.objects.version(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name})
+	return a.secretVersion(ctx, ref)
 }
 
 // guest reads the credentials and makes the clients, if there are none yet.
 func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
-	set, err := a.set(ctx, ref)
+	credential, err := a.credential(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	to := ref.base()
-	host, path := ref.host()
-	as := &guest{ref: ref, host: host, credential: set.For(host, path), limits: a.limits}
+	host, _ := ref.host()
+	as := &guest{ref: ref, host: host, credential: credential, limits: a.limits}
 	name := to.Scheme + " " + host + " " + as.credential.Fingerprint()
 	if known, found := a.clients.get(name); found {
 		as.clients = known
@@ -99,6 +99,16 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 	}
 	a.clients.put(name, as.clients)
 	return as, nil
+}
+
+// credential of the set for the reference's host.
+func (r Reference) credential(set credentials.Set) credentials.Credential {
+	host, path := r.host()
+	found := set.For(host, path)
+	if repository := r.repositoryHost(); repository != host {
+		found = set.For(repository, path).OrElse(found)
+	}
+	return found
 }
 
 // set reads the credentials that the reference may use.
@@ -131,9 +141,9 @@ func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error
 
 // atCredentials is an error about the credentials of the reference, not about the source.
 func (r Reference) atCredentials(reason string, err error) *Error {
-	failed := &Error{Reason: reason, Err: err, Field: r.field(), Subject: "the provider instance's own credentials", Wait: true}
+	failed := &Error{Reason: reason, Err: err, Subject: "the provider instance's own credentials", Wait: true}
 	if secret := r.secretRef(); secret != nil {
-		failed.Field += ".secretRef"
+		failed.part = ".secretRef"
 		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
 	}
 	return failed

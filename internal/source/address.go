@@ -16,7 +16,7 @@ const ociScheme = "oci://"
 
 // remote tells whether the chart is on another host.
 func (r Reference) remote() bool {
-	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil
+	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil || r.Chart.GitHub != nil
 }
 
 // place of a chart on another host.
@@ -26,6 +26,8 @@ func (r Reference) place(stock *stock) place {
 		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind}
 	case r.Chart.HTTP != nil:
 		return httpArchive{r.Chart.HTTP}
+	case r.Chart.GitHub != nil:
+		return githubRelease{r.Chart.GitHub, r.Chart.Version, r.Kind, stock}
 	}
 	return helmChart{r.Chart.Helm, r.Chart.Version, stock}
 }
@@ -36,12 +38,18 @@ func (r Reference) address() string {
 		if oci.Digest != "" {
 			return oci.URL + "@" + oci.Digest
 		}
+		if r.Chart.Version == "" { // whichever is found
+			return oci.URL
+		}
 		return oci.URL + ":" + tagOf(r.Chart.Version)
 	}
 	if at := r.Chart.HTTP; at != nil {
 		// A query may have what isn't for every eye. The digest says what is meant.
 		withoutQuery, _, _ := strings.Cut(at.URL, "?")
 		return withoutQuery + "@" + at.Digest
+	}
+	if at := r.Chart.GitHub; at != nil {
+		return addressOfRelease(at, r.Chart.Version)
 	}
 	helm := r.Chart.Helm
 	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart + " " + r.Chart.Version
@@ -59,8 +67,14 @@ func (r Reference) visit() string {
 		address = at.URL + "@" + at.Digest
 	}
 	visit := address + " over " + r.base().Scheme + r.Kind.suffix()
+	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
+		visit += " by " + at.APIURL
+	}
 	if secret := r.secretRef(); secret != nil {
 		visit += " with Secret " + r.Namespace + "/" + secret.Name
+	}
+	if r.bound() {
+		visit += ", as far as it names the host"
 	}
 	return visit
 }
@@ -74,6 +88,8 @@ func (r Reference) secretRef() *addonsv1.CredentialsReference {
 		return r.Chart.Helm.SecretRef
 	case r.Chart.HTTP != nil:
 		return r.Chart.HTTP.SecretRef
+	case r.Chart.GitHub != nil:
+		return r.Chart.GitHub.SecretRef
 	}
 	return nil
 }
@@ -87,6 +103,8 @@ func (r Reference) digestField() (digest, field string) {
 		return r.Chart.Helm.Digest, "helm.digest"
 	case r.Chart.HTTP != nil:
 		return r.Chart.HTTP.Digest, "http.digest"
+	case r.Chart.GitHub != nil:
+		return r.Chart.GitHub.Digest, "github.digest"
 	}
 	return "", ""
 }
@@ -96,6 +114,8 @@ func (r Reference) given() string {
 	switch {
 	case r.Chart.HTTP != nil:
 		return r.Chart.HTTP.Digest
+	case r.Chart.GitHub != nil:
+		return r.Chart.GitHub.Digest
 	case r.Chart.Helm != nil:
 		return r.Chart.Helm.Digest
 	}
@@ -105,6 +125,9 @@ func (r Reference) given() string {
 // host that the credentials are for, and the path below it.
 func (r Reference) host() (host, path string) {
 	base := r.base()
+	if at := r.Chart.GitHub; at != nil {
+		return base.Host, repositoryOf(at)
+	}
 	return base.Host, strings.Trim(base.Path, "/")
 }
 
@@ -116,6 +139,8 @@ func (r Reference) base() *url.URL {
 		return parsed(r.Chart.Helm.URL)
 	case r.Chart.HTTP != nil:
 		return parsed(r.Chart.HTTP.URL)
+	case r.Chart.GitHub != nil:
+		return apiOf(r.Chart.GitHub)
 	}
 	oci := r.Chart.OCI
 	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, ociScheme))

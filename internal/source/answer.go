@@ -29,6 +29,7 @@ const (
 // answer is what was found out about a chart on another host: its digest, or why not.
 type answer struct {
 	digest string
+	asked  time.Time // not set of a failure
 
 	err         *Error
 	until       time.Time // ask again
@@ -80,7 +81,7 @@ func (r *remote) remember(question string, ref Reference, credentials string, er
 func (e *Error) again(left time.Duration, ref Reference) *Error {
 	again := *e
 	again.Wait = e.Wait || e.Reason == ReasonSourceUnavailable
-	if again.RetryAfter = left; e.Reason == ReasonSourceUnauthorized && ref.secretRef() == nil {
+	if again.RetryAfter = left; e.Reason == ReasonSourceUnauthorized && (ref.secretRef() == nil || ref.bound()) {
 		again.RetryAfter = min(left, ownCredentials)
 	}
 	return &again

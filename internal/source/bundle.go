@@ -144,13 +144,34 @@ func (b *Bundle) content(name string, kind Kind) (content, error) {
 	if kind.files() {
 		return content{files: files}, nil
 	}
-	if files, err = packaged(files); err != nil {
-		return content{}, err
+	if files, err = chartIn(files); err == nil {
+		files, err = withBeside(files, rest, b.sources.limits, within.chartBeside)
 	}
-	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == chartFile }) {
-		return content{}, failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	return content{files: files}, err
+}
+
+// chartBeside returns the files of a chart's directory that another one depends on.
+func (b *Bundle) chartBeside(name string) ([]render.File, error) {
+	files := below(b.files, name)
+	switch {
+	case len(files) > 0:
+		return chartIn(files)
+	case b.find(name) != nil:
+		return nil, noDirectory(name)
 	}
-	return content{files: files}, nil
+	return nil, failure(ReasonArtifactNotFound, "there is no %s in the bundle", quote(name))
+}
+
+// chartIn returns the files of a chart's directory, as Helm would package them.
+func chartIn(files []render.File) ([]render.File, error) {
+	files, err := packaged(files)
+	if err != nil {
+		return nil, err
+	}
+	if find(files, chartFile) == nil {
+		return nil, failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	}
+	return files, nil
 }
 
 // walk follows the path into archives, but not into the last part. It returns what

@@ -21,7 +21,8 @@ type content struct {
 	archive []byte
 	files   []render.File
 	site    site // of an archive on another host
-	// manifest lists the files, each with its digest, if they come from a registry.
+	// manifest lists the files, each with its digest, if they were fetched one by one
+	// from another host.
 	manifest []byte
 }
 
@@ -49,6 +50,15 @@ func (c content) digest() string {
 		hash.Write(file.Data)
 	}
 	return formatDigest(hash.Sum(nil))
+}
+
+// bytes is the size of the content, as it was fetched.
+func (c content) bytes() int64 {
+	size := int64(len(c.archive) + len(c.manifest))
+	for _, file := range c.files {
+		size += int64(len(file.Data))
+	}
+	return size
 }
 
 func formatDigest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

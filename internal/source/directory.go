@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // shot is what the file system says of an artifact's path, without its files' content.
@@ -24,10 +27,11 @@ type shot struct {
 	name      string
 	kind      Kind
 	directory bool
-	files     []statted // sorted by name, relative to the directory; of an archive, the archive itself
-	walked    []string  // directories and links met on the way, relative to the root
-	newest    time.Time // of the files
-	err       error     // why it isn't a chart
+	files     []statted       // sorted by name, relative to the directory; of an archive, the archive itself
+	walked    []string        // directories and links met on the way, relative to the root
+	newest    time.Time       // of the files
+	beside    map[string]shot // directories that a chart may depend on, by path
+	err       error           // why it isn't a chart
 
 	state string // changes when any of the above does
 }
@@ -43,6 +47,14 @@ func (s shot) seal() shot {
 	if s.err != nil {
 		fmt.Fprintln(&state, s.err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.beside)) {
+		other := s.beside[name]
+		fmt.Fprintf(&state, "%q %s\n", name, other.state)
+		s.walked = append(append(s.walked, name), other.walked...)
+		if other.newest.After(s.newest) {
+			s.newest = other.newest
+		}
+	}
 	for _, file := range s.files {
 		fmt.Fprintf(&state, "%q %s %d %d %d\n", file.name, file.info.Mode(), file.info.Size(), file.info.ModTime().UnixNano(), inode(file.info))
 		if file.info.ModTime().After(s.newest) {
@@ -54,8 +66,52 @@ func (s shot) seal() shot {
 	return s
 }
 
-// shoot looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml.
+// shoot looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml,
+// and the directories that it depends on.
 func shoot(root *os.Root, at spot, limits Limits) shot {
+	taken := shootOne(root, at, limits)
+	if taken.err == nil && taken.directory && !at.kind.files() {
+		taken.lookBeside(root, limits)
+	}
+	return taken.seal()
+}
+
+// lookBeside looks at the directories that the chart depends on, and those that these
+// depend on.
+func (s *shot) lookBeside(root *os.Root, limits Limits) {
+	for charts := []shot{*s}; len(charts) > 0; charts = charts[1:] {
+		for _, name := range charts[0].dependsOn(root) {
+			if _, known := s.beside[name]; known || name == s.name || len(s.beside) == maxDependencies {
+				continue
+			}
+			if s.beside == nil {
+				s.beside = map[string]shot{}
+			}
+			other := shootOne(root, spot{path: name}, limits).seal()
+			s.beside[name] = other
+			if other.err == nil && other.directory {
+				charts = append(charts, other)
+			}
+		}
+	}
+}
+
+// dependsOn reads which directories beside it the chart depends on.
+func (s shot) dependsOn(root *os.Root) []string {
+	var files []render.File
+	for _, file := range s.files {
+		if file.name != chartFile && file.name != requirementsFile {
+			continue
+		}
+		if data, err := readFile(root, path.Join(s.name, file.name), maxChartFile); err == nil { // else nothing is looked up in it
+			files = append(files, render.File{Name: file.name, Data: trimBOM(data)})
+		}
+	}
+	return besideOf(s.name, files)
+}
+
+// shootOne looks at one path.
+func shootOne(root *os.Root, at spot, limits Limits) shot {
 	name, taken := at.path, shot{name: at.path, kind: at.kind}
 	info, err := root.Stat(name)
 	switch {
@@ -71,7 +127,7 @@ func shoot(root *os.Root, at spot, limits Limits) shot {
 	default:
 		taken.files = []statted{{name, info}}
 	}
-	return taken.seal()
+	return taken
 }
 
 // walk finds the files of a directory; those of a chart as Helm would package them.

@@ -11,8 +11,8 @@
 //
 // Each kind of place is an [origin]: a directory tree of this machine ([local]),
 // the ConfigMaps and Secrets of the object's own namespace ([objects]), or another
-// host ([remote]): an OCI registry ([ociChart]), a Helm repository ([helmChart]) or
-// any address ([httpArchive]).
+// host ([remote]): an OCI registry ([ociChart]), a Helm repository ([helmChart]),
+// releases at GitHub ([githubRelease]) or any address ([httpArchive]).
 // A new kind is a new origin and a line in [Sources.origin]; a new protocol between
 // hosts is a new [place] and a line in [Reference.place].
 //

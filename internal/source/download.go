@@ -8,8 +8,8 @@ import "context"
 // patient, too. What one reference downloads is there for the others that go to the
 // same host for it: these only have to show that they may have it.
 func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (content, error) {
-	if archive, found := r.store.Get(digest); found && (r.granted(ctx, ref, digest) || r.confirms(ctx, ref, digest)) {
-		return content{archive: archive}, nil
+	if got, found := r.kept(ref, digest); found && (r.granted(ctx, ref, digest) || r.confirms(ctx, ref, digest)) {
+		return got, nil
 	}
 	result, err, _ := r.downloads.Do(digest+" at "+ref.base().String(), func() (any, error) {
 		got, err := r.download(context.WithoutCancel(ctx), ref, digest)
@@ -46,9 +46,9 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (co
 		return err
 	})
 	switch {
-	case failed.err == nil && got.archive != nil && got.digest() == digest:
+	case failed.err == nil && got.digest() == digest:
 		countArtifact(ref, got)
-		r.store.Put(digest, got.archive)
+		r.keep(digest, got)
 		r.grants.add(digest, got.site.title())
 	case failed.err != nil && failed.err.Reason == ReasonArtifactChanged:
 		r.answers.remove("digest of " + ref.String()) // for those who ask from now on

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,18 @@ const (
 	ReasonVerificationPolicyInvalid = "VerificationPolicyInvalid"
 )
 
+// IsReason tells whether a reason is one of an [Error]: it is about where something
+// comes from, and not about what becomes of it.
+func IsReason(reason string) bool {
+	switch reason {
+	case ReasonArtifactNotFound, ReasonArtifactInvalid, ReasonArtifactTooLarge, ReasonArtifactRefused, ReasonArtifactChanged,
+		ReasonSourceDisabled, ReasonArtifactPending, ReasonDigestMismatch, ReasonSourceUnavailable, ReasonSourceUnauthorized,
+		ReasonSignatureMissing, ReasonSignatureInvalid, ReasonVerificationPolicyInvalid:
+		return true
+	}
+	return false
+}
+
 // Error says why a chart can't be had. Its text is the same as long as the cause
 // is, holds no content of the chart or of a Secret, and names the way out.
 type Error struct {
@@ -49,6 +62,8 @@ type Error struct {
 	Reason string
 	// Field of the add-on that the reference is in, as in "chart.path".
 	Field string
+	// part of the reference's field that it is about, as ".secretRef"; see [Reference.locate].
+	part string
 	// Subject is the object or path that was looked at.
 	Subject string
 	// Err is the cause.
@@ -91,8 +106,8 @@ func (r Reference) locate(err error) error {
 		known = &Error{Reason: ReasonSourceUnavailable, Err: err}
 	}
 	located := *known
-	if located.Field == "" { // not that of a part of the reference
-		located.Field, located.Subject = r.field(), r.subject()
+	if located.Field == "" { // it may be remembered for others, with a field of their own
+		located.Field, located.Subject = r.field()+located.part, cmp.Or(located.Subject, r.subject())
 	}
 	return &located
 }

@@ -22,6 +22,9 @@ const (
 type verdict struct {
 	artifact *Artifact
 	refusal  error
+	// wants are the dependencies that a chart misses; flaw is why they can't be had.
+	wants []want
+	flaw  error
 }
 
 // Fetch returns the content with the digest, which has to be what Resolve said of
@@ -30,24 +33,35 @@ type verdict struct {
 //
 // To know a digest gives no right to the content: a reference gets it once its own
 // source has given it, or has said that it would; see grants.
+//
+// A chart that misses dependencies gets them; see [Sources.complete].
 func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Artifact, error) {
+	found, err := s.take(ctx, ref, digest)
+	if err != nil {
+		return nil, err
+	}
+	return s.complete(ctx, ref, found)
+}
+
+// take fetches the content with the digest, as it is.
+func (s *Sources) take(ctx context.Context, ref Reference, digest string) (verdict, error) {
 	if err := s.verifier.verify(ctx, ref, digest); err != nil {
-		return nil, conclude(ctx, ref, err)
+		return verdict{}, conclude(ctx, ref, err)
 	}
 	found, known := s.recall(ctx, ref, digest)
 	if !known {
 		var err error
 		if found, err = s.fly(ctx, ref, digest); err != nil {
-			return nil, conclude(ctx, ref, err)
+			return verdict{}, conclude(ctx, ref, err)
 		}
 	}
 	if found.refusal != nil {
-		return nil, ref.locate(found.refusal)
+		return verdict{}, ref.locate(found.refusal)
 	}
 	if err := ref.accepts(found.artifact); err != nil {
-		return nil, ref.locate(err)
+		return verdict{}, ref.locate(err)
 	}
-	return found.artifact, nil
+	return found, nil
 }
 
 // recall returns what is in memory, if the reference may have it.
@@ -68,14 +82,19 @@ func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdic
 		found, err := s.fetch(ctx, ref, digest)
 		return found, err
 	})
-	select {
-	case <-ctx.Done():
-		return verdict{}, ctx.Err()
-	case <-s.patience(ref):
-		return verdict{}, pending()
-	case result := <-results:
-		return result.Val.(verdict), result.Err
+	if !ref.remote() { // what is at hand is waited for
+		select {
+		case <-ctx.Done():
+			return verdict{}, ctx.Err()
+		case result := <-results:
+			return result.Val.(verdict), result.Err
+		}
 	}
+	result, err := landed(ctx, s.clock, results)
+	if err != nil {
+		return verdict{}, err
+	}
+	return result.Val.(verdict), result.Err
 }
 
 // fetch reads, verifies and unpacks.
@@ -132,6 +151,9 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest 
 			found.refusal = err
 		} else {
 			found.artifact = &Artifact{Digest: digest, Files: files}
+			if !ref.Kind.files() {
+				found.wants, found.flaw = missing(files)
+			}
 		}
 		s.known.put(held, found)
 		return found, nil

@@ -90,7 +90,7 @@ func (r *remote) title(ctx context.Context, ref Reference) string {
 	if ref.secretRef() == nil {
 		return ref.String()
 	}
-	version := r.access.version(ctx, ref)
+	version := r.access.secretVersion(ctx, ref)
 	if version == "" {
 		return ""
 	}

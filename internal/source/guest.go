@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -122,22 +123,28 @@ func (g *guest) word(ctx context.Context, err error) error {
 
 // unauthorized says what credentials were shown, and where other ones may be put.
 func (g *guest) unauthorized(said string) *Error {
-	key := credentials.KeyOf(g.host)
+	add, own := "username and password, token, or .dockerconfigjson", "config.json, or KEY.username and KEY.password"
+	if g.ref.Chart.GitHub != nil {
+		add, own = "token", "KEY.token"
+	}
+	own = strings.ReplaceAll(own, "KEY", credentials.KeyOf(g.ref.repositoryHost()))
 	secret := g.ref.secretRef()
 	var refused *Error
 	switch {
+	case g.ref.bound():
+		refused = failure(ReasonSourceUnauthorized, "%s", said) // the way out is told with the dependency
 	case secret != nil && g.credential.IsZero():
-		refused = failure(ReasonSourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson",
-			said, g.ref.Namespace, secret.Name, g.host)
+		refused = failure(ReasonSourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
+			said, g.ref.Namespace, secret.Name, g.host, add)
 	case secret != nil:
 		refused = failure(ReasonSourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
 			said, g.ref.Namespace, secret.Name)
 	case g.credential.IsZero():
-		refused = failure(ReasonSourceUnauthorized, "%s; name a Secret with credentials in %s.secretRef, or have them added to the provider instance's own Secret %s "+
-			"(config.json, or %s.username and %s.password)", said, g.ref.field(), ownSecret, key, key)
+		refused = failure(ReasonSourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)",
+			said, ownSecret, own)
 	default:
-		refused = failure(ReasonSourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in %s.secretRef",
-			said, ownSecret, g.ref.field())
+		refused = failure(ReasonSourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
+			said, ownSecret)
 	}
 	refused.Wait = true
 	return refused

@@ -136,13 +136,20 @@ func (c helmChart) archiveURL(written string) (*url.URL, error) {
 	at = base.ResolveReference(at)
 	switch {
 	case at.Scheme == "oci":
-		return nil, failure(ReasonArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", quote(written))
+		return nil, &Error{Reason: ReasonArtifactInvalid, Err: movedToRegistry(written)}
 	case at.User != nil:
 		return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL with a user in it")
 	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):
 		return at, nil
 	}
 	return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
+}
+
+// movedToRegistry says that the index of a repository names a chart in a registry.
+type movedToRegistry string
+
+func (at movedToRegistry) Error() string {
+	return "the index says that the chart is in a registry, at " + quote(string(at)) + "; use chart.oci"
 }
 
 // below is an URL below that of the repository.

@@ -184,7 +184,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
 		_, err := restarted.Resolve(t.Context(), inRepository(server.URL+"/charts", "1.0.0"))
 		expectError(t, err, ReasonSourceUnauthorized, "chart.helm: "+server.URL+"/charts/demo 1.0.0: "+server.Listener.Addr().String()+
-			" answers 401 Unauthorized; name a Secret with credentials in chart.helm.secretRef, or have them added to the provider instance's own Secret "+
+			" answers 401 Unauthorized; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret "+
 			"chandler-credentials (config.json, or "+key+".username and "+key+".password)")
 	})
 }

@@ -82,7 +82,7 @@ func TestHostileSources(t *testing.T) {
 				http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
 			},
 			reason: ReasonSourceUnauthorized,
-			text:   "HOST answers 403 Forbidden to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in chart.helm.secretRef",
+			text:   "HOST answers 403 Forbidden to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef",
 		},
 		"an unexpected answer": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },

@@ -53,8 +53,9 @@ func TestArchiveAtAnAddress(t *testing.T) {
 	})
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 	ref := atAddress(server.URL+"/demo-1.0.0.tgz?key=sentinel", digest)
-	if got := expectFetched(t, sources, ref); got.Digest != digest || got.chartVersion() != "1.0.0" {
-		t.Errorf("got %s in version %s", got.Digest, got.chartVersion())
+	got := expectFetched(t, sources, ref)
+	if _, version := got.chart(); got.Digest != digest || version != "1.0.0" {
+		t.Errorf("got %s in version %s", got.Digest, version)
 	}
 	expectFetched(t, sources, ref)
 	if got := requests.Load(); got != 1 {
@@ -71,7 +72,7 @@ func TestArchiveAtAnAddress(t *testing.T) {
 	other.Chart.HTTP.URL = server.URL + "/demo-1.0.0.tgz?key=sentinel-wrong"
 	_, err := sources.Fetch(t.Context(), other, digest)
 	expectError(t, err, ReasonSourceUnauthorized, "chart.http: "+server.URL+"/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
-		" answers 401 Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in chart.http.secretRef")
+		" answers 401 Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef")
 	expectNoSecrets(t, err.Error())
 }
 
@@ -121,7 +122,7 @@ func TestHostileAddresses(t *testing.T) {
 		"forbidden": {func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
 		}, ReasonSourceUnauthorized, "HOST answers 403 Forbidden to the provider instance's own credentials; " +
-			"have them corrected in its Secret chandler-credentials, or name another Secret in chart.http.secretRef"},
+			"have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

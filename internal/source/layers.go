@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
@@ -48,9 +49,14 @@ func layersOf(data []byte) (layers []ocispec.Descriptor, layered bool, err error
 	return layers, true, nil
 }
 
+// partOfLayer is the file that is a layer.
+func partOfLayer(layer ocispec.Descriptor) bundlePart {
+	return bundlePart{name: layer.Annotations[ocispec.AnnotationTitle], digest: layer.Digest.String(), size: layer.Size}
+}
+
 // layered fetches the files of a bundle whose manifest lists them; false if the
 // digest isn't that of such a manifest.
-func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository, limits Limits, digest string) (content, bool, error) {
+func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository, as *guest, digest string) (content, bool, error) {
 	described, body, err := repository.Manifests().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return content{}, false, nil
@@ -66,49 +72,30 @@ func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository
 	if err != nil {
 		return content{}, false, err
 	}
-	layers, layered, err := layersOf(manifest)
+	parts, layered, err := partsOf(manifest, as.limits)
 	if !layered || err != nil {
 		return content{}, false, err
 	}
-	got := content{manifest: manifest, files: make([]render.File, 0, len(layers))}
-	left := limits.TotalBytes
-	for _, layer := range layers {
-		file, err := c.layer(ctx, repository, limits, layer)
+	got := content{manifest: manifest, files: make([]render.File, 0, len(parts)), site: siteOf(as, len(manifest))}
+	for _, p := range parts {
+		data, err := p.fetch(ctx, repository)
 		if err != nil {
 			return content{}, false, err
 		}
-		if left -= int64(len(file.Data)); left < 0 {
-			return content{}, false, tooManyBytes("its content", limits.TotalBytes)
-		}
-		if slices.ContainsFunc(got.files, func(other render.File) bool { return other.Name == file.Name }) {
-			return content{}, false, failure(ReasonArtifactRefused, "entry %s is there twice", quote(file.Name))
-		}
-		got.files = append(got.files, file)
+		got.files = append(got.files, render.File{Name: p.name, Data: data})
 	}
-	slices.SortFunc(got.files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
 	return got, true, nil
 }
 
-// layer fetches one file. Its size and digest are verified.
-func (c ociChart) layer(ctx context.Context, repository *orasremote.Repository, limits Limits, layer ocispec.Descriptor) (render.File, error) {
-	name := layer.Annotations[ocispec.AnnotationTitle]
-	if err := checkName(name, limits); err != nil {
-		return render.File{}, err
-	}
-	switch {
-	case strings.Contains(name, "/"):
-		return render.File{}, failure(ReasonArtifactRefused, "entry %s has a name with more than one part", quote(name))
-	case !sha256Digest.MatchString(layer.Digest.String()):
-		return render.File{}, failure(ReasonArtifactInvalid, "layer %s has a digest that isn't SHA-256", quote(name))
-	case layer.Size > limits.ArchiveBytes:
-		return render.File{}, tooManyBytes("layer "+quote(name), limits.ArchiveBytes)
-	}
+// fetch gets one file from a registry. Its size and digest are verified.
+func (p bundlePart) fetch(ctx context.Context, repository *orasremote.Repository) ([]byte, error) {
+	layer := ocispec.Descriptor{MediaType: layerType, Digest: digest.Digest(p.digest), Size: p.size}
 	data, err := orascontent.FetchAll(ctx, repository.Blobs(), layer)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return render.File{}, gone(layer.Digest.String(), "publish the release again, under another version")
+		return nil, gone(p.digest, "publish the release again, under another version")
 	}
-	if err != nil {
-		return render.File{}, err
-	}
-	return render.File{Name: name, Data: data}, nil
+	return data, err
 }
+
+// layerType is any type of a layer: a blob is asked for by its digest alone.
+const layerType = "application/octet-stream"

@@ -154,19 +154,42 @@ func (s shot) read(root *os.Root, limits Limits) (content, error) {
 		archive, err := readFile(root, s.files[0].name, limits.ArchiveBytes)
 		return content{archive: archive}, err
 	}
+	files, err := s.readDirectory(root, limits)
+	if err == nil && !s.kind.files() {
+		files, err = withBeside(files, s.name, limits, func(name string) ([]render.File, error) { return s.readBeside(root, name, limits) })
+	}
+	return content{files: files}, err
+}
+
+// readBeside reads the files of a directory that the chart depends on.
+func (s shot) readBeside(root *os.Root, name string, limits Limits) ([]render.File, error) {
+	other, known := s.beside[name]
+	switch {
+	case !known:
+		return nil, changed() // it wasn't looked at, so it wasn't named then
+	case other.err != nil:
+		return nil, other.err
+	case !other.directory:
+		return nil, noDirectory(name)
+	}
+	return other.readDirectory(root, limits)
+}
+
+// readDirectory reads the files of the directory itself.
+func (s shot) readDirectory(root *os.Root, limits Limits) ([]render.File, error) {
 	files := make([]render.File, 0, len(s.files))
 	total := limits.TotalBytes
 	for _, file := range s.files {
 		data, err := readFile(root, path.Join(s.name, file.name), limits.FileBytes)
 		if err != nil {
-			return content{}, err
+			return nil, err
 		}
 		if total -= int64(len(data)); total < 0 {
-			return content{}, tooManyBytes("the directory's content", limits.TotalBytes)
+			return nil, tooManyBytes("the directory's content", limits.TotalBytes)
 		}
 		files = append(files, render.File{Name: file.name, Data: trimBOM(data)})
 	}
-	return content{files: files}, nil
+	return files, nil
 }
 
 // passing tells whether the error may go away without a change of the path's state.

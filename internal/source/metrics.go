@@ -26,19 +26,24 @@ const (
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
-		Help: "Number of times that a source on another host was asked, by kind (oci, helm, http), host, and result: Success, or why it failed.",
+		Help: "Number of times that a source on another host was asked, by kind (oci, helm, http, github), host, and result: Success, or why it failed.",
 	}, []string{"kind", "host", "result"})
 
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "chandler_source_request_duration_seconds",
-		Help: "How long sources on other hosts took to answer, with all requests that it took, by kind.",
+		Help: "How long sources on other hosts took to answer, with all requests that it took, by kind and host.",
 		// From 10 ms, a registry next door, to a minute, when a request is ended.
-		Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-	}, []string{"kind"})
+		Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
+	}, []string{"kind", "host"})
 
 	artifactBytes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_artifact_bytes_total",
 		Help: "Size of the archives that were fetched from other hosts, by kind and host.",
+	}, []string{"kind", "host"})
+
+	lastRequest = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandler_source_last_request_timestamp_seconds",
+		Help: "When a source on another host was last asked, with success or not, by kind and host.",
 	}, []string{"kind", "host"})
 
 	lastSuccess = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -48,7 +53,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastSuccess)
+	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess)
 }
 
 // hosts that have series of their own.
@@ -79,6 +84,8 @@ func (r Reference) protocol() string {
 		return "oci"
 	case r.Chart.HTTP != nil:
 		return "http"
+	case r.Chart.GitHub != nil:
+		return "github"
 	}
 	return "helm"
 }
@@ -86,7 +93,8 @@ func (r Reference) protocol() string {
 func countRequest(ref Reference, started, ended time.Time, err error) {
 	host, _ := ref.host()
 	kind, host := ref.protocol(), hosts.of(host)
-	requestSeconds.WithLabelValues(kind).Observe(ended.Sub(started).Seconds())
+	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
+	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	result := resultSuccess
 	if err != nil {
 		result = ReasonSourceUnavailable
@@ -101,5 +109,5 @@ func countRequest(ref Reference, started, ended time.Time, err error) {
 
 func countArtifact(ref Reference, got content) {
 	host, _ := ref.host()
-	artifactBytes.WithLabelValues(ref.protocol(), hosts.of(host)).Add(float64(len(got.archive)))
+	artifactBytes.WithLabelValues(ref.protocol(), hosts.of(host)).Add(float64(got.bytes()))
 }

@@ -119,7 +119,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 		return content{}, err
 	}
 	if c.kind == KindBundle {
-		if got, found, err := c.layered(ctx, repository, as.limits, digest); found || err != nil {
+		if got, found, err := c.layered(ctx, repository, as, digest); found || err != nil {
 			return got, err
 		}
 	}
@@ -151,6 +151,9 @@ func (c ociChart) probe(ctx context.Context, as *guest, digest string, among fun
 		return false, err
 	}
 	described, err := repository.Blobs().Resolve(ctx, digest)
+	if errors.Is(err, errdef.ErrNotFound) && c.kind == KindBundle { // it is that of a manifest which lists files
+		described, err = repository.Manifests().Resolve(ctx, digest)
+	}
 	return err == nil && among(siteOf(as, described.Size)), err
 }
 

@@ -65,7 +65,7 @@ func TestHostileRegistries(t *testing.T) {
 		"an error that echoes": {manifest: func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprintf(w, `{"errors": [{"code": "UNAUTHORIZED", "message": "%s"}]}`, r.Header.Get("Authorization"))
-		}, reason: ReasonSourceUnauthorized, text: "HOST answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in chart.oci.secretRef"},
+		}, reason: ReasonSourceUnauthorized, text: "HOST answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef"},
 		"headers that contradict": {blob: func(w http.ResponseWriter, _ *http.Request) { serve(w, "application/octet-stream", "sentinel") },
 			reason: ReasonSourceUnavailable, text: "HOST answers with what can't be used: it may be no registry, have headers that contradict the content, " +
 				"or refer to a token service without TLS or at a private address"},

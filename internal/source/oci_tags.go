@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ const (
 	maxTagBytes = 16 << 20
 )
 
+// signatureTag is a tag of what belongs to a manifest, as its signatures do.
+var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}($|[.])`)
+
 // versions lists the tags. There is no way to ask whether they have changed.
 func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]string, error) {
 	repository, err := c.repository(as)
@@ -39,8 +43,11 @@ func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]strin
 			return tooManyTags(maxTags)
 		}
 		for _, tag := range tags {
-			if version := versionOfTag(tag); versions.IsExact(version) {
+			switch version := versionOfTag(tag); {
+			case versions.IsExact(version):
 				found = append(found, version)
+			case c.kind.files() && !signatureTag.MatchString(tag) && len(tag) <= versions.MaxLength:
+				found = append(found, tag)
 			}
 		}
 		if len(found) > maxVersions {
@@ -50,7 +57,7 @@ func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]strin
 	})
 	switch {
 	case isNotFound(err):
-		return nil, notPublished("the registry has no such chart, or doesn't show it to these credentials; publish it, or correct url")
+		return nil, notPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct url")
 	case errors.Is(err, errdef.ErrTooManyPages):
 		return nil, failure(ReasonArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
 	}
@@ -70,7 +77,7 @@ func (c ociChart) pin(ctx context.Context, as *guest) (string, error) {
 	// Not a HEAD request: some registries leave the digest out of its answer.
 	described, body, err := repository.Manifests().FetchReference(ctx, tagOf(c.version))
 	if errors.Is(err, errdef.ErrNotFound) {
-		return "", notPublished("the registry lists tag %s of this chart, but doesn't have it", tagOf(c.version))
+		return "", notPublished("the registry lists tag %s, but doesn't have it", tagOf(c.version))
 	}
 	if err != nil {
 		return "", err
@@ -85,7 +92,8 @@ func isNotFound(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }
 
-// versionOfTag turns tagOf around.
+// versionOfTag turns tagOf around. What isn't a version then is a tag as it is: names
+// of releases may have an underscore.
 func versionOfTag(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
 
 var _ catalogue = ociChart{}

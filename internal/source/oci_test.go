@@ -186,7 +186,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 	_, err = sources.Resolve(t.Context(), ref)
 	key := strings.ReplaceAll(server.Host, ":", "_")
 	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
-		" wants to know who asks; name a Secret with credentials in chart.oci.secretRef, or have them added to the provider instance's own Secret "+
+		" wants to know who asks; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret "+
 		"chandler-credentials (config.json, or "+key+".username and "+key+".password)")
 	if known := asError(t, err); !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > ownCredentials {
 		t.Errorf("wait %v, retry after %s", known.Wait, known.RetryAfter)
@@ -196,7 +196,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 	ownCredentialsFor(t, dir, server, sentinelUser, "sentinel-old")
 	_, err = sources.Resolve(t.Context(), ref)
 	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
-		" answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in chart.oci.secretRef")
+		" answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef")
 	server.Requests(t)
 	if _, err = sources.Resolve(t.Context(), ref); err == nil || len(server.Requests(t)) != 0 {
 		t.Errorf("%v: it was asked again with the same credentials at once", err)

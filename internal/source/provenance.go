@@ -23,23 +23,30 @@ const (
 	maxProvenance = 256 << 10 // bytes
 )
 
-// archiveName is what `helm package` calls a chart's archive. A provenance file
-// has to name it: the keys that signed this chart signed others, and older ones.
-type archiveName struct{ chart, version string }
+// archiveName is what `helm package` calls a chart's archive, or a pattern of that. A
+// provenance file has to name it: the keys that signed this chart signed others, and
+// older ones.
+type archiveName struct{ chart, version, pattern string }
 
 // archiveNames is the one of the reference's chart.
 func (r Reference) archiveNames() archiveName {
 	if helm := r.Chart.Helm; helm != nil {
-		return archiveName{helm.Chart, r.Chart.Version}
+		return archiveName{chart: helm.Chart, version: r.Chart.Version}
 	}
 	if oci := r.Chart.OCI; oci != nil {
-		return archiveName{path.Base(oci.URL), r.Chart.Version}
+		return archiveName{chart: path.Base(oci.URL), version: r.Chart.Version}
+	}
+	if at := r.Chart.GitHub; at != nil { // its version is that in the signed Chart.yaml
+		return archiveName{version: r.Chart.Version, pattern: githubRelease{GitHubSource: at}.pattern()}
 	}
 	return archiveName{}
 }
 
 func (n archiveName) String() string {
-	if n.version == "" {
+	switch {
+	case n.pattern != "":
+		return n.pattern
+	case n.version == "":
 		return n.chart + "-*.tgz"
 	}
 	return n.chart + "-" + strings.TrimPrefix(n.version, "v") + ".tgz"
@@ -48,6 +55,9 @@ func (n archiveName) String() string {
 // fits tells whether a name is that of the chart's archive; of any version, if
 // none is wanted: then the digest says which.
 func (n archiveName) fits(name string) bool {
+	if n.pattern != "" {
+		return matches(n.pattern, name)
+	}
 	rest, is := strings.CutPrefix(name, n.chart+"-")
 	version, packed := strings.CutSuffix(rest, ".tgz")
 	if !is || !packed {
@@ -80,6 +90,31 @@ func (c helmChart) verify(ctx context.Context, as *guest, digest string, want po
 		return unsigned(want, "there is no "+quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
 	file, err := readBody(response.Body, "the provenance file", maxProvenance)
+	if err != nil {
+		return err
+	}
+	return judgeProvenance(file, digest, as, want)
+}
+
+// verify checks the provenance file beside the archive.
+func (r githubRelease) verify(ctx context.Context, as *guest, digest string, want policy) error {
+	if want.keyring == nil {
+		return as.ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
+	}
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return err
+	}
+	archive, err := r.archiveIn(found)
+	if err != nil {
+		return err
+	}
+	name := archive.name + provenanceSuffix
+	at := slices.IndexFunc(found.assets, func(a asset) bool { return a.name == name })
+	if at < 0 {
+		return unsigned(want, "the release has no file "+quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
+	}
+	file, err := r.read(ctx, as, found.assets[at], "the provenance file", maxProvenance)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ type Reference struct {
 	Kind Kind
 	// Bundle that Chart.Path is in, nil if it is in the artifact root.
 	Bundle *addonsv1.BundleSource
+
+	// of is the chart that an object refers to and this is a dependency of; nil if the
+	// object refers to this one.
+	of *Reference
 }
 
 // String identifies what is referred to.
@@ -56,9 +60,14 @@ func (r Reference) field() string {
 		return kind + ".helm"
 	case r.Chart.HTTP != nil:
 		return kind + ".http"
+	case r.Chart.GitHub != nil:
+		return kind + ".github"
 	}
 	return kind
 }
+
+// Address says what is referred to, and where it is, for people: nothing of how to get it.
+func (r Reference) Address() string { return r.subject() }
 
 // subject is the object or path that is referred to.
 func (r Reference) subject() string {
@@ -91,14 +100,14 @@ func (r Reference) object() objectKey {
 // origin of the reference. A new kind of source gets its line here.
 func (s *Sources) origin(ref Reference) (origin, error) {
 	set := 0
-	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil, ref.Chart.OCI != nil, ref.Chart.Helm != nil, ref.Chart.HTTP != nil} {
+	for _, isSet := range []bool{ref.Chart.Path != "", ref.Chart.ConfigMap != nil, ref.Chart.Secret != nil, ref.Chart.OCI != nil, ref.Chart.Helm != nil, ref.Chart.HTTP != nil, ref.Chart.GitHub != nil} {
 		if isSet {
 			set++
 		}
 	}
 	switch {
 	case set != 1:
-		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm and http")
+		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
 	case ref.Bundle != nil && ref.Chart.Path == "":
 		return nil, failure(ReasonArtifactInvalid, "a bundle has artifacts by their path")
 	case ref.Bundle != nil:

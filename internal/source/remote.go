@@ -12,10 +12,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
-// patience is how long a reconcile waits for another host. The request goes on
-// after that, for the next reconcile to find its result.
-const patience = 5 * time.Second
-
 // remote is the origin of charts on other hosts.
 //
 // An exact version is looked up once: what it was resolved to is remembered, for
@@ -83,24 +79,22 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 		defer cancel()
 		var digest string
+		asked := r.clock.Now()
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 			digest, err = ask(ctx, place, as)
 			return err
 		})
 		if failed.err == nil {
-			r.answers.put(question, answer{digest: digest})
+			r.answers.put(question, answer{digest: digest, asked: asked})
 		}
 		return answer{digest: digest, err: failed.err}, nil
 	})
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-r.clock.After(patience):
-		return "", pending()
-	case result := <-results:
-		landed := result.Val.(answer)
-		return landed.digest, landed.error()
+	result, err := landed(ctx, r.clock, results)
+	if err != nil {
+		return "", err
 	}
+	got := result.Val.(answer)
+	return got.digest, got.error()
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.
@@ -132,20 +126,4 @@ func guarded(call func() error) (err error) {
 		}
 	}()
 	return call()
-}
-
-// patience is a channel that tells when a caller has waited long enough; it never
-// does for sources that aren't on other hosts.
-func (s *Sources) patience(ref Reference) <-chan time.Time {
-	if !ref.remote() {
-		return nil
-	}
-	return s.clock.After(patience)
-}
-
-// pending is the error of a request that goes on.
-func pending() *Error {
-	slow := failure(ReasonArtifactPending, "the source is slow; the chart is still being read")
-	slow.Wait, slow.RetryAfter = true, time.Second
-	return slow
 }

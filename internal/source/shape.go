@@ -40,10 +40,22 @@ func ManifestsOf(namespace string, manifests *addonsv1.ManifestsSource) Referenc
 	return Reference{Namespace: namespace, Chart: asChart(&manifests.ArtifactSource), Kind: KindManifests}
 }
 
+// AddonOf refers to what an add-on of an object in the namespace is made of. The bundle
+// is the one that paths are in, nil if that is the artifact root.
+func AddonOf(namespace string, addon *addonsv1.Addon, bundle *addonsv1.BundleSource) Reference {
+	switch {
+	case addon.Kustomization != nil:
+		return KustomizationOf(namespace, addon.Kustomization).In(bundle)
+	case addon.Manifests != nil:
+		return ManifestsOf(namespace, addon.Manifests).In(bundle)
+	}
+	return ChartOf(namespace, addon.Chart).In(bundle)
+}
+
 // asChart is the address of an artifact as that of a chart, which has all of its fields.
 func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 	return addonsv1.ChartSource{
-		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, Version: a.Version, Verify: a.Verify,
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
 	}
 }
 

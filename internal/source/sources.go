@@ -35,6 +35,14 @@ type Artifact struct {
 	// for each of Files in order, the length of its name, the name, the length of
 	// its content, and the content; lengths are 8 bytes, big-endian. File modes and
 	// times, empty directories and what .helmignore excludes don't count.
+	//
+	// Of a bundle whose files are fetched one by one it is the SHA-256 of what lists
+	// them: in a registry the manifest; of a release at GitHub the line "chandler
+	// release v1", and for each file, sorted by name, a line of its own digest, a
+	// space, its size in bytes, a space, and its name.
+	//
+	// A chart whose dependencies were fetched has its own digest, that of the chart as
+	// it is published; see docs/design/dependencies.md.
 	Digest string
 	// Files of the chart, sorted by name, without a byte order mark. Of what isn't a
 	// chart, their names are those in the archive or directory, and none is left out
@@ -80,6 +88,7 @@ type Sources struct {
 
 	known    *cache[string, verdict] // by digest
 	grants   *grants
+	pins     *pins
 	verifier *verifier
 	// inBundles are digests of what is in bundles, by those of the bundles and paths.
 	inBundles *cache[string, string]
@@ -110,6 +119,7 @@ func New(options Options) (*Sources, error) {
 	shared := newGrants(options.Store)
 	sources := &Sources{
 		grants: shared,
+		pins:   newPins(options.Store),
 		limits: limits,
 		known:  newCache[string](options.CacheBytes, verdict.bytes),
 

@@ -183,9 +183,9 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 		text    string
 	}{
 		"no source": {everything, Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, ReasonArtifactInvalid,
-			"chart: set exactly one of path, configMap, secret, oci, helm and http"},
+			"chart: set exactly one of path, configMap, secret, oci, helm, http and github"},
 		"two sources": {everything, both, ReasonArtifactInvalid,
-			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm and http`},
+			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm, http and github`},
 		"no namespace": {everything, inSecret("", "charts", ""), ReasonArtifactInvalid,
 			`chart.secret: Secret /charts, key "chart.tgz": the object that refers to it has no namespace`},
 		"no client": {newSources(t, Options{}), inSecret("team-a", "charts", "x"), ReasonSourceDisabled,

@@ -25,12 +25,13 @@ const (
 	archiveCache = 2 * DefaultArchiveBytes
 )
 
-// stock is what was read from Helm repositories.
+// stock is what was read from Helm repositories, and of releases at GitHub.
 type stock struct {
 	limits   Limits
 	clock    clock.PassiveClock
 	indexes  *cache[string, stockedIndex] // by URL and credential
 	flights  singleflight.Group
+	releases *releases
 	archives *cache[string, content] // by visit and digest: read to know it, and not asked for yet
 }
 
@@ -47,7 +48,8 @@ func newStock(limits Limits, clock clock.PassiveClock) *stock {
 		limits:   limits,
 		clock:    clock,
 		indexes:  newCache[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
-		archives: newCache[string](archiveCache, func(c content) int64 { return int64(len(c.archive)) }),
+		archives: newCache[string](archiveCache, content.bytes),
+		releases: newReleases(clock),
 	}
 }
 

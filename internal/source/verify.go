@@ -39,7 +39,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		return nil
 	}
 	if _, can := ref.signed(nil); !can {
-		return ref.atPolicy("", "", failure(ReasonVerificationPolicyInvalid, "this kind of source has no signatures; use oci or helm, or take verify away").Err)
+		return ref.atPolicy("", "", failure(ReasonVerificationPolicyInvalid, "this kind of source has no signatures; use oci, helm or github, or take verify away").Err)
 	}
 	want, err := v.trust.policy(ctx, ref)
 	if err != nil {
@@ -67,14 +67,11 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		v.settle(name, question, ref, failed)
 		return failed, nil
 	})
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-v.remote.clock.After(patience):
-		return pending()
-	case result := <-results:
-		return result.Val.(answer).error()
+	result, err := landed(ctx, v.remote.clock, results)
+	if err != nil {
+		return err
 	}
+	return result.Val.(answer).error()
 }
 
 // settle remembers what is good, and forgets what the source no longer has.
@@ -116,5 +113,6 @@ func (p policy) who() string {
 var (
 	_ signed = ociChart{}
 	_ signed = helmChart{}
+	_ signed = githubRelease{}
 	_ error  = (*verify.Flaw)(nil)
 )

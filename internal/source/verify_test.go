@@ -18,6 +18,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -399,6 +400,33 @@ func TestProvenanceOfCharts(t *testing.T) {
 						t.Error(err)
 					}
 				})
+			}
+		}
+	})
+	t.Run("in a release", func(t *testing.T) {
+		server := github.Start(t, github.Options{PlainHTTP: true})
+		archive, other := archiveOf(t, chartEntry("a")), archiveOf(t, chartEntry("b"))
+		good := w.openpgp.Provenance(t, archive, "demo-1.0.0.tgz")
+		for tag, tc := range map[string]struct {
+			files        []github.File
+			reason, part string
+		}{
+			"1.0.0":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, "", ""},
+			"v1.0.0": {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, "", ""},
+			"none":   {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "other.prov", Data: good}}, ReasonSignatureMissing, `the release has no file "demo-1.0.0.tgz.prov"`},
+			"other":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, ReasonSignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
+			"named":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: w.openpgp.Provenance(t, other, "else-1.0.0.tgz")}}, ReasonSignatureInvalid, `says that it is "else-1.0.0.tgz"`},
+			"1.1.0":  {[]github.File{{Name: "demo-1.1.0.tgz", Data: archive}, {Name: "demo-1.1.0.tgz.prov", Data: good}}, ReasonSignatureInvalid, `what is signed is version "1.0.0"`},
+			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, maxProvenance+1)}}, ReasonArtifactTooLarge, "the provenance file is larger"},
+		} {
+			server.Publish("demo/charts", github.Release{Tag: tag, Files: tc.files})
+			err := get(t, w.sources(t), Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{
+				GitHub: &addonsv1.GitHubSource{URL: server.URL("demo/charts"), Asset: "demo-*.tgz", PlainHTTP: ptr.To(true)}, Version: tag, Verify: byKeyring(""),
+			}})
+			if tc.reason != "" {
+				expectRefused(t, err, tc.reason, tc.part)
+			} else if err != nil {
+				t.Errorf("%s: %v", tag, err)
 			}
 		}
 	})

@@ -15,15 +15,15 @@ import (
 const (
 	// versionCache is how much of lists of versions is kept in memory.
 	versionCache = 8 << 20 // bytes
-	// maxVersions is how many versions of one chart are taken into account.
+	// maxVersions is how many versions of one artifact are taken into account.
 	maxVersions = 100_000
 )
 
-// lists are the versions that charts were published in. What was read for one
-// stack serves all that follow the same chart, with the same credentials.
+// lists are the versions that artifacts were published in. What was read for one
+// stack serves all that follow the same artifact, with the same credentials.
 type lists struct {
 	clock   clock.PassiveClock
-	known   *cache[string, list] // by chart and credentials
+	known   *cache[string, list] // by artifact and credentials
 	flights singleflight.Group
 }
 
@@ -33,9 +33,10 @@ type list struct {
 	versions []string
 }
 
-// catalogue is a place that tells which versions of a chart there are.
+// catalogue is a place that tells which versions of an artifact there are.
 type catalogue interface {
-	// versions asks for all versions; an answer that is no older than that will do.
+	// versions asks for all versions; an answer that is no older than that will do. Of
+	// charts they are semantic ones, of anything else whatever releases are called.
 	versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, error)
 	// pin asks for the digest by which the object names this version from now on.
 	pin(ctx context.Context, as *guest) (digest string, err error)
@@ -54,15 +55,11 @@ func (l list) bytes() int64 {
 	return size
 }
 
-// Newest returns the newest published version that chart.version, a range, allows.
-// What was found before is used, if that is no older than notBefore. Errors are of
-// type [*Error], but for that of ctx: then the request goes on, and the next call
-// finds its answer.
-func (s *Sources) Newest(ctx context.Context, ref Reference, notBefore time.Time) (version string, err error) {
-	allowed, err := versions.ParseRange(ref.Chart.Version)
-	if err != nil {
-		return "", ref.locate(failure(ReasonArtifactInvalid, "version can't be used: %w", err))
-	}
+// Newest returns the newest published version of the line that the reference follows;
+// what version the reference itself has doesn't matter. What was found before is used,
+// if that is no older than notBefore. Errors are of type [*Error], but for that of
+// ctx: then the request goes on, and the next call finds its answer.
+func (s *Sources) Newest(ctx context.Context, ref Reference, line versions.Line, notBefore time.Time) (version string, err error) {
 	if _, err := s.origin(ref); err != nil {
 		return "", ref.locate(err)
 	}
@@ -70,34 +67,24 @@ func (s *Sources) Newest(ctx context.Context, ref Reference, notBefore time.Time
 	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
-	newest, found := allowed.Newest(published)
+	newest, found := line.Newest(published)
 	if !found {
-		return "", ref.locate(noneAllowed(ref.Chart.Version, published))
+		return "", ref.locate(notPublished("%w", line.None(published)))
 	}
 	return newest, nil
-}
-
-// noneAllowed names the newest of those that there are.
-func noneAllowed(wanted string, published []string) *Error {
-	all, err := versions.ParseRange(">=0.0.0-0")
-	if err == nil {
-		if newest, found := all.Newest(published); found {
-			return notPublished("it has no version that %s allows, the newest is %s; publish one, or correct version", quote(wanted), quote(newest))
-		}
-	}
-	return notPublished("it has no version at all that is a semantic one; publish one, or correct url")
 }
 
 // Pin returns the digest by which the reference, with this exact version, is to be
 // named in a revision. The content behind it was fetched then, verified and unpacked:
 // a version that can't be used is an error, as of Newest.
-func (s *Sources) Pin(ctx context.Context, ref Reference, version string) (digest string, err error) {
+// What was found before is used, if that is no older than notBefore.
+func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart = *ref.Chart.DeepCopy()
 	ref.Chart.Version = version
 	if _, err := s.origin(ref); err != nil {
 		return "", ref.locate(err)
 	}
-	if digest, err = s.remote.pin(ctx, ref); err != nil {
+	if digest, err = s.remote.pin(ctx, ref, notBefore); err != nil {
 		return "", conclude(ctx, ref, err)
 	}
 	switch {
@@ -105,6 +92,8 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string) (diges
 		ref.Chart.OCI.Digest = digest
 	case ref.Chart.Helm != nil:
 		ref.Chart.Helm.Digest = digest
+	case ref.Chart.GitHub != nil:
+		ref.Chart.GitHub.Digest = digest
 	}
 	content, err := s.Resolve(ctx, ref)
 	if err == nil {
@@ -113,7 +102,7 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string) (diges
 	return digest, err
 }
 
-// list returns the versions of the reference's chart.
+// list returns the versions of the reference's artifact.
 func (r *remote) list(ctx context.Context, ref Reference, notBefore time.Time) ([]string, error) {
 	name := ref.chart()
 	question := "versions of " + name
@@ -148,7 +137,7 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 			from, ok := place.(catalogue)
 			if !ok {
-				return failure(ReasonArtifactInvalid, "version is a range, but this kind of source has no list of versions; name one")
+				return failure(ReasonArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 			}
 			got.versions, err = from.versions(ctx, as, notBefore)
 			return err
@@ -159,20 +148,23 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 		}
 		return landing{got, failed.error()}, nil
 	})
-	select {
-	case <-ctx.Done():
-		return list{}, ctx.Err()
-	case <-r.clock.After(patience):
-		return list{}, pending()
-	case result := <-results:
-		landed := result.Val.(landing)
-		return landed.list, landed.failed
+	result, err := landed(ctx, r.clock, results)
+	if err != nil {
+		return list{}, err
 	}
+	got := result.Val.(landing)
+	return got.list, got.failed
 }
 
-// pin asks for the digest that names the version of the reference, once.
-func (r *remote) pin(ctx context.Context, ref Reference) (string, error) {
-	return r.digest(ctx, "pin of "+ref.String(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
+// pin asks for the digest that names the version of the reference, once for all who
+// look at about the same time. A version that couldn't be used may be published anew,
+// with another digest: so an older answer doesn't do.
+func (r *remote) pin(ctx context.Context, ref Reference, notBefore time.Time) (string, error) {
+	question := "pin of " + ref.String()
+	if known, found := r.answers.get(question); found && known.err == nil && known.asked.Before(notBefore) {
+		r.answers.remove(question)
+	}
+	return r.digest(ctx, question, ref, func(ctx context.Context, place place, as *guest) (string, error) {
 		from, ok := place.(catalogue)
 		if !ok {
 			return "", failure(ReasonArtifactInvalid, "this kind of source has no versions")
@@ -184,5 +176,8 @@ func (r *remote) pin(ctx context.Context, ref Reference) (string, error) {
 // chart identifies what has versions, and how it is asked.
 func (r Reference) chart() string {
 	r.Chart.Version = ""
+	if at := r.Chart.GitHub; at != nil {
+		return r.visit() + " with tags " + at.TagPrefix
+	}
 	return r.visit()
 }

@@ -23,9 +23,15 @@ import (
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
+// newest looks for the newest version of the range that the reference has for a version.
+func newest(t testing.TB, sources *Sources, ref Reference, notBefore time.Time) (string, error) {
+	t.Helper()
+	return sources.Newest(t.Context(), ref, rangeOf(t, ref.Chart.Version), notBefore)
+}
+
 func expectNewest(t testing.TB, sources *Sources, ref Reference, notBefore time.Time, want string) {
 	t.Helper()
-	if got, err := sources.Newest(t.Context(), ref, notBefore); err != nil || got != want {
+	if got, err := newest(t, sources, ref, notBefore); err != nil || got != want {
 		t.Errorf("newest of %s is %q, %v; want %q", ref.Chart.Version, got, err, want)
 	}
 }
@@ -33,14 +39,18 @@ func expectNewest(t testing.TB, sources *Sources, ref Reference, notBefore time.
 // expectPinned pins a version, and fetches it as a revision names it.
 func expectPinned(t testing.TB, sources *Sources, ref Reference, version string) string {
 	t.Helper()
-	digest, err := sources.Pin(t.Context(), ref, version)
+	digest, err := sources.Pin(t.Context(), ref, version, time.Time{})
 	if err != nil {
 		t.Fatalf("pinning %s: %v", version, err)
 	}
 	ref.Chart = *ref.Chart.DeepCopy()
-	if ref.Chart.Version = version; ref.Chart.OCI != nil {
+	ref.Chart.Version = version
+	switch {
+	case ref.Chart.OCI != nil:
 		ref.Chart.OCI.Digest = digest
-	} else {
+	case ref.Chart.GitHub != nil:
+		ref.Chart.GitHub.Digest = digest
+	default:
 		ref.Chart.Helm.Digest = digest
 	}
 	expectFetched(t, sources, ref)
@@ -87,10 +97,10 @@ func TestFollowARegistry(t *testing.T) {
 	expectNewest(t, sources, ref, clock.Now().Add(-sharedFor), "1.4.10+build.7")
 	expectNewest(t, sources, ref, clock.Now(), "1.4.20")
 
-	_, err := sources.Newest(t.Context(), inRegistry(server.URL("charts/demo"), "~7"), clock.Now())
+	_, err := newest(t, sources, inRegistry(server.URL("charts/demo"), "~7"), clock.Now())
 	expectError(t, err, ReasonArtifactNotFound, fmt.Sprintf(
 		`chart.oci: %s:~7: it has no version that "~7" allows, the newest is "2.0.0"; publish one, or correct version`, server.URL("charts/demo")))
-	_, err = sources.Newest(t.Context(), inRegistry(server.URL("charts/none"), "~7"), clock.Now())
+	_, err = newest(t, sources, inRegistry(server.URL("charts/none"), "~7"), clock.Now())
 	if known := asError(t, err); known.Reason != ReasonArtifactNotFound || known.RetryAfter <= 0 {
 		t.Errorf("got %+v", known)
 	}
@@ -98,13 +108,13 @@ func TestFollowARegistry(t *testing.T) {
 	push("0.1.0", "1.4.30") // the tag is another version's
 	clock.Step(time.Second)
 	expectNewest(t, sources, ref, clock.Now(), "1.4.30")
-	if _, err := sources.Pin(t.Context(), ref, "1.4.30"); asError(t, err).Reason != ReasonDigestMismatch {
+	if _, err := sources.Pin(t.Context(), ref, "1.4.30", time.Time{}); asError(t, err).Reason != ReasonDigestMismatch {
 		t.Errorf("got %v", err)
 	}
 
 	server.Stop()
 	clock.Step(time.Second)
-	_, err = sources.Newest(t.Context(), ref, clock.Now())
+	_, err = newest(t, sources, ref, clock.Now())
 	if known := asError(t, err); known.Reason != ReasonSourceUnavailable || known.RetryAfter <= 0 {
 		t.Errorf("got %+v", known)
 	}
@@ -146,7 +156,7 @@ func TestFollowAHelmRepository(t *testing.T) {
 	expectNewest(t, sources, ref, clock.Now(), "1.3.0")
 
 	ref.Chart.Helm.Chart = "none"
-	if _, err := sources.Newest(t.Context(), ref, clock.Now()); asError(t, err).Reason != ReasonArtifactNotFound {
+	if _, err := newest(t, sources, ref, clock.Now()); asError(t, err).Reason != ReasonArtifactNotFound {
 		t.Errorf("got %v", err)
 	}
 }
@@ -225,7 +235,7 @@ func TestHostileTagLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sources, clock := remoteSources(t, Options{})
-			_, err := sources.Newest(t.Context(), atTagServer(tagServer(t, tc.answer)), clock.Now())
+			_, err := newest(t, sources, atTagServer(tagServer(t, tc.answer)), clock.Now())
 			known := asError(t, err)
 			if known.Reason != tc.reason {
 				t.Errorf("got %s: %v, want %s", known.Reason, err, tc.reason)
@@ -249,7 +259,7 @@ func TestSlowListsGoOn(t *testing.T) {
 	sources, clock := remoteSources(t, Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := sources.Newest(ctx, atTagServer(url), clock.Now()); err == nil || ctx.Err() == nil {
+	if _, err := sources.Newest(ctx, atTagServer(url), rangeOf(t, "*"), clock.Now()); err == nil || ctx.Err() == nil {
 		t.Fatalf("got %v", err)
 	}
 	close(let)

@@ -5,6 +5,7 @@ package registry
 import (
 	"bytes"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -24,15 +25,7 @@ const clusterStackType = "application/vnd.scs.cluster-stacks.v1"
 // digest.
 func (r *Registry) PushRelease(t testing.TB, files map[string][]byte, repository, tag string) string {
 	t.Helper()
-	target, err := orasremote.NewRepository(r.Host + "/" + repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &auth.Client{Client: r.client(t)}
-	if users := slices.Sorted(maps.Keys(r.options.Users)); len(users) > 0 {
-		client.Credential = auth.StaticCredential(r.Host, auth.Credential{Username: users[0], Password: r.options.Users[users[0]]})
-	}
-	target.Client, target.PlainHTTP = client, r.options.PlainHTTP
+	target := r.Repository(t, repository)
 	var layers []ocispec.Descriptor
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		layer := content.NewDescriptorFromBytes(layerType(name), files[name])
@@ -42,7 +35,41 @@ func (r *Registry) PushRelease(t testing.TB, files map[string][]byte, repository
 		}
 		layers = append(layers, layer)
 	}
-	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, clusterStackType, oras.PackManifestOptions{Layers: layers})
+	return pack(t, target, clusterStackType, layers, tag)
+}
+
+// PushArchive puts an archive of files into the registry, as the only layer of an
+// artifact. It returns the manifest's digest.
+func (r *Registry) PushArchive(t testing.TB, archive []byte, repository, tag string) string {
+	t.Helper()
+	target := r.Repository(t, repository)
+	layer := content.NewDescriptorFromBytes(ocispec.MediaTypeImageLayerGzip, archive)
+	if err := target.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
+		t.Fatal(err)
+	}
+	return pack(t, target, "application/vnd.example.archive", []ocispec.Descriptor{layer}, tag)
+}
+
+// Repository of the registry, as somebody who may write to it.
+func (r *Registry) Repository(t testing.TB, name string) *orasremote.Repository {
+	t.Helper()
+	repository, err := orasremote.NewRepository(r.Host + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: trust(t, r.CA)}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &auth.Client{Client: &http.Client{Transport: transport}}
+	if users := slices.Sorted(maps.Keys(r.options.Users)); len(users) > 0 {
+		client.Credential = auth.StaticCredential(r.Host, auth.Credential{Username: users[0], Password: r.options.Users[users[0]]})
+	}
+	repository.Client, repository.PlainHTTP = client, r.options.PlainHTTP
+	return repository
+}
+
+func pack(t testing.TB, target *orasremote.Repository, kind string, layers []ocispec.Descriptor, tag string) string {
+	t.Helper()
+	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, kind, oras.PackManifestOptions{Layers: layers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,7 @@ package signing
 import (
 	"bytes"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -18,26 +15,17 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// Repository of a registry that everyone may write to.
+// Repository of a registry, to put signatures into.
 func Repository(t testing.TB, r *registry.Registry, name string) *remote.Repository {
 	t.Helper()
-	repository, err := remote.NewRepository(r.Host + "/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	repository.PlainHTTP, repository.SkipReferrersGC = len(r.CA) == 0, true
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(r.CA)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}
-	t.Cleanup(transport.CloseIdleConnections)
-	repository.Client = &auth.Client{Client: &http.Client{Transport: transport}}
+	repository := r.Repository(t, name)
+	repository.SkipReferrersGC = true
 	return repository
 }
 

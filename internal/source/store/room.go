@@ -40,7 +40,7 @@ func (s *Store) makeRoom(root *os.Root, bytes int64) error {
 	kept := make([]entry, 0, len(entries))
 	var taken int64
 	for _, e := range joined(entries) {
-		if !digestForm.MatchString("sha256:"+e.name) && now.Sub(e.used) > unfinishedFor {
+		if !isKept(e.name) && now.Sub(e.used) > unfinishedFor {
 			if err := drop(root, e); err != nil {
 				return err
 			}
@@ -58,7 +58,9 @@ func (s *Store) makeRoom(root *os.Root, bytes int64) error {
 		if err := drop(root, kept[0]); err != nil {
 			return err
 		}
-		evictions.Inc()
+		if !strings.HasSuffix(kept[0].name, pinSuffix) {
+			evictions.Inc()
+		}
 		taken -= kept[0].bytes
 		kept = kept[1:]
 	}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"strings"
+)
+
+// A chart that names dependencies in Chart.yaml and doesn't have them in charts/ gets
+// them when it is fetched, in the versions of its Chart.lock:
+//
+//   - dependencies_requirements.go reads both files,
+//   - dependencies_missing.go finds what is missing, and the version of each,
+//   - dependencies_address.go says where each is, and with which credentials,
+//   - dependencies_gather.go fetches them,
+//   - dependencies_assemble.go puts them into the chart.
+//
+// Those beside the chart, in the same artifact, are part of what the chart's digest
+// is taken of: dependencies_beside.go. What all others were is remembered by
+// dependencies_pins.go.
+
+// complete returns the chart with its dependencies.
+func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
+	switch {
+	case found.flaw != nil:
+		return nil, ref.locate(found.flaw)
+	case len(found.wants) == 0:
+		return found.artifact, nil
+	case ref.verified():
+		return nil, ref.locate(uncovered(found.wants))
+	}
+	results := s.flights.DoChan("dependencies of "+found.artifact.Digest+" of "+ref.String(), func() (any, error) {
+		// As with the chart itself, it goes on for the others when the caller leaves.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
+		defer cancel()
+		var complete *Artifact
+		err := guarded(func() (err error) {
+			complete, err = s.putTogether(ctx, ref, found)
+			return err
+		})
+		return complete, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.clock.After(patience):
+		return nil, ref.locate(pending())
+	case result := <-results:
+		if result.Err != nil {
+			return nil, conclude(ctx, ref, result.Err)
+		}
+		return result.Val.(*Artifact), nil
+	}
+}
+
+// putTogether fetches what is missing, and makes one chart of all, once.
+func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
+	gatherer := &gatherer{Sources: s, root: ref}
+	gatherer.left.Store(maxDependencies)
+	digest := found.artifact.Digest
+	parts, err := gatherer.gather(ctx, level{digest: digest, above: []string{digest}}, found.wants)
+	if err != nil {
+		return nil, err
+	}
+	held := assembly(digest, parts)
+	result, err, _ := s.unpacking.Do(held, func() (any, error) {
+		if known, found := s.known.get(held); found {
+			return known, nil
+		}
+		select {
+		case s.unpack <- struct{}{}: // it looks into archives
+			defer func() { <-s.unpack }()
+		case <-ctx.Done():
+			return verdict{}, ctx.Err()
+		}
+		whole := verdict{}
+		if files, err := assemble(found.artifact.Files, parts, s.limits); err != nil {
+			whole.refusal = err
+		} else {
+			whole.artifact = &Artifact{Digest: digest, Files: files}
+		}
+		s.known.put(held, whole)
+		return whole, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	whole := result.(verdict)
+	return whole.artifact, whole.refusal
+}
+
+// uncovered is the error of a signed chart with dependencies that nobody signed.
+func uncovered(wants []want) *Error {
+	names := make([]string, 0, len(wants))
+	for _, w := range wants {
+		names = append(names, quote(w.name+" "+w.version))
+	}
+	const shown = 5
+	if len(names) > shown {
+		names = append(names[:shown], "...")
+	}
+	failed := failure(ReasonSignatureMissing, "the signature doesn't cover the dependencies that Chart.yaml names and charts/ doesn't have (%s); "+
+		"package the chart with its dependencies (`helm package --dependency-update`) and sign it, or take verify away", strings.Join(names, ", "))
+	failed.RetryAfter = maxNotFound // as verify may be taken away
+	return failed
+}

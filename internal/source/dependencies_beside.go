@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// withBeside puts those dependencies into a chart's directory that have file:// for a
+// repository and aren't in charts/. They are read from beside it, by their path in the
+// artifact; what is outside of that can't be named.
+func withBeside(files []render.File, at string, limits Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
+	return beside{limits: limits, read: read}.put(files, []string{at})
+}
+
+type beside struct {
+	limits Limits
+	read   func(path string) ([]render.File, error)
+}
+
+// put returns the files of the chart at the last of the paths, which the others depend on.
+func (b beside) put(files []render.File, paths []string) ([]render.File, error) {
+	needs := readRequirements(files, "")
+	if !needs.anyBeside() {
+		return files, nil
+	}
+	if len(needs.declared) > maxDependencies {
+		return nil, tooManyDependencies()
+	}
+	vendored := vendoredIn(files, "", needs)
+	var parts []part
+	for i, declared := range needs.declared {
+		if !strings.HasPrefix(declared.Repository, fileScheme) || vendored.serve(declared, needs.declared) != nil {
+			continue
+		}
+		w := needs.want(i, "")
+		one, err := b.one(w, needs, declared, paths)
+		if err != nil {
+			return nil, w.refused(err)
+		}
+		parts = append(parts, one)
+	}
+	return assemble(files, parts, b.limits)
+}
+
+// one reads a dependency with its own.
+func (b beside) one(w want, needs requirements, declared *chart.Dependency, paths []string) (part, error) {
+	at := pathBeside(paths[len(paths)-1], declared)
+	switch {
+	case at == "":
+		return part{}, failure(ReasonArtifactRefused, "its path has to be relative, and to stay in the artifact")
+	case slices.ContainsFunc(paths, func(above string) bool { return above == at || at == "." || strings.HasPrefix(above, at+"/") }):
+		return part{}, failure(ReasonArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
+	case len(paths) > maxDependencyDepth:
+		return part{}, failure(ReasonArtifactRefused, "dependencies depend on others more than %d deep", maxDependencyDepth)
+	}
+	files, err := b.read(at)
+	if err != nil {
+		return part{}, err
+	}
+	is := &Artifact{Files: files}
+	name, version := is.chart()
+	fits := satisfies(version, declared.Version) // there is but one: without a lock, a range will do
+	if needs.lock != nil {
+		locked, err := needs.lockedVersion(declared)
+		if err != nil {
+			return part{}, err
+		}
+		fits = version == locked
+	}
+	if name != w.name || !fits || !dependencyName.MatchString(name) || !dependencyVersion.MatchString(version) {
+		return part{}, failure(ReasonArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", quote(at), quote(name+" "+version))
+	}
+	if is.Files, err = b.put(files, append(paths[:len(paths):len(paths)], at)); err != nil {
+		return part{}, err
+	}
+	return part{w.directoryOf(version), is}, nil
+}
+
+// pathBeside is the path of a dependency in the artifact, "" if it leads out of it.
+func pathBeside(at string, declared *chart.Dependency) string {
+	written := strings.TrimPrefix(declared.Repository, fileScheme)
+	to := path.Join(at, written)
+	if written == "" || path.IsAbs(written) || to == ".." || strings.HasPrefix(to, "../") || strings.ContainsRune(to, 0) {
+		return ""
+	}
+	return to
+}
+
+// besideOf lists the paths of the dependencies that may have to be read from beside
+// the chart at the path, given its files that say so.
+func besideOf(at string, files []render.File) []string {
+	if !slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Data, []byte(fileScheme)) }) {
+		return nil // the usual case, told without parsing
+	}
+	var paths []string
+	for _, declared := range readRequirements(files, "").declared {
+		if to := pathBeside(at, declared); strings.HasPrefix(declared.Repository, fileScheme) && to != "" && len(paths) < maxDependencies {
+			paths = append(paths, to)
+		}
+	}
+	return paths
+}
+
+// anyBeside tells whether a dependency is beside the chart.
+func (r requirements) anyBeside() bool {
+	return slices.ContainsFunc(r.declared, func(declared *chart.Dependency) bool { return strings.HasPrefix(declared.Repository, fileScheme) })
+}
+
+// noDirectory is the error of a path with something else than a chart's directory.
+func noDirectory(name string) *Error {
+	return failure(ReasonArtifactInvalid, "%s isn't a directory; put the chart there as one, or package the chart with its dependencies (`helm package --dependency-update`)", quote(name))
+}

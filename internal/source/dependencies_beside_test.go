@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Directories of the artifact root and of bundles have others beside them.
+func TestDependenciesBeside(t *testing.T) {
+	root := t.TempDir()
+	put := func(at string, files map[string]string) {
+		for name, data := range files {
+			write(t, filepath.Join(root, "stage", at, name), data)
+		}
+	}
+	beside := dep("common", ">=1.0.0", "file://../lib/common")
+	put("umbrella", filesOf(t, "umbrella", "1.0.0", deps(beside)))
+	put("lib/common", filesOf(t, "common", "1.2.0", deps(dep("base", "0.1.0", "file://../base")), "note", "first", ".helmignore", "*.bak\n", "x.bak", ""))
+	put("lib/base", filesOf(t, "base", "0.1.0", nil, "note", "base"))
+	clock := clocktesting.NewFakeClock(time.Now().Add(time.Hour))
+	sources := newSources(t, Options{ArtifactRoot: root, Clock: clock})
+	const common, base = "charts/common-1.2.0/note", "charts/common-1.2.0/charts/base-0.1.0/note"
+
+	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "stage"}}
+	for name, ref := range map[string]Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
+		t.Run(name, func(t *testing.T) {
+			artifact := expectFetched(t, sources, ref)
+			if a, b := contentOf(t, artifact, common), contentOf(t, artifact, base); a != "first" || b != "base" {
+				t.Errorf("they are %q and %q", a, b)
+			}
+			if find(artifact.Files, "charts/common-1.2.0/x.bak") != nil {
+				t.Error("what .helmignore names is there")
+			}
+			if artifact.Digest != (content{files: artifact.Files}).digest() {
+				t.Error("the digest isn't that of all of it")
+			}
+		})
+	}
+	t.Run("a dependency that changes changes the chart", func(t *testing.T) {
+		before := expectResolved(t, sources, atPath("stage/umbrella"))
+		for at, note := range map[string]string{"lib/common": "second", "lib/base": "third"} {
+			put(at, map[string]string{"note": note})
+			after := expectResolved(t, sources, atPath("stage/umbrella"))
+			if after == before {
+				t.Errorf("%s isn't in the digest", at)
+			}
+			before = after
+		}
+		if got := contentOf(t, expectFetched(t, sources, atPath("stage/umbrella")), base); got != "third" {
+			t.Errorf("it is %q", got)
+		}
+	})
+	t.Run("a dependency with some elsewhere", func(t *testing.T) {
+		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0", dep("redis", "1.x", "https://charts.example.org"))})
+		_, err := sources.Fetch(t.Context(), atPath("stage/umbrella"), expectResolved(t, sources, atPath("stage/umbrella")))
+		failed := asError(t, err)
+		if failed.Reason != ReasonArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
+			t.Errorf("got %+v", failed)
+		}
+		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0")})
+		expectFetched(t, sources, atPath("stage/umbrella"))
+	})
+
+	archive := packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", deps(beside)))
+	write(t, filepath.Join(root, "stage", "umbrella.tgz"), string(archive))
+	write(t, filepath.Join(root, "stage", "lib", "file"), "")
+	write(t, filepath.Join(root, "links", "x"), "")
+	link(t, "/etc", filepath.Join(root, "links", "etc"))
+	for name, test := range map[string]struct {
+		path         string
+		declared     []string // name, version, repository; of the chart at path
+		lock         string
+		reason, says string
+	}{
+		"an archive":             {path: "umbrella.tgz", reason: ReasonArtifactInvalid, says: "only a chart in a directory has others beside it"},
+		"nothing there":          {declared: []string{"common", "1.x", "file://../gone"}, reason: ReasonArtifactNotFound, says: `gone"`},
+		"outside":                {declared: []string{"common", "1.x", "file://../../../common"}, reason: ReasonArtifactRefused, says: "its path has to be relative, and to stay in the artifact"},
+		"absolute":               {declared: []string{"common", "1.x", "file:///etc"}, reason: ReasonArtifactRefused, says: "its path has to be relative"},
+		"by a link":              {declared: []string{"common", "1.x", "file://../../links/etc"}, reason: ReasonArtifactRefused, says: "leads out of the artifact root"},
+		"a file":                 {declared: []string{"common", "1.x", "file://../lib/file"}, reason: ReasonArtifactInvalid, says: "doesn't end in .tgz"},
+		"an archive beside":      {declared: []string{"common", "1.x", "file://../umbrella.tgz"}, reason: ReasonArtifactInvalid, says: "isn't a directory"},
+		"no chart":               {declared: []string{"common", "1.x", "file://../lib"}, reason: ReasonArtifactInvalid, says: "no Chart.yaml"},
+		"itself":                 {declared: []string{"common", "1.x", "file://."}, reason: ReasonArtifactRefused, says: "depends on a chart that depends on it"},
+		"what it is in":          {declared: []string{"common", "1.x", "file://.."}, reason: ReasonArtifactRefused, says: "or is in it"},
+		"another version":        {declared: []string{"common", "2.x", "file://../lib/common"}, reason: ReasonArtifactInvalid, says: `what is at "stage/lib/common" is chart "common 1.2.0"`},
+		"another chart":          {declared: []string{"redis", "1.x", "file://../lib/common"}, reason: ReasonArtifactInvalid, says: `is chart "common 1.2.0"`},
+		"another version locked": {declared: []string{"common", "1.x", "file://../lib/common"}, lock: "1.1.0", reason: ReasonArtifactInvalid, says: `is chart "common 1.2.0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.path == "" {
+				test.path = "case"
+				declared := deps(dep(test.declared[0], test.declared[1], test.declared[2]))
+				if err := os.RemoveAll(filepath.Join(root, "stage", "case")); err != nil {
+					t.Fatal(err)
+				}
+				put("case", filesOf(t, "case", "1.0.0", declared))
+				if test.lock != "" {
+					put("case", map[string]string{lockFile: lockOf(t, declared, test.lock)})
+				}
+			}
+			for _, ref := range []Reference{atPath("stage/" + test.path), atPath(test.path).In(bundle)} {
+				if ref.Bundle != nil && strings.Contains("by a link a file outside another version what it is in an archive beside", name) {
+					continue // bundles have no links, and their paths are others
+				}
+				digest, err := sources.Resolve(t.Context(), ref)
+				if err == nil {
+					_, err = sources.Fetch(t.Context(), ref, digest)
+				}
+				if failed := asError(t, err); failed.Reason != test.reason || !strings.Contains(err.Error(), test.says) && ref.Bundle == nil {
+					t.Errorf("got %s: %v", failed.Reason, err)
+				}
+			}
+		})
+	}
+}
+
+// A circle of directories is told, and so is a chain without an end.
+func TestCirclesBeside(t *testing.T) {
+	root := t.TempDir()
+	for name, next := range map[string]string{"a": "b", "b": "a"} {
+		write(t, filepath.Join(root, name, chartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+	}
+	for i := range 8 {
+		name, next := string(rune('c'+i)), string(rune('d'+i))
+		write(t, filepath.Join(root, name, chartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	for path, says := range map[string]string{"a": "depends on a chart that depends on it", "c": "more than 4 deep"} {
+		if _, err := sources.Resolve(t.Context(), atPath(path)); asError(t, err).Reason != ReasonArtifactRefused || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A change of a directory beside the chart is an event of the chart.
+func TestWatchBeside(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "umbrella", chartFile), chartYAMLOf(t, "umbrella", "1.0.0", dep("common", "1.x", "file://../lib/common")))
+	write(t, filepath.Join(root, "lib", "common", chartFile), chartYAMLOf(t, "common", "1.0.0"))
+	sources := newSources(t, Options{ArtifactRoot: root})
+	expectResolved(t, sources, atPath("umbrella"))
+	changed := make(chan string, 10)
+	ended := make(chan error)
+	go func() { ended <- sources.Watch(t.Context(), func(path string) { changed <- path }) }()
+	t.Cleanup(func() { <-ended })
+	deadline := time.After(20 * time.Second)
+	for i := 0; ; i++ {
+		write(t, filepath.Join(root, "lib", "common", "values.yaml"), strings.Repeat("x", i))
+		select {
+		case path := <-changed:
+			if path != "umbrella" {
+				t.Errorf("%s has changed", path)
+			}
+			return
+		case <-time.After(100 * time.Millisecond): // the watch may have begun after the change
+		case <-deadline:
+			t.Fatal("nobody told")
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
+
+const (
+	// chartsDirectory has a chart's dependencies.
+	chartsDirectory = "charts/"
+	// fileScheme of a dependency that is beside the chart, in the same artifact.
+	fileScheme = "file://"
+)
+
+// want is a dependency that has to be fetched, as it isn't in charts/.
+type want struct {
+	// within is the directory of the chart that wants it: "" for that of the artifact.
+	within string
+	// by is the name and version of that chart; field is where it says so, as in
+	// "dependencies[1] of Chart.yaml".
+	by, field string
+
+	name, version, repository string
+	// subject is the address that is asked, and keys where credentials for it may be put.
+	subject, keys string
+}
+
+// missing finds the dependencies that a chart wants and doesn't have, and says which
+// version of each is to be had. What is vendored is taken as it is, as Helm does:
+// nobody looks whether that, in turn, has all of its own.
+func missing(files []render.File) ([]want, error) {
+	return missingWithin(files, "", 0)
+}
+
+func missingWithin(files []render.File, within string, depth int) ([]want, error) {
+	needs := readRequirements(files, within)
+	if len(needs.declared) > maxDependencies {
+		return nil, tooManyDependencies()
+	}
+	vendored := vendoredIn(files, within, needs)
+	var wants []want
+	for i, declared := range needs.declared {
+		w := needs.want(i, within)
+		if has := vendored.serve(declared, needs.declared); has != nil {
+			if depth < maxDependencyDepth && has.directory == w.directoryOf(has.version) && strings.HasPrefix(declared.Repository, fileScheme) {
+				// It was put there from beside the chart, and may miss some itself.
+				below, err := missingWithin(files, within+has.directory, depth+1)
+				if err != nil {
+					return nil, err
+				}
+				wants = append(wants, below...)
+			}
+			continue
+		}
+		version, err := needs.version(declared)
+		if err != nil {
+			return nil, w.refused(err)
+		}
+		w.version = version
+		if i := slices.IndexFunc(wants, w.sameChart); i < 0 {
+			wants = append(wants, w)
+		} else if strings.TrimSuffix(wants[i].repository, "/") != strings.TrimSuffix(w.repository, "/") {
+			return nil, w.refused(failure(ReasonArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
+		}
+	}
+	return wants, nil
+}
+
+// sameChart tells whether both are one chart under two aliases.
+func (w want) sameChart(other want) bool {
+	return w.within == other.within && w.name == other.name && w.version == other.version
+}
+
+// want is the dependency with that index, in whichever version.
+func (r requirements) want(index int, within string) want {
+	declared := r.declared[index]
+	return want{
+		within: within, by: r.chart, field: fieldOf(r.file, index),
+		name: declared.Name, version: declared.Version, repository: declared.Repository,
+	}
+}
+
+// version is the one that the dependency has to be fetched in.
+func (r requirements) version(declared *chart.Dependency) (string, error) {
+	switch {
+	case declared.Repository == "":
+		return "", failure(ReasonArtifactInvalid, "it isn't in charts/, and has no repository; package the chart with it, or say where it is")
+	case isName(declared.Repository) || strings.HasPrefix(declared.Repository, fileScheme):
+		return declared.Version, nil // it is refused for that, later
+	case r.lock == nil && !versions.IsExact(declared.Version):
+		return "", failure(ReasonArtifactInvalid, "it isn't in charts/, its version is a range, and there is no %s to say which one it is; "+updateLock, r.lockFile, r.lockFile)
+	case r.lock == nil:
+		return declared.Version, nil
+	}
+	return r.lockedVersion(declared)
+}
+
+// isName tells whether a repository has no address, but the name that the chart's author
+// has for it. The lock is no good then, either: its sum is of the address.
+func isName(repository string) bool {
+	return strings.HasPrefix(repository, "@") || strings.HasPrefix(repository, "alias:")
+}
+
+// updateLock is the way out of a lock that doesn't do.
+const updateLock = "run `helm dependency update`, and package the chart with the new %s, or with its dependencies (`helm package --dependency-update`)"
+
+// lockedVersion is the version that the lock has for the dependency.
+func (r requirements) lockedVersion(declared *chart.Dependency) (string, error) {
+	if !r.inSync() {
+		return "", failure(ReasonArtifactInvalid, "%s isn't up to date with %s: it was made for other dependencies; "+updateLock, r.lockFile, r.file, r.lockFile)
+	}
+	locked := r.locked(declared)
+	if _, err := semver.NewVersion(locked); err != nil {
+		return "", failure(ReasonArtifactInvalid, "%s has no version for it that %s allows; "+updateLock, r.lockFile, r.file, r.lockFile)
+	}
+	return locked, nil
+}
+
+// vendored is a chart in charts/.
+type vendored struct {
+	name, version string
+	directory     string // relative to the chart it is in, with a slash at its end; "" of an archive
+}
+
+type allVendored []vendored
+
+// vendoredIn lists the charts in a chart's charts directory, as Helm loads them. It
+// looks into archives only if something is declared.
+func vendoredIn(files []render.File, within string, needs requirements) allVendored {
+	if len(needs.declared) == 0 {
+		return nil
+	}
+	var found allVendored
+	for _, file := range files {
+		name, ok := strings.CutPrefix(file.Name, within+chartsDirectory)
+		if !ok || strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") {
+			continue
+		}
+		directory, rest, nested := strings.Cut(name, "/")
+		var metadata []byte
+		switch {
+		case nested && rest == chartFile && path.Ext(directory) != ".tgz":
+			metadata, directory = file.Data, chartsDirectory+directory+"/"
+		case !nested && path.Ext(name) == ".tgz":
+			metadata, directory = chartFileOf(file.Data), ""
+		default:
+			continue
+		}
+		var is chart.Metadata
+		if decode(&render.File{Data: metadata}, &is) {
+			found = append(found, vendored{name: is.Name, version: is.Version, directory: directory})
+		}
+	}
+	return found
+}
+
+// serve returns the vendored chart that is the declared one. One that fits nothing
+// that is declared counts for all of its name: Helm takes it as it is.
+func (all allVendored) serve(wanted *chart.Dependency, declared []*chart.Dependency) *vendored {
+	for i := range all {
+		if all[i].name == wanted.Name && satisfies(all[i].version, wanted.Version) {
+			return &all[i]
+		}
+	}
+	for i := range all {
+		fits := func(other *chart.Dependency) bool {
+			return other.Name == all[i].name && satisfies(all[i].version, other.Version)
+		}
+		if all[i].name == wanted.Name && !slices.ContainsFunc(declared, fits) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// satisfies tells whether a dependency may be of this version, as Helm tells it.
+func satisfies(version, allowed string) bool {
+	return allowed == "" || chartutil.IsCompatibleRange(allowed, version)
+}
+
+// chartFileOf returns an archive's Chart.yaml; nil if there is none. The archive has
+// been checked before.
+func chartFileOf(archive []byte) []byte {
+	expanded, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil
+	}
+	entries := tar.NewReader(expanded)
+	for {
+		header, err := entries.Next()
+		if err != nil {
+			return nil
+		}
+		if _, name, _ := strings.Cut(header.Name, "/"); name != chartFile || header.Size > maxChartFile {
+			continue
+		}
+		data, err := io.ReadAll(entries)
+		if err != nil {
+			return nil
+		}
+		return trimBOM(data)
+	}
+}

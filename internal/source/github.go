@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+const (
+	// defaultAsset is the chart among a release's files, if the object doesn't say.
+	defaultAsset = "*.tgz"
+	// provenanceSuffix ends the names of files that are beside an archive, and are none.
+	provenanceSuffix = ".prov"
+	// maxNamed is how many files a message names.
+	maxNamed = 8
+)
+
+// githubRelease is a release at GitHub: the one of its files that is the archive, or
+// all of its files, as a bundle. The API tells the digest of a file; of one that was
+// put there long ago, or at an older server, it doesn't, and it has to be read.
+type githubRelease struct {
+	*addonsv1.GitHubSource
+	version string
+	kind    Kind
+	stock   *stock
+}
+
+// whole tells whether all files of the release are meant.
+func (r githubRelease) whole() bool { return r.Asset == "" && r.kind == KindBundle }
+
+// tag of the release. What a release is called besides, people see only.
+func (r githubRelease) tag() string { return r.TagPrefix + r.version }
+
+// pattern of the archive's name.
+func (r githubRelease) pattern() string {
+	if r.Asset == "" {
+		return defaultAsset
+	}
+	return r.Asset
+}
+
+func (r githubRelease) resolve(ctx context.Context, as *guest) (string, error) {
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return "", err
+	}
+	if r.whole() {
+		return r.resolveWhole(ctx, as, found)
+	}
+	file, err := r.archiveIn(found)
+	if err != nil {
+		return "", err
+	}
+	if file.digest != "" {
+		return file.digest, nil
+	}
+	got, err := r.download(ctx, as, file)
+	if err != nil {
+		return "", err
+	}
+	digest := got.digest()
+	r.stock.archives.put(r.stocked(as, digest), got)
+	return digest, nil
+}
+
+func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+	here := r.stocked(as, digest)
+	if got, found := r.stock.archives.get(here); found {
+		r.stock.archives.remove(here) // it is unpacked now, and remembered as such
+		return got, nil
+	}
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return content{}, err
+	}
+	if r.whole() {
+		return r.fetchWhole(ctx, as, found, digest)
+	}
+	file, err := r.archiveIn(found)
+	if err != nil {
+		return content{}, err
+	}
+	if file.digest != "" && file.digest != digest {
+		return content{}, r.other("file "+quote(file.name), file.digest, digest)
+	}
+	got, err := r.download(ctx, as, file)
+	switch {
+	case err != nil:
+		return content{}, err
+	case got.digest() == digest:
+		return got, nil
+	case file.digest != "":
+		return content{}, damaged(file)
+	}
+	return content{}, r.other("file "+quote(file.name), got.digest(), digest)
+}
+
+// stocked is the name of what was read to know its digest, for who asks, whether it was
+// the digest that was asked for or not.
+func (r githubRelease) stocked(as *guest, digest string) string {
+	return r.release().at(as) + " file " + r.Asset + as.ref.Kind.suffix() + " is " + digest
+}
+
+// other is the error of a release that has something else now.
+func (r githubRelease) other(what, is, wanted string) *Error {
+	if r.Digest != "" {
+		return failure(ReasonDigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version", what, is)
+	}
+	return gone(wanted, "set github.digest to that of the content that is to be installed, or publish another release")
+}
+
+// damaged is the error of a file that isn't what the server itself says it is.
+func damaged(file asset) *Error {
+	return failure(ReasonDigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with", quote(file.name))
+}
+
+// archiveIn picks the archive among the release's files.
+func (r githubRelease) archiveIn(in published) (asset, error) {
+	fits := slices.DeleteFunc(slices.Clone(in.assets), func(a asset) bool {
+		return !matches(r.pattern(), a.name) || strings.HasSuffix(a.name, provenanceSuffix)
+	})
+	switch {
+	case len(fits) == 1:
+		return fits[0], nil
+	case len(fits) > 1:
+		return asset{}, failure(ReasonArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), quote(r.pattern()), mention(fits))
+	case len(in.assets) == 0:
+		return asset{}, notPublished("the release has no files; put the archive there")
+	}
+	return asset{}, notPublished("the release has no file called %s, but %s; put the archive there, or correct github.asset", quote(r.pattern()), mention(in.assets))
+}
+
+// matches tells whether a name is as the pattern says, in which "*" stands for any characters.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name) // of what it knows beside "*", the API lets nothing pass
+	return err == nil && ok
+}
+
+// mention lists the first files by their names.
+func mention(files []asset) string {
+	names := make([]string, 0, maxNamed)
+	for _, file := range files[:min(len(files), maxNamed)] {
+		names = append(names, quote(file.name))
+	}
+	slices.Sort(names)
+	if len(files) > maxNamed {
+		names = append(names, "and others")
+	}
+	return strings.Join(names, ", ")
+}
+
+// download gets the archive.
+func (r githubRelease) download(ctx context.Context, as *guest, file asset) (content, error) {
+	archive, err := r.read(ctx, as, file, "the archive", as.limits.ArchiveBytes)
+	switch {
+	case err != nil:
+		return content{}, err
+	case !bytes.HasPrefix(archive, gzipStart):
+		return content{}, failure(ReasonArtifactInvalid, "the release's file %s is no archive: it isn't compressed with gzip", quote(file.name))
+	}
+	return content{archive: archive, site: r.siteOf(as, file)}, nil
+}
+
+// siteOf is where a file is. Another one gets another number.
+func (r githubRelease) siteOf(as *guest, file asset) site {
+	return site{url: r.fileURL(as, file).String(), bytes: file.size}
+}
+
+// probe looks the archive up. Who is shown a file in a release may have it.
+func (r githubRelease) probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error) {
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return false, err
+	}
+	if r.whole() {
+		return r.probeWhole(as, found, digest, among), nil
+	}
+	file, err := r.archiveIn(found)
+	return err == nil && (file.digest == "" || file.digest == digest) && among(r.siteOf(as, file)), err
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"net/url"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// GitHub's own host, and the domain of its tenants that have hosts of their own.
+const (
+	githubHost    = "github.com"
+	githubTenants = ".ghe.com"
+)
+
+// addressOfRelease says which file of which release is meant, or all of its files.
+func addressOfRelease(from *addonsv1.GitHubSource, version string) string {
+	address := from.URL
+	if version != "" { // else whichever is found
+		address += " release " + from.TagPrefix + version
+	}
+	if from.Asset != "" {
+		address += " file " + from.Asset
+	}
+	if from.Digest != "" {
+		address += "@" + from.Digest
+	}
+	return address
+}
+
+// repositoryOf is the repository, as in "owner/name".
+func repositoryOf(from *addonsv1.GitHubSource) string {
+	return strings.Trim(parsed(from.URL).Path, "/")
+}
+
+// apiOf is where the API is that tells of the repository, without a slash at the end.
+func apiOf(from *addonsv1.GitHubSource) *url.URL {
+	if from.APIURL != "" {
+		return parsed(strings.TrimRight(from.APIURL, "/"))
+	}
+	at := parsed(from.URL)
+	api := &url.URL{Scheme: at.Scheme, Host: at.Host, Path: "/api/v3"}
+	if host := strings.ToLower(at.Host); host == githubHost || strings.HasSuffix(host, githubTenants) {
+		api.Host, api.Path = "api."+host, ""
+	}
+	return api
+}
+
+// repositoryHost is the host that people know the source by, and write credentials
+// down for. At GitHub it isn't that of the API, which gets these credentials, but only
+// where the API is GitHub's own: whoever names another one in apiURL mustn't get the
+// credentials for url by that.
+func (r Reference) repositoryHost() string {
+	at := r.Chart.GitHub
+	if at == nil || at.APIURL != "" && !sameAPI(at) {
+		host, _ := r.host()
+		return host
+	}
+	return parsed(at.URL).Host
+}
+
+// sameAPI tells whether apiURL names the API that it defaults to.
+func sameAPI(from *addonsv1.GitHubSource) bool {
+	named, own := apiOf(from), apiOf(&addonsv1.GitHubSource{URL: from.URL})
+	return strings.EqualFold(named.Host, own.Host) && named.Scheme == own.Scheme
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/go-github/v89/github"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxRelease bounds what the API tells of one release: it has up to 1000 files,
+	// and each takes it some 2 KiB.
+	maxRelease = 4 << 20 // bytes
+	// maxReleasePage bounds 100 releases, with their notes and lists of files.
+	maxReleasePage = 32 << 20 // bytes
+	// releaseCache is how much of releases, and of lists of their tags, is kept in memory.
+	releaseCache = 16 << 20 // bytes
+)
+
+// releases are what repositories at GitHub were found to have. What is known is
+// asked for with its ETag: an answer that it still holds costs no rate limit.
+type releases struct {
+	clock   clock.PassiveClock
+	known   *cache[string, told] // by URL and credential
+	flights singleflight.Group
+}
+
+// told is what the API told at one address.
+type told struct {
+	read time.Time
+	etag string
+
+	release published // at the address of one
+	tags    []string  // at that of a page of the list
+	next    int       // the page after that; 0 if there is none
+}
+
+func newReleases(clock clock.PassiveClock) *releases {
+	return &releases{clock: clock, known: newCache[string](releaseCache, told.bytes)}
+}
+
+func (t told) bytes() int64 {
+	const overhead = 128
+	size := int64(overhead)
+	for _, tag := range t.tags {
+		size += int64(len(tag)) + 16
+	}
+	for _, file := range t.release.assets {
+		size += int64(len(file.name)+len(file.digest)) + overhead
+	}
+	return size
+}
+
+// question is a part of the API, and what to make of its answer.
+type question struct {
+	path  string // below the repository
+	what  string // the answer is
+	most  int64  // bytes
+	parse func(data []byte, into *told) error
+	none  *Error // what 404 means
+}
+
+// at is the question's address, with who asks.
+func (q question) at(as *guest) string {
+	return as.ref.base().String() + " " + repositoryOf(as.ref.Chart.GitHub) + q.path + " " + as.credential.Fingerprint()
+}
+
+// since returns the answer as it was then, or later.
+func (s *releases) since(ctx context.Context, as *guest, asked question, notBefore time.Time) (told, error) {
+	at := asked.at(as)
+	known, found := s.known.get(at)
+	if found && !known.read.Before(notBefore) {
+		return known, nil
+	}
+	result, err, _ := s.flights.Do(at, func() (any, error) {
+		answer, err := s.ask(ctx, as, asked, known)
+		if err == nil {
+			s.known.put(at, answer)
+		}
+		return answer, err
+	})
+	return result.(told), err
+}
+
+// ask sends the question, or asks whether the known answer still holds.
+func (s *releases) ask(ctx context.Context, as *guest, asked question, known told) (told, error) {
+	now := s.clock.Now()
+	client, err := as.github()
+	if err != nil {
+		return told{}, err
+	}
+	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
+	if err != nil {
+		return told{}, failure(ReasonArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
+	}
+	if known.etag != "" {
+		request.Header.Set("If-None-Match", known.etag)
+	}
+	as.authorize(request)
+	response, err := client.BareDo(request)
+	if err != nil && response == nil {
+		return told{}, err
+	}
+	defer release(response.Body)
+	host := response.Request.URL.Host
+	switch {
+	case response.StatusCode == http.StatusNotModified && known.etag != "":
+		known.read = now
+		return known, nil
+	case response.StatusCode == http.StatusNotFound:
+		return told{}, asked.none
+	case response.StatusCode == http.StatusUnauthorized:
+		return told{}, as.unauthorized(host + " answers 401 Unauthorized")
+	case response.StatusCode != http.StatusOK:
+		return told{}, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	data, err := readBody(response.Body, asked.what, asked.most)
+	if err != nil {
+		return told{}, err
+	}
+	answer := told{read: now, etag: response.Header.Get("ETag"), next: response.NextPage}
+	return answer, asked.parse(data, &answer)
+}
+
+// github is a client of the API, which shows nobody's credentials by itself.
+func (g *guest) github() (*github.Client, error) {
+	api := g.ref.base().String() + "/"
+	// The guest's own client heeds rate limits, for as long as it is kept.
+	client, err := github.NewClient(github.WithHTTPClient(g.http), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
+	if err != nil {
+		return nil, failure(ReasonArtifactInvalid, "github.apiURL is no URL")
+	}
+	return client, nil
+}
+
+// find asks for the release.
+func (r githubRelease) find(ctx context.Context, as *guest) (published, error) {
+	answer, err := r.stock.releases.since(ctx, as, r.release(), r.stock.clock.Now().Add(-freshIndex))
+	if err == nil && (answer.release.tag != r.tag() || answer.release.draft) {
+		err = r.release().none
+	}
+	return answer.release, err
+}
+
+// release is the question for the one with the tag.
+func (r githubRelease) release() question {
+	return question{
+		path: "/releases/tags/" + url.PathEscape(r.tag()), what: "the description of the release", most: maxRelease,
+		parse: func(data []byte, into *told) (err error) {
+			into.release, err = parseRelease(data)
+			return err
+		},
+		none: notPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
+			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", quote(r.tag()), repositoryOf(r.GitHubSource)),
+	}
+}
+
+// fileURL is where a file is, for those who accept its content.
+func (r githubRelease) fileURL(as *guest, file asset) *url.URL {
+	return as.ref.base().JoinPath("repos", repositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+}
+
+// read gets a file of the release. The request is redirected to another host, which
+// gets to see no credentials.
+func (r githubRelease) read(ctx context.Context, as *guest, file asset, what string, most int64) ([]byte, error) {
+	if file.size > most {
+		return nil, tooManyBytes(what, most)
+	}
+	// Transport compression is refused: it would make other bytes of the same file.
+	response, err := as.get(ctx, r.fileURL(as, file), http.Header{"Accept": {"application/octet-stream"}, "Accept-Encoding": {"identity"}})
+	if err != nil {
+		return nil, err
+	}
+	defer release(response.Body)
+	if response.StatusCode != http.StatusOK {
+		r.stock.releases.known.remove(r.release().at(as)) // it may be another by now
+		return nil, notPublished("the release lists file %s, but there is none; put it there again", quote(file.name))
+	}
+	return readBody(response.Body, what, most)
+}

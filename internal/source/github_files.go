@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
+// named so beside its metadata.yaml is for the management cluster, or for machines.
+var unusedFiles = regexp.MustCompile(`^[0-9a-z]+-[0-9a-z]+-[0-9]+-[0-9]+-(cluster-class|node-images?)-.*[.](tgz|tar[.]gz)$`)
+
+// filesIn are the files of the release that make the bundle, as its list has them.
+// Without digests, the list isn't complete.
+func filesIn(in published) []asset {
+	files := slices.Clone(in.assets)
+	if slices.ContainsFunc(files, func(a asset) bool { return a.name == clusterstack.MetadataFile }) {
+		files = slices.DeleteFunc(files, func(a asset) bool { return unusedFiles.MatchString(a.name) })
+	}
+	return files
+}
+
+// partsIn checks the files of the release before any of them is read.
+func partsIn(files []asset, limits Limits) ([]bundlePart, error) {
+	if len(files) == 0 {
+		return nil, notPublished("the release has no files; put them there")
+	}
+	parts := make([]bundlePart, 0, len(files))
+	for _, file := range files {
+		parts = append(parts, bundlePart{name: file.name, digest: file.digest, size: file.size})
+	}
+	return checkParts(parts, limits)
+}
+
+// promisedParts is the list of files as the server promises it; false if it doesn't
+// say all of the digests.
+func promisedParts(parts []bundlePart) (listing []byte, complete bool) {
+	if slices.ContainsFunc(parts, func(p bundlePart) bool { return p.digest == "" }) {
+		return nil, false
+	}
+	return listingOf(parts), true
+}
+
+func (r githubRelease) resolveWhole(ctx context.Context, as *guest, found published) (string, error) {
+	parts, err := partsIn(filesIn(found), as.limits)
+	if err != nil {
+		return "", err
+	}
+	if listing, complete := promisedParts(parts); complete {
+		return content{manifest: listing}.digest(), nil
+	}
+	got, err := r.downloadWhole(ctx, as, found)
+	if err != nil {
+		return "", err
+	}
+	digest := got.digest()
+	r.stock.archives.put(r.stocked(as, digest), got)
+	return digest, nil
+}
+
+func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found published, digest string) (content, error) {
+	parts, err := partsIn(filesIn(found), as.limits)
+	if err != nil {
+		return content{}, err
+	}
+	if listing, complete := promisedParts(parts); complete {
+		if is := (content{manifest: listing}).digest(); is != digest {
+			return content{}, r.other("list of files", is, digest)
+		}
+	}
+	got, err := r.downloadWhole(ctx, as, found)
+	if err != nil {
+		return content{}, err
+	}
+	if is := got.digest(); is != digest {
+		return content{}, r.other("list of files", is, digest)
+	}
+	return got, nil
+}
+
+// downloadWhole gets all files, one after the other.
+func (r githubRelease) downloadWhole(ctx context.Context, as *guest, found published) (content, error) {
+	files := filesIn(found)
+	parts := make([]bundlePart, 0, len(files))
+	got := content{files: make([]render.File, 0, len(files))}
+	left := as.limits.TotalBytes
+	for _, file := range files {
+		data, err := r.read(ctx, as, file, "file "+quote(file.name), min(as.limits.ArchiveBytes, left))
+		if err != nil {
+			return content{}, err
+		}
+		left -= int64(len(data))
+		is := partOf(file.name, data)
+		if file.digest != "" && file.digest != is.digest {
+			return content{}, damaged(file)
+		}
+		parts = append(parts, is)
+		got.files = append(got.files, render.File{Name: file.name, Data: data})
+	}
+	parts, err := checkParts(parts, as.limits)
+	if err != nil {
+		return content{}, err
+	}
+	got.manifest = listingOf(parts)
+	got.site = r.siteOfWhole(as, got.manifest)
+	sortFiles(got.files)
+	return got, nil
+}
+
+// siteOfWhole is where the release is.
+func (r githubRelease) siteOfWhole(as *guest, listing []byte) site {
+	return site{url: as.ref.base().JoinPath("repos", repositoryOf(r.GitHubSource), "releases", "tags", r.tag()).String(), bytes: int64(len(listing))}
+}
+
+// probeWhole tells whether the release, which was shown to the guest, has these files.
+func (r githubRelease) probeWhole(as *guest, found published, digest string, among func(site) bool) bool {
+	parts, err := partsIn(filesIn(found), as.limits)
+	if err != nil {
+		return false
+	}
+	listing, complete := promisedParts(parts)
+	return complete && content{manifest: listing}.digest() == digest && among(r.siteOfWhole(as, listing))
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
+
+// maxReleasePages bounds a list of releases. GitHub's has 10,000 at most.
+const maxReleasePages = 100
+
+// versions lists the tags of all releases, less what is before the version. How a
+// release is marked, as the latest one or a pre-release, doesn't matter: its tag says.
+func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, error) {
+	var found []string
+	seen := map[string]bool{} // a release that comes while pages are read moves others to the next
+	for page := 1; page != 0; {
+		if page > maxReleasePages {
+			return nil, failure(ReasonArtifactTooLarge, "its list of releases has more than %d pages; name an exact version", maxReleasePages)
+		}
+		answer, err := r.stock.releases.since(ctx, as, r.list(page), notBefore)
+		if err != nil {
+			return nil, err
+		}
+		for _, tag := range answer.tags {
+			version, ours := strings.CutPrefix(tag, r.TagPrefix)
+			if !ours || version == "" || len(version) > versions.MaxLength || seen[version] {
+				continue
+			}
+			if seen[version] = true; len(seen) > maxVersions {
+				return nil, tooManyTags(maxVersions)
+			}
+			found = append(found, version)
+		}
+		if answer.next != 0 && answer.next <= page {
+			return nil, notGitHub() // it would never end
+		}
+		page = answer.next
+	}
+	if len(found) == 0 {
+		return nil, r.nothingListed()
+	}
+	return found, nil
+}
+
+func (r githubRelease) nothingListed() *Error {
+	if r.TagPrefix == "" {
+		return notPublished("repository %s has no release; publish one, or correct github.url", repositoryOf(r.GitHubSource))
+	}
+	return notPublished("repository %s has no release whose tag starts with %s; publish one, or correct github.url or github.tagPrefix",
+		repositoryOf(r.GitHubSource), quote(r.TagPrefix))
+}
+
+// list is the question for a page of the list of releases.
+func (r githubRelease) list(page int) question {
+	return question{
+		path: fmt.Sprintf("/releases?per_page=100&page=%d", page), what: "a page of the list of releases", most: maxReleasePage,
+		parse: func(data []byte, into *told) (err error) {
+			into.tags, err = parseTags(data)
+			return err
+		},
+		none: notPublished("the server has no repository %s, or doesn't show it to these credentials; correct github.url, "+
+			"or name a Secret in github.secretRef whose token may read the repository", repositoryOf(r.GitHubSource)),
+	}
+}
+
+// pin is the digest of the version's archive, or of the list of its files.
+func (r githubRelease) pin(ctx context.Context, as *guest) (string, error) { return r.resolve(ctx, as) }
+
+var _ catalogue = githubRelease{}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// stackFiles are those of a Cluster Stack's release; the last ones make no add-ons.
+func stackFiles() []github.File {
+	return []github.File{
+		file("metadata.yaml", []byte("versions: {}")), file("clusteraddon.yaml", []byte("b")), file("docker-scs-1-31-cluster-addon-v1.tgz", []byte("not looked into")),
+		file("docker-scs-1-31-cluster-class-v1.tgz", []byte("unused")), file("docker-scs-1-31-node-images-v1.tgz", []byte("unused")),
+	}
+}
+
+// listed is the list of files as docs/sources.md has it made with a shell.
+func listed(files ...github.File) string {
+	slices.SortFunc(files, func(a, b github.File) int { return strings.Compare(a.Name, b.Name) })
+	list := "chandler release v1\n"
+	for _, f := range files {
+		list += fmt.Sprintf("sha256:%x %d %s\n", sha256.Sum256(f.Data), len(f.Data), f.Name)
+	}
+	return list
+}
+
+// stored is the file that the store has something in.
+func stored(t testing.TB, dir string, data []byte) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*", strings.TrimPrefix(digestOfArchive(data), "sha256:")))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s is at %q (%v)", data, found, err)
+	}
+	return found[0]
+}
+
+// damages of one file in a store. Each has the whole bundle fetched again.
+var damages = map[string]func(path string) error{
+	"gone":              os.Remove,
+	"truncated":         func(path string) error { return os.Truncate(path, 0) },
+	"another":           func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
+	"nobody's any more": func(path string) error { return os.Remove(path + ".grants") },
+}
+
+func TestBundlesInReleases(t *testing.T) {
+	for name, options := range map[string]github.Options{"digests": {Token: sentinelToken}, "no digests": {Token: sentinelToken, WithoutDigests: true}} {
+		t.Run(name, func(t *testing.T) {
+			w := startGitHub(t, options)
+			files := stackFiles()
+			w.publish("docker-scs-1-31-v1", files...)
+			dir, ref := t.TempDir(), w.bundle("docker-scs-1-31-v1")
+			got := expectFetched(t, w.sources(t, dir), ref)
+			if want := digestOfArchive([]byte(listed(files[:3]...))); got.Digest != want {
+				t.Errorf("the digest is %s, want %s", got.Digest, want)
+			}
+			if want := []string{"clusteraddon.yaml", "docker-scs-1-31-cluster-addon-v1.tgz", "metadata.yaml"}; !slices.Equal(names(got), want) {
+				t.Errorf("files %q, want %q", names(got), want)
+			}
+			if got := w.Requests(); len(got) != 7 {
+				t.Errorf("requests %q, want one, and two for each of three files", got)
+			}
+			restarted := func() []string {
+				if again, err := w.sources(t, dir).Fetch(t.Context(), ref, got.Digest); err != nil || !slices.Equal(names(again), names(got)) || !bytes.Equal(again.Files[0].Data, got.Files[0].Data) {
+					t.Errorf("%+v, %v", again, err)
+				}
+				return w.Requests()
+			}
+			if got := restarted(); len(got) > 0 {
+				t.Errorf("after a restart: requests %q", got)
+			}
+			for name, damage := range damages {
+				if err := damage(stored(t, dir, []byte("b"))); err != nil {
+					t.Fatal(err)
+				}
+				if got := restarted(); len(got) != 7 {
+					t.Errorf("%s: requests %q", name, got)
+				}
+				if got := restarted(); len(got) > 0 {
+					t.Errorf("%s, and replaced: requests %q", name, got)
+				}
+			}
+
+			// Other credentials have to show that they may have it; with digests, that
+			// takes one request.
+			other := BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+				GitHub: &addonsv1.GitHubSource{URL: w.URL(demoRepository), SecretRef: &addonsv1.CredentialsReference{Name: "own"}}, Version: "docker-scs-1-31-v1"}})
+			for token, reason := range map[string]string{"sentinel-wrong": ReasonSourceUnauthorized, sentinelToken: ""} {
+				c := startCluster(t)
+				c.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "own"}, Data: map[string][]byte{"token": []byte(token), "ca.crt": w.CA}})
+				sources := newSources(t, Options{AllowLoopback: true, Clock: w.clock, Store: storeAt(dir), Client: c.counted, Metadata: c.metadata})
+				_, err := sources.Fetch(t.Context(), other, got.Digest)
+				if reason != "" {
+					expectRefused(t, err, reason, "to the credentials of Secret team-b/own")
+				} else if err != nil {
+					t.Error(err)
+				}
+				if got := w.Requests(); !options.WithoutDigests && len(got) > 2 {
+					t.Errorf("%s: requests %q", token, got)
+				}
+			}
+
+			w.publish("docker-scs-1-31-v1", append(stackFiles(), file("more", nil))...)
+			w.clock.Step(time.Hour)
+			_, err := w.sources(t, "").Fetch(t.Context(), ref, got.Digest)
+			expectRefused(t, err, ReasonArtifactChanged, got.Digest)
+			pinned := w.bundle("docker-scs-1-31-v1")
+			pinned.Chart.GitHub.Digest = got.Digest
+			expectRefused(t, get(t, w.sources(t, ""), pinned), ReasonDigestMismatch, "the release's list of files is sha256:")
+			if got := w.Leaked(); len(got) > 0 {
+				t.Errorf("the storage host was shown %q", got)
+			}
+		})
+	}
+}
+
+// What is no release of a Cluster Stack is whole, whatever its files are called.
+func TestOtherReleasesAreWhole(t *testing.T) {
+	w := startGitHub(t, github.Options{})
+	files := stackFiles()[1:]
+	w.publish("v1", files...)
+	if got := expectFetched(t, w.sources(t, ""), w.bundle("v1")); len(got.Files) != len(files) {
+		t.Errorf("files %q", names(got))
+	}
+}
+
+func TestDamagedFileOfARelease(t *testing.T) {
+	w := startGitHub(t, github.Options{})
+	w.publish("v1", stackFiles()...)
+	w.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/assets/") {
+			return false
+		}
+		_, _ = w.Write([]byte("tampered with")) // who asked may be gone
+		return true
+	})
+	expectRefused(t, get(t, w.sources(t, ""), w.bundle("v1")), ReasonDigestMismatch, `the release's file "metadata.yaml" isn't the one that the server names by its digest`)
+}
+
+func TestReleasesInRegistriesSurviveARestart(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	files := map[string][]byte{}
+	for _, f := range stackFiles() {
+		files[f.Name] = f.Data
+	}
+	digest := server.PushRelease(t, files, "docker-scs-1-31", "v1")
+	ref := BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+		OCI: &addonsv1.OCISource{URL: server.URL("docker-scs-1-31"), PlainHTTP: ptr.To(true)}, Version: "v1"}})
+	dir := t.TempDir()
+	restarted := func() []string {
+		sources, _ := remoteSources(t, Options{Store: storeAt(dir)})
+		server.Requests(t)
+		if got, err := sources.Fetch(t.Context(), ref, digest); err != nil || len(got.Files) < 3 || got.Digest != digest {
+			t.Errorf("%+v, %v", got, err)
+		}
+		return server.Requests(t)
+	}
+	restarted()
+	if got := restarted(); len(got) > 0 {
+		t.Errorf("requests %q", got)
+	}
+	for name, damage := range damages {
+		if err := damage(stored(t, dir, []byte("b"))); err != nil {
+			t.Fatal(err)
+		}
+		if got := restarted(); len(got) == 0 {
+			t.Errorf("%s: nothing was asked", name)
+		}
+		if got := restarted(); len(got) > 0 {
+			t.Errorf("%s, and replaced: requests %q", name, got)
+		}
+	}
+}
+
+// Who knows the digest of somebody's file can write a list that names it, and have
+// that list stored as an archive of his own: it gives him nothing.
+func TestAListOfDigestsGivesNoRight(t *testing.T) {
+	secret := []byte("somebody's file")
+	list := []byte(listed(file("mine", secret)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	defer server.Close()
+	dir := t.TempDir()
+	storeAt(dir).Put(digestOfArchive(secret), secret)
+	ref := BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+		HTTP: &addonsv1.HTTPSource{URL: server.URL, Digest: digestOfArchive(list), PlainHTTP: ptr.To(true)}}})
+	for range 3 {
+		sources, _ := remoteSources(t, Options{Store: storeAt(dir)})
+		_, err := sources.Fetch(t.Context(), ref, digestOfArchive(list))
+		expectRefused(t, err, ReasonArtifactInvalid, "isn't a gzip-compressed tar archive")
+	}
+}
+
+func FuzzListing(f *testing.F) {
+	f.Add([]byte(listed(stackFiles()...)))
+	f.Add([]byte(listed(file("a", nil), file("a", nil))))
+	f.Add([]byte(listed(file("../a", nil))))
+	limits := Limits{}.withDefaults()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parts, listed, err := partsOf(data, limits)
+		if !listed || err != nil {
+			return
+		}
+		for i, p := range parts {
+			if checkName(p.name, limits) != nil || strings.Contains(p.name, "/") || !sha256Digest.MatchString(p.digest) || i > 0 && parts[i-1].name >= p.name {
+				t.Errorf("file %+v", p)
+			}
+		}
+		if bytes.HasPrefix(data, []byte(listingDomain)) && !bytes.Equal(listingOf(parts), data) {
+			t.Error("there is another way to write it")
+		}
+	})
+}
