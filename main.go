@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/pflag"
-	logsv1 "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -56,7 +55,7 @@ func run(o *options) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	go shrink()
-	if err := logsv1.ValidateAndApply(o.logs, nil); err != nil {
+	if err := setupLogging(o); err != nil {
 		return err
 	}
 	ctrl.SetLogger(klog.Background())

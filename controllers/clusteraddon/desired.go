@@ -93,6 +93,7 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		ProgressDeadline: time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second,
 		Readiness:        a.Readiness,
 		Postcondition:    p.postcondition(a),
+		Sensitive:        in.secrets,
 		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
 			return p.digestNow(ctx, in, factsUsed)

@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // values merges valuesFrom, values and valuesTemplate, each over the former. It
-// also returns the strings that came from Secrets.
+// also returns the strings and long numbers that came from Secrets.
 func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
 	var layers []map[string]any
 	var secrets []string
@@ -44,11 +45,19 @@ func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, 
 	return render.MergeValues(layers...), secrets, nil
 }
 
-// stringsIn appends all strings in a tree of values.
+// longNumber is from where on a number may be a secret, as a PIN is, and isn't rather a
+// port or a count.
+const longNumber = 100_000
+
+// stringsIn appends all strings in a tree of values, and long numbers as they are written.
 func stringsIn(found []string, value any) []string {
 	switch value := value.(type) {
 	case string:
 		found = append(found, value)
+	case float64:
+		if value >= longNumber {
+			found = append(found, strconv.FormatFloat(value, 'f', -1, 64), fmt.Sprint(value))
+		}
 	case map[string]any:
 		for _, element := range value {
 			found = stringsIn(found, element)

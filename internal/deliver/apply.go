@@ -117,7 +117,7 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		return &failure{kind: rejected, reason: ReasonObjectRejected, message: fmt.Sprintf("A %s has no name", key.Kind)}
 	}
 	fail := func(err error) *failure {
-		f := classify(err, key, r.scope.defines(o.GroupVersionKind().GroupKind()))
+		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
 	force := entry.UID != ""

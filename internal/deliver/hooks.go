@@ -177,7 +177,7 @@ func (r *run) startRun(event helmrelease.HookEvent, h *helmrelease.Hook) *record
 func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstructured) *failure {
 	id := record.KeyOf(o)
 	fail := func(err error) *failure {
-		f := classify(err, id, r.scope.defines(o.GroupVersionKind().GroupKind()))
+		f := classify(r.conceal(err), id, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
 	result, err := r.liveHook(ctx, o)

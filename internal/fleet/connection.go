@@ -126,6 +126,8 @@ func (c *Connection) build(k *Kubeconfig, o Options, log logr.Logger) error {
 	config := &rest.Config{
 		Host: k.endpoint.server, Transport: c.requests, UserAgent: o.UserAgent, Timeout: o.Timeout,
 		QPS: o.QPS, Burst: o.Burst, RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst),
+		// They would be logged, and policies may quote what is in an object.
+		WarningHandler: rest.NoWarnings{},
 	}
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Transport, watchConfig.Timeout = c.watches, 0

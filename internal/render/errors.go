@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cluster-chandler/chandler/internal/secrecy"
 )
 
 // Reasons of an [Error]. They are part of the API: users see them in conditions.
@@ -66,16 +68,7 @@ func asFailure(reason string, err error) *Error {
 
 // safeText is an error's text without sensitive strings, and short enough for a condition.
 func safeText(text string, sensitive []string) string {
-	for _, s := range sensitive {
-		if len(s) >= 4 {
-			text = strings.ReplaceAll(text, s, "[hidden]")
-			// Helm quotes the text of a failing tpl call.
-			if quoted := fmt.Sprintf("%q", s); len(quoted) > 2 {
-				text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], "[hidden]")
-			}
-		}
-	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ToValidUTF8(secrecy.Hide(text, sensitive), "\uFFFD")
 	if len(text) <= maxErrorBytes {
 		return text
 	}

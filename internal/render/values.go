@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strconv"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/internal/secrecy"
 )
 
 var mapType = reflect.TypeFor[map[string]any]()
@@ -63,7 +66,7 @@ func copyValue(value any) any {
 // and input that is large, deep, or grows large by its aliases.
 func ParseValues(data []byte) (map[string]any, error) {
 	if err := checkYAML(data); err != nil {
-		return nil, fmt.Errorf("values: %w", err)
+		return nil, fmt.Errorf("values: %w", withoutContent(err))
 	}
 	merged := map[string]any{}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -83,13 +86,17 @@ func ParseValues(data []byte) (map[string]any, error) {
 	}
 }
 
-// withoutContent replaces the one message that quotes the input.
+// quoting are those parts of a YAML parser's messages that quote the input: a password
+// that begins with an asterisk is an alias, one after an exclamation mark a tag.
+var quoting = regexp.MustCompile("'[^']*'|`[^`]*`")
+
+// withoutContent takes the input out of a message.
 func withoutContent(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("is a %s, want a map", wrong.Value)
 	}
-	return err
+	return errors.New(quoting.ReplaceAllLiteralString(err.Error(), secrecy.Hidden))
 }
 
 // plainMap is a copy with only those types that templates get in Helm.

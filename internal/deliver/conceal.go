@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cluster-chandler/chandler/internal/secrecy"
+)
+
+// conceal takes what comes from Secrets out of an answer of the API server, which
+// quotes what it refuses. It does so before the words are shortened.
+func (r *run) conceal(err error) error {
+	var api apierrors.APIStatus
+	if r.want == nil || len(r.want.Sensitive) == 0 || !errors.As(err, &api) {
+		return err
+	}
+	answer := api.Status()
+	status := answer.DeepCopy()
+	status.Message = secrecy.Hide(status.Message, r.want.Sensitive)
+	if status.Details != nil {
+		for i := range status.Details.Causes {
+			cause := &status.Details.Causes[i]
+			cause.Message = secrecy.Hide(cause.Message, r.want.Sensitive)
+		}
+	}
+	return &apierrors.StatusError{ErrStatus: *status}
+}

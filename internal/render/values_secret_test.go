@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestParseValuesQuotesNothing has values that YAML reads otherwise than whoever wrote
+// them: they may be passwords.
+func TestParseValuesQuotesNothing(t *testing.T) {
+	for _, text := range []string{
+		"password: *sentinel", "password: !!int sentinel", "password: !!float 'sentinel'", "password: &a *sentinel",
+		"sentinel", "- sentinel", `password: "sentinel`, "password: @sentinel", "%sentinel", "a:\n\tsentinel", "password: !!binary sentinel$",
+	} {
+		_, err := ParseValues([]byte(text + "\n"))
+		if err != nil && strings.Contains(err.Error(), "sentinel") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := ParseValues([]byte("password: *sentinel\n")); err == nil {
+		t.Error("an alias of nothing is read")
+	}
+}
