@@ -14,13 +14,7 @@ import (
 
 // reference says where the add-on's chart, kustomization or manifests are.
 func (p *pass) reference(a *addon) source.Reference {
-	switch {
-	case a.Kustomization != nil:
-		return source.KustomizationOf(p.ca.Namespace, a.Kustomization).In(a.bundle)
-	case a.Manifests != nil:
-		return source.ManifestsOf(p.ca.Namespace, a.Manifests).In(a.bundle)
-	}
-	return source.ChartOf(p.ca.Namespace, a.Chart).In(a.bundle)
+	return source.AddonOf(p.ca.Namespace, &a.Addon, a.bundle)
 }
 
 // directory of the kustomization or the manifests, "" for the artifact's root.

@@ -97,6 +97,8 @@ func (p *pass) useSource(at addonsv1.ChartSource) {
 		p.useCredentials(at.Helm.SecretRef)
 	case at.HTTP != nil:
 		p.useCredentials(at.HTTP.SecretRef)
+	case at.GitHub != nil:
+		p.useCredentials(at.GitHub.SecretRef)
 	default:
 		p.use(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Path)}})
 	}

@@ -23,8 +23,8 @@ type pass struct {
 	ca       *addonsv1.ClusterAddon
 	cluster  *clusterv1.Cluster
 	workload *workload
-	// undecided are stacks of which it isn't known what they want.
-	undecided sets.Set[string]
+	// undecided are stacks of which it isn't known what they want, and why.
+	undecided map[string]string
 
 	installed  map[deliver.Release]deliver.Summary
 	statuses   []addonsv1.AddonStatus
@@ -41,7 +41,7 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	for i := range wanted {
 		a := &wanted[i]
 		status := addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
-		if by := holder[a.release()]; p.silent {
+		if by := holder[a.release()]; p.silent || a.behind {
 			status = p.formerly(status)
 		} else if by != a.stack {
 			status.Phase, status.Reason = addonsv1.AddonFailed, ReasonReleaseTaken
@@ -60,19 +60,14 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)
-		if p.syncRemoval(ctx, a, record); p.silent {
-			*status = p.formerly(*status)
-			return
-		}
 	}
-	in, err := p.inputs(ctx, a, record)
-	if err != nil {
-		p.inputFailed(err, a, record, status)
+	in, settled, err := p.compare(ctx, a, record)
+	if p.setTerms(ctx, a, record, termsOf(a, record, in, settled)); p.silent {
+		*status = p.formerly(*status)
 		return
 	}
-	settled, err := p.settled(ctx, in, record)
 	if err != nil {
-		p.clusterFailed(err, status)
+		p.inputFailed(err, a, record, status)
 		return
 	}
 	if settled {
@@ -108,6 +103,14 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	p.note(outcome, status)
 	keepReady(a, record, status)
+}
+
+// compare resolves the inputs, and says whether the record is of just these.
+func (p *pass) compare(ctx context.Context, a *addon, record deliver.Summary) (in *inputs, settled bool, err error) {
+	if in, err = p.inputs(ctx, a, record); err == nil {
+		settled, err = p.settled(ctx, in, record)
+	}
+	return in, settled, err
 }
 
 // note takes over what the deliverer says of an add-on.

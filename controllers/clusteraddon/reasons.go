@@ -13,7 +13,8 @@ const (
 	ReasonWaitingForPrecondition = "WaitingForPrecondition"
 	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
 	ReasonWaitingForDependent = "WaitingForDependent"
-	// ReasonStackUndecided: the add-on's stack has no valid revision.
+	// ReasonStackUndecided: the add-on's stack has no valid revision, or is assigned
+	// to a Cluster that it doesn't select any more.
 	ReasonStackUndecided = "StackUndecided"
 	// ReasonStackUnknown: the add-on's stack isn't assigned, and never was.
 	ReasonStackUnknown = "StackUnknown"

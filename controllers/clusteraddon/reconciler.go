@@ -60,6 +60,7 @@ type Reconciler struct {
 	templates *templateCache
 	users     *references
 	waits     *waits
+	lags      *lags
 	statuses  hub.Statuses
 	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
@@ -74,6 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.users.forget(req.NamespacedName)
 			r.waits.forget(req.NamespacedName)
+			r.lags.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
 			r.statuses.Forget(req.NamespacedName)
@@ -109,13 +111,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 // deliver compares what the cluster is to run with what it runs, and acts on
 // the difference.
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
-	ctx, cancel := workload.whileConnected(ctx)
+	ctx, cancel := workload.whileConnected(source.WithSharedPatience(ctx))
 	defer cancel()
-	wanted, undecided, err := r.wanted(ctx, ca)
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
+	wanted, err := pass.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload, undecided: undecided}
 	known, err := pass.readRecords(ctx)
 	if err != nil || !known {
 		if !conditions.Has(ca, addonsv1.AddonsReadyCondition) {

@@ -37,9 +37,9 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 // record, or has it in its status. One that was made anew over a cluster with
 // add-ons (after a restore, or by a GitOps tool that brings Clusters before
 // AddonStacks) has no reason to take anything away.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided sets.Set[string]) (reason, message string) {
-	if undecided.Has(record.Stack) {
-		return ReasonStackUndecided, fmt.Sprintf("AddonStack %s has no valid revision, or another instance looks after it: see its conditions, and its watch label; the add-on is left as it is", record.Stack)
+func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided map[string]string) (reason, message string) {
+	if why, ok := undecided[record.Stack]; ok {
+		return ReasonStackUndecided, why + "; the add-on is left as it is"
 	}
 	if record.OwnerUID == ca.UID {
 		return "", ""

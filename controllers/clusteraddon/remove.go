@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -63,15 +62,4 @@ func (p *pass) remove(ctx context.Context, record deliver.Summary) {
 		p.note(outcome, &status)
 	}
 	p.statuses = append(p.statuses, status)
-}
-
-// syncRemoval brings a changed deletion policy, and changed dependencies, into the
-// record: there they are read when the stack is gone.
-func (p *pass) syncRemoval(ctx context.Context, a *addon, record deliver.Summary) {
-	if !record.Complete || record.DeletionPolicy == a.deletionPolicy && slices.Equal(record.DependsOn, a.DependsOn) {
-		return
-	}
-	if err := p.Deliverer.SetRemoval(ctx, p.workload.target(), a.release(), a.deletionPolicy, a.DependsOn); err != nil {
-		p.clusterFailed(err, &addonsv1.AddonStatus{Name: a.Name})
-	}
 }

@@ -38,6 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
 	r.waits = newWaits()
+	r.lags = newLags()
 	if err := mgr.Add(r.records); err != nil {
 		return err
 	}

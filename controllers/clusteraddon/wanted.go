@@ -5,12 +5,6 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
-	"fmt"
-
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -22,6 +16,7 @@ type addon struct {
 	addonsv1.Addon
 
 	stack          string
+	behind         bool                   // the stack is; see assigned
 	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
 }
@@ -32,38 +27,25 @@ func (a *addon) release() deliver.Release {
 }
 
 // wanted reads the add-ons of all stacks that the cluster is to run, each one
-// after those it depends on. What is not wanted is removed, so a stack without a
-// revision that can be read is undecided: what is installed of it stays.
-func (r *Reconciler) wanted(ctx context.Context, ca *addonsv1.ClusterAddon) (wanted []addon, undecided sets.Set[string], err error) {
-	undecided = sets.New[string]()
-	for _, assigned := range ca.Spec.Stacks {
-		if assigned.Revision == "" {
-			undecided.Insert(assigned.Name)
-			continue
-		}
-		revision := &appsv1.ControllerRevision{}
-		key := client.ObjectKey{Namespace: ca.Namespace, Name: assigned.Revision}
-		if err := r.Client.Get(ctx, key, revision); err != nil {
-			if !apierrors.IsNotFound(err) {
-				return nil, nil, fmt.Errorf("reading revision of AddonStack %s: %w", assigned.Name, err)
-			}
-			undecided.Insert(assigned.Name) // its coming is an event
-			continue
-		}
-		spec, err := stack.SpecOf(revision)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, a := range stack.InOrder(spec.Addons) {
+// after those it depends on.
+func (p *pass) wanted(ctx context.Context) ([]addon, error) {
+	stacks, err := p.assigned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var wanted []addon
+	for _, from := range stacks {
+		for _, a := range stack.InOrder(from.spec.Addons) {
 			wanted = append(wanted, addon{
 				Addon:          a,
-				stack:          assigned.Name,
-				bundle:         spec.Source,
-				deletionPolicy: cmp.Or(spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
+				stack:          from.stack,
+				behind:         from.behind,
+				bundle:         from.spec.Source,
+				deletionPolicy: cmp.Or(from.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
 			})
 		}
 	}
-	return wanted, undecided, nil
+	return wanted, nil
 }
 
 // claims decides which stack has each release: the one that installed it, or

@@ -119,7 +119,7 @@ func TestDoubtKeeps(t *testing.T) {
 	}
 	cases := map[string]struct {
 		uid       types.UID
-		undecided []string
+		undecided map[string]string
 		known     []addonsv1.AddonStatus
 		want      string
 	}{
@@ -129,8 +129,8 @@ func TestDoubtKeeps(t *testing.T) {
 		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
 		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
 		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
-		"its stack is undecided":                         {uid: "former", undecided: []string{"platform"}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
-		"another stack is undecided":                     {undecided: []string{"other"}, known: knew(addonsv1.AddonReady, "")},
+		"its stack is undecided":                         {uid: "former", undecided: map[string]string{"platform": "why"}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
+		"another stack is undecided":                     {undecided: map[string]string{"other": "why"}, known: knew(addonsv1.AddonReady, "")},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
@@ -139,7 +139,7 @@ func TestDoubtKeeps(t *testing.T) {
 			if ca.UID = tc.uid; ca.UID == "" {
 				ca.UID = "new"
 			}
-			if reason, message := doubt(ca, record, sets.New(tc.undecided...)); reason != tc.want {
+			if reason, message := doubt(ca, record, tc.undecided); reason != tc.want {
 				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

@@ -92,21 +92,29 @@ func differences(a, b map[string]any) []string {
 	return paths
 }
 
-// takeFields moves the fields that Helm set on an object to our manager before we
-// apply it. Otherwise a field that the chart drops later would stay for ever, as
-// Helm would still be said to want it.
+// takeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
+// to our manager before we apply it. Otherwise a field that the chart drops later would
+// stay for ever, as they would still be said to want it.
 func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata) error {
-	if !managedBy(&live.ObjectMeta, helmManager) {
+	former := predecessors(&live.ObjectMeta)
+	if len(former) == 0 {
 		return nil
 	}
 	upgraded := live.DeepCopy()
 	for i := range upgraded.ManagedFields {
-		if e := &upgraded.ManagedFields[i]; e.Manager == helmManager && e.Subresource == "" {
+		if e := &upgraded.ManagedFields[i]; slices.Contains(former, e.Manager) && e.Subresource == "" {
 			e.Operation = metav1.ManagedFieldsOperationUpdate // what csaupgrade looks for
 		}
 	}
-	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(helmManager), r.manager); err != nil {
+	if err := csaupgrade.UpgradeManagedFields(upgraded, sets.New(former...), r.manager); err != nil {
 		return err
+	}
+	if slices.Contains(former, operatorManager) {
+		kept, err := operatorLabels(live.ManagedFields)
+		if err != nil {
+			return err
+		}
+		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
 	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil)
 }

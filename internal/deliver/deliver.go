@@ -29,6 +29,9 @@ type Release = record.Release
 // Summary is what the metadata of a release's newest record says.
 type Summary = record.Summary
 
+// Terms are what a record says beside what was installed.
+type Terms = record.Terms
+
 // Summarize returns the newest revision of each release of these Secrets. An
 // add-on that is settled by it costs no request.
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
@@ -78,6 +81,8 @@ type Desired struct {
 	// Postcondition has to hold before the add-on is ready, after all else; nil: there
 	// is none. It tells what is waited for, "" if nothing is, and when to ask again.
 	Postcondition func(ctx context.Context) (waiting string, retryAfter time.Duration, err error)
+	// Sensitive are strings from Secrets: they are hidden where the server quotes them.
+	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string
 	// Render makes the objects. It is called only for a new revision. An error that
@@ -160,14 +165,14 @@ func (d *Deliverer) Forget(target string) {
 	}
 }
 
-// SetRemoval brings a changed deletion policy and changed dependencies into the
-// newest record, from which they are read when nothing else is left. Nothing else
-// is written. Without a record of ours it does nothing.
-func (d *Deliverer) SetRemoval(ctx context.Context, t Target, r Release, policy addonsv1.DeletionPolicy, dependsOn []string) error {
+// SetTerms brings changed terms into the newest record, from which they are read when
+// nothing else is left. Nothing else is written. Without a record of ours it does
+// nothing.
+func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, terms Terms) error {
 	store := &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)}
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].Complete {
 		return err
 	}
-	return store.SetRemoval(ctx, records[0], policy, dependsOn)
+	return store.SetTerms(ctx, records[0], terms)
 }

@@ -135,10 +135,10 @@ func TestOrphan(t *testing.T) {
 	ns := e.namespace()
 	want := e.want(ns, demo("1", "x"))
 	e.install(want)
-	e.Expect(e.d.SetRemoval(e.ctx, e.target, want.Release, addonsv1.DeletionPolicyOrphan, []string{"cni"})).To(Succeed())
+	terms := deliver.Terms{Stack: "another", DeletionPolicy: addonsv1.DeletionPolicyOrphan, DependsOn: []string{"cni"}, Spec: "sha256:1", ArtifactVersion: "elsewhere"}
+	e.Expect(e.d.SetTerms(e.ctx, e.target, want.Release, terms)).To(Succeed())
 	summary := e.records(ns)[want.Release]
-	e.Expect(summary.DeletionPolicy).To(Equal(addonsv1.DeletionPolicyOrphan))
-	e.Expect(summary.DependsOn).To(Equal([]string{"cni"}))
+	e.Expect(summary.Terms()).To(Equal(terms))
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 
 	settings := e.get("v1", "ConfigMap", ns, "settings")

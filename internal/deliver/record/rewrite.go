@@ -20,15 +20,43 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// SetRemoval changes how the add-on is to be removed one day, in the metadata of
-// a record and nothing else.
-func (s *Store) SetRemoval(ctx context.Context, summary Summary, policy addonsv1.DeletionPolicy, dependsOn []string) error {
+// Terms are what a record says of an add-on beside what was installed: whose it is, how
+// it is to be removed one day, and what it takes to see that nothing else is wanted.
+// They may change while the revision stays.
+type Terms struct {
+	// See [Summary].
+	Stack           string
+	DeletionPolicy  addonsv1.DeletionPolicy
+	DependsOn       []string
+	Spec            string
+	ArtifactVersion string
+}
+
+// Terms that the record has.
+func (s Summary) Terms() Terms {
+	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion}
+}
+
+// Equal says whether both are the same.
+func (t Terms) Equal(other Terms) bool {
+	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
+		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion
+}
+
+// SetTerms changes the terms, in the metadata of a record and nothing else.
+func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": summary.ResourceVersion,
-		"labels":          map[string]any{DeletionPolicyAnnotation: orNil(string(policy))},
+		"labels": map[string]any{
+			addonsv1.StackNameLabel:  orNil(asLabel(terms.Stack)),
+			DeletionPolicyAnnotation: orNil(asLabel(string(terms.DeletionPolicy))),
+		},
 		"annotations": map[string]any{
-			DeletionPolicyAnnotation: orNil(string(policy)),
-			DependsOnAnnotation:      orNil(strings.Join(dependsOn, ",")),
+			StackAnnotation:           orNil(terms.Stack),
+			DeletionPolicyAnnotation:  orNil(string(terms.DeletionPolicy)),
+			DependsOnAnnotation:       orNil(strings.Join(terms.DependsOn, ",")),
+			SpecAnnotation:            orNil(terms.Spec),
+			ArtifactVersionAnnotation: orNil(terms.ArtifactVersion),
 		},
 	}})
 	if err != nil {
@@ -37,7 +65,7 @@ func (s *Store) SetRemoval(ctx context.Context, summary Summary, policy addonsv1
 	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: summary.SecretName}}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err := s.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("setting the deletion policy of record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
+		return fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		OwnerAnnotation:          strings.Replace(r.Owner, "/", "_", 1),
 		DeletionPolicyAnnotation: string(r.DeletionPolicy),
 	} {
-		if value != "" && len(validation.IsValidLabelValue(value)) == 0 {
+		if value = asLabel(value); value != "" {
 			labels[label] = value
 		}
 	}
@@ -251,6 +251,14 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		Labels:          labels,
 		Annotations:     annotations,
 	}
+}
+
+// asLabel is the value as a label's, "" if it can't be one.
+func asLabel(value string) string {
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
+	}
+	return value
 }
 
 // newestFirst sorts by revision, the newest first.

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// lateness is how long an assignment may be behind its Cluster before that is told:
+// it mostly follows within milliseconds.
+const lateness = 5 * time.Second
+
+// assigned is what a stack wants of the cluster.
+type assigned struct {
+	stack string
+	spec  *addonsv1.AddonStackSpec
+	// behind: the revision no longer selects the Cluster, and the assignment is
+	// about to follow. Until then the add-ons are left as they are: made of this
+	// revision and the Cluster as it is now, they would be what nobody asked for.
+	behind bool
+}
+
+// assigned reads the revisions that the cluster is to run. What is not wanted is
+// removed, so a stack without a revision that can be read is undecided: what is
+// installed of it stays. So is one whose assignment doesn't follow.
+func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
+	var all []assigned
+	p.undecided = map[string]string{}
+	for _, a := range p.ca.Spec.Stacks {
+		spec, err := p.specOf(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if spec == nil {
+			p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision, or another instance looks after it: see its conditions, and its watch label", a.Name)
+			continue
+		}
+		all = append(all, assigned{stack: a.Name, spec: spec, behind: deselects(spec, p.cluster)})
+	}
+	return p.withoutLate(all), nil
+}
+
+// specOf the assigned revision, nil if it isn't there (yet): its coming is an event.
+func (p *pass) specOf(ctx context.Context, a addonsv1.StackRevision) (*addonsv1.AddonStackSpec, error) {
+	if a.Revision == "" {
+		return nil, nil
+	}
+	revision := &appsv1.ControllerRevision{}
+	if err := p.Client.Get(ctx, p.keyOf(a.Revision), revision); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
+	}
+	return stack.SpecOf(revision)
+}
+
+// deselects says whether it is certain that the spec doesn't select the Cluster.
+func deselects(spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) bool {
+	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
+	return err == nil && !selects
+}
+
+// withoutLate calls stacks undecided that have been behind for too long, and
+// returns the others.
+func (p *pass) withoutLate(all []assigned) []assigned {
+	var behind []string
+	for _, a := range all {
+		if a.behind {
+			behind = append(behind, a.stack)
+		}
+	}
+	since := p.lags.update(p.keyOf(p.ca.Name), behind, p.Clock.Now())
+	var inTime []assigned
+	for _, a := range all {
+		left := lateness - p.Clock.Since(since[a.stack])
+		if a.behind && left <= 0 {
+			p.undecided[a.stack] = fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
+				"see the stack's watch label, and the log of the provider instance", a.stack, p.cluster.Name)
+			continue
+		}
+		if a.behind {
+			p.retryIn(left)
+		}
+		inTime = append(inTime, a)
+	}
+	return inTime
+}
+
+// lags remembers since when assignments are behind their Clusters. Losing it makes
+// that be told later.
+type lags struct {
+	mu    sync.Mutex
+	since map[client.ObjectKey]map[string]time.Time // by ClusterAddon and stack
+}
+
+func newLags() *lags { return &lags{since: map[client.ObjectKey]map[string]time.Time{}} }
+
+// update takes the stacks that are behind now, and returns since when each is.
+func (l *lags) update(user client.ObjectKey, stacks []string, now time.Time) map[string]time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	former := l.since[user]
+	delete(l.since, user)
+	if len(stacks) == 0 {
+		return nil
+	}
+	current := map[string]time.Time{}
+	for _, name := range stacks {
+		if current[name] = now; !former[name].IsZero() {
+			current[name] = former[name]
+		}
+	}
+	l.since[user] = current
+	return current
+}
+
+// forget drops all of a ClusterAddon.
+func (l *lags) forget(user client.ObjectKey) { l.update(user, nil, time.Time{}) }
