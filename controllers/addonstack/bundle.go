@@ -5,7 +5,6 @@ package addonstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,18 +22,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// expansion is what a revision keeps of a stack with spec.source: the digest of the
-// bundle, and all add-ons, those in it with their digests.
-type expansion struct {
-	digest string
-	addons []addonsv1.Addon
-}
-
-// expand reads the stack's bundle; nil if it has none. What the newest revision has
-// of it stays while neither the spec nor the bundle changes. An exact version
-// elsewhere isn't looked up again: a source that is down, or moved its tag, changes
-// nothing.
-func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, newest *appsv1.ControllerRevision) (*expansion, error) {
+// expand reads the stack's bundle, which is the pinned one if the stack follows its
+// versions; nil if it has none. What the newest revision has of it stays while neither
+// the spec nor the bundle changes. An exact version elsewhere isn't looked up again: a
+// source that is down, or moved its tag, changes nothing.
+func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *following, newest *appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
 	}
@@ -42,20 +34,26 @@ func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, newest 
 	if err != nil {
 		return nil, err
 	}
-	digest, err := r.digestOf(ctx, s, kept)
+	e, err := r.expandPinned(ctx, s, f.pins, kept, newest)
+	if failed := bundleFailure(f.pins, err); failed != nil && f.stepBack(addonsv1.FollowedSource, failed) {
+		return r.expandPinned(ctx, s, f.pins, kept, newest)
+	}
+	return e, err
+}
+
+func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, pins stack.Pins, kept *addonsv1.AddonStackSpec, newest *appsv1.ControllerRevision) (*expansion, error) {
+	from := pinnedSource(s, pins)
+	digest, err := r.digestOf(ctx, s.Namespace, from, kept)
 	if err != nil {
 		return nil, err
 	}
 	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(newest) == s.Generation {
-		return &expansion{digest: digest, addons: kept.Addons}, nil
+		if addons, complete := keptAddons(s.Spec.Addons, kept.Addons); complete {
+			return &expansion{digest: digest, addons: addons}, nil
+		}
 	}
-	from := *s.Spec.Source
 	from.Digest = digest
-	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, &from)
-	if err != nil {
-		return nil, err
-	}
-	expanded, err := bundle.Expand(opened, &s.Spec)
+	expanded, err := r.open(ctx, s, from)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +61,47 @@ func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, newest 
 		r.tell(s, expanded.Notes)
 	}
 	return &expansion{digest: digest, addons: expanded.Addons}, nil
+}
+
+// open reads a bundle, and makes the stack's add-ons of it.
+func (r *Reconciler) open(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource) (*bundle.Expansion, error) {
+	opened, err := r.Sources.OpenBundle(ctx, s.Namespace, from)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Expand(opened, &s.Spec)
+}
+
+// tryBundle says whether a version of the bundle could be the stack's: one that can't
+// be would make the stack invalid. Errors are of type *source.Error, but for those of
+// a request that goes on.
+func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
+	pins := stack.Pins{addonsv1.FollowedSource: pin}
+	_, err := r.open(ctx, s, pinnedSource(s, pins))
+	if failed := bundleFailure(pins, err); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// bundleFailure is the error as one of the source; nil if it is another one.
+func bundleFailure(pins stack.Pins, err error) *source.Error {
+	if failed, ok := errors.AsType[*source.Error](err); ok {
+		whole := *failed
+		if err.Error() != failed.Error() { // it is that of a part of the bundle
+			whole.Field, whole.Subject, whole.Err = "source", pins[addonsv1.FollowedSource].Version, err
+		}
+		return &whole
+	}
+	if invalid, ok := errors.AsType[*bundle.Error](err); ok {
+		return &source.Error{Reason: source.ReasonArtifactInvalid, Field: "source", Subject: pins[addonsv1.FollowedSource].Version, Err: invalid}
+	}
+	return nil
+}
+
+// pinnedSource is the stack's bundle in the version that it is pinned to.
+func pinnedSource(s *addonsv1.AddonStack, pins stack.Pins) *addonsv1.BundleSource {
+	return pins.Into(&addonsv1.AddonStackSpec{Source: s.Spec.Source}).Source
 }
 
 // keptSpec is that of the newest revision, empty if there is none.
@@ -73,16 +112,16 @@ func keptSpec(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision) (*addon
 	return stack.SpecOf(newest)
 }
 
-// digestOf the stack's bundle now.
-func (r *Reconciler) digestOf(ctx context.Context, s *addonsv1.AddonStack, kept *addonsv1.AddonStackSpec) (string, error) {
-	from := *s.Spec.Source
-	remote := from.OCI != nil || from.HTTP != nil
+// digestOf a bundle now.
+func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
+	from := *wanted
+	remote := from.OCI != nil || from.HTTP != nil || from.GitHub != nil
 	if remote && kept.Source != nil && kept.Source.Digest != "" && sameSource(&from, kept.Source) {
 		return kept.Source.Digest, nil
 	}
 	said := from.Digest
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
-	digest, err := r.Sources.Resolve(ctx, source.BundleOf(s.Namespace, &from))
+	digest, err := r.Sources.Resolve(ctx, source.BundleOf(namespace, &from))
 	if err == nil && said != "" && said != digest {
 		err = &bundle.Error{Err: fmt.Errorf("source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, said)}
 	}
@@ -107,63 +146,6 @@ func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 	return equality.Semantic.DeepEqual(&pinned, kept)
 }
 
-// of is the stack with the expansion in its spec. Without one it is the stack itself.
-func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
-	if e == nil {
-		return s
-	}
-	expanded := *s
-	expanded.Spec.Source = s.Spec.Source.DeepCopy()
-	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.addons
-	return &expanded
-}
-
-// into puts the expansion into the stack as the API server serves it. Fields that this
-// version of the program doesn't know stay.
-func (e *expansion) into(served map[string]any) error {
-	if e == nil {
-		return nil
-	}
-	spec, _ := served["spec"].(map[string]any)
-	from, ok := spec["source"].(map[string]any)
-	if !ok {
-		return errors.New("spec.source isn't in the spec as it is served")
-	}
-	from["digest"] = e.digest
-	if own, _ := spec["addons"].([]any); len(own) > 0 {
-		return e.intoOwn(own)
-	}
-	data, err := json.Marshal(e.addons)
-	if err != nil {
-		return fmt.Errorf("add-ons of the bundle: %w", err)
-	}
-	var addons []any
-	if err := json.Unmarshal(data, &addons); err != nil {
-		return fmt.Errorf("add-ons of the bundle: %w", err)
-	}
-	spec["addons"] = addons
-	return nil
-}
-
-// intoOwn puts the digests of charts into the stack's own add-ons.
-func (e *expansion) intoOwn(own []any) error {
-	if len(own) != len(e.addons) {
-		return errors.New("spec.addons isn't as it was validated")
-	}
-	for i := range e.addons {
-		if e.addons[i].Chart.Path == "" {
-			continue
-		}
-		addon, _ := own[i].(map[string]any)
-		chart, ok := addon["chart"].(map[string]any)
-		if !ok {
-			return errors.New("spec.addons isn't as it was validated")
-		}
-		chart["digest"] = e.addons[i].Chart.Digest
-	}
-	return nil
-}
-
 // reportBundle says why the bundle can't be used; what was kept before stays in force.
 // It returns when to look again, 0 if an event will tell.
 func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time.Duration, _ error) {
@@ -180,6 +162,7 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 		r.reportInvalidBundle(s, failed.Reason, err)
 		return failed.RetryAfter, nil
 	}
+	r.reportValidity(s, nil)
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionUnknown, Reason: failed.Reason}
 	if failed.Reason == source.ReasonArtifactPending {
 		c.Reason = addonsv1.SourcesPendingReason

@@ -39,14 +39,14 @@ func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) er
 		return err
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	return r.count(ctx, s, spec)
+	return r.count(ctx, s, spec, nil)
 }
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, by the
-// spec that is in force. A selected Cluster counts from the moment it is selected,
+// count sums up the stack's clusters in status.clusters, status.sources and
+// ClustersReady, by the spec that is in force and what following its versions came to. A selected Cluster counts from the moment it is selected,
 // not only once it is assigned: else a new stack would be Ready before anything
 // was done.
-func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) error {
+func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) error {
 	selected, err := r.selected(ctx, s, spec)
 	if err != nil {
 		return err
@@ -66,6 +66,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		}
 	}
 	conditions.Set(s, clustersReady(s.Status.Clusters, failures))
+	s.Status.Sources = sourcesOf(s, spec, selected, f)
 	return nil
 }
 

@@ -87,8 +87,8 @@ func summarize(s *addonsv1.AddonStack) {
 			break
 		}
 	}
-	if conditions.IsFalse(s, addonsv1.SourcesReadyCondition) {
-		c.Message += ". " + conditions.GetMessage(s, addonsv1.SourcesReadyCondition)
+	if sources := conditions.GetMessage(s, addonsv1.SourcesReadyCondition); conditions.IsFalse(s, addonsv1.SourcesReadyCondition) && !strings.Contains(c.Message, sources) {
+		c.Message += ". " + sources
 	}
 	if conditions.IsTrue(s, addonsv1.PausedCondition) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition)

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,19 +13,16 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
-	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // reportSources writes the SourcesReady condition, and an event when a look fails.
+// It is about status.sources, too, which is up to date unless the spec waits.
 func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *following) {
-	if !f.any() {
-		return // the condition goes once the spec is kept
-	}
 	before := conditions.Get(s, addonsv1.SourcesReadyCondition)
 	if before != nil && before.Status == metav1.ConditionFalse && f.looking && len(f.waiting) == 0 && len(f.failures) == 0 {
 		return // nobody knows better yet
 	}
-	c := sourcesReady(f)
+	c := sourcesReady(f, s.Status.Sources)
 	o := r.outlooks.get(s)
 	if len(f.failures) > 0 && c.Message != o.told && (before == nil || before.Message != c.Message) {
 		o.told = c.Message
@@ -33,11 +31,16 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *following) {
 	conditions.Set(s, c)
 }
 
-func sourcesReady(f *following) metav1.Condition {
+// sourcesReady makes the condition from what looking for versions came to, and, if that
+// is settled, from what the clusters say of their sources.
+func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.SourcesReadyReason}
 	var texts []string
 	for _, failed := range f.failures {
 		text := fmt.Sprintf("Add-on %s: %s", failed.addon, shorten(failed.err.Error()))
+		if failed.addon == addonsv1.FollowedSource {
+			text = "spec." + shorten(failed.err.Error())
+		}
 		if version, refused := f.available[failed.addon]; refused {
 			text += fmt.Sprintf(". So %s isn't taken, it stays at %s", version, f.pins[failed.addon].Version)
 		}
@@ -47,11 +50,21 @@ func sourcesReady(f *following) metav1.Condition {
 	case len(f.waiting) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, addonsv1.SourcesPendingReason
 		if c.Message = "The spec waits for its sources. " + firstOf(texts); len(texts) == 0 {
-			addon := f.waiting[0]
-			c.Message = fmt.Sprintf("Looking for the newest version of add-on %s that %s allows", addon.Name, addon.Chart.Version)
+			c.Message = fmt.Sprintf("Looking for the newest version of %s in %s", f.waiting[0], f.waiting[0].Line)
 		}
-	case len(texts) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, f.failures[0].err.Reason, firstOf(texts)
+	default:
+		reasons := make([]string, 0, len(texts))
+		for _, failed := range f.failures {
+			reasons = append(reasons, failed.err.Reason)
+		}
+		for _, unavailable := range unavailableIn(sources) {
+			if !f.hasFailed(unavailable.addon) {
+				reasons, texts = append(reasons, unavailable.Reason), append(texts, shorten(unavailable.Message))
+			}
+		}
+		if len(texts) > 0 {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasons[0], firstOf(texts)
+		}
 	}
 	return c
 }
@@ -66,13 +79,13 @@ func (r *Reconciler) reportFollowing(s *addonsv1.AddonStack, newest *appsv1.Cont
 	pins := stack.PinsOf(&s.Spec, spec)
 	before := s.Status.Following
 	s.Status.Following = nil
-	for _, addon := range stack.Followed(&s.Spec) {
-		pin, pinned := pins[addon.Name]
+	for _, follower := range f.followers {
+		pin, pinned := pins[follower.Name]
 		if !pinned {
 			continue
 		}
-		now := addonsv1.FollowedVersion{Addon: addon.Name, Version: pin.Version, Available: f.available[addon.Name]}
-		was := followedIn(before, addon.Name)
+		now := addonsv1.FollowedVersion{Addon: follower.Name, Version: pin.Version, Available: f.available[follower.Name]}
+		was := followedIn(before, follower.Name)
 		switch {
 		case was != nil && was.Version == pin.Version:
 			now.Since = was.Since
@@ -98,15 +111,23 @@ func followedIn(list []addonsv1.FollowedVersion, addon string) *addonsv1.Followe
 	return nil
 }
 
-// announce tells which add-ons have other versions now.
-func (r *Reconciler) announce(s *addonsv1.AddonStack, before, after stack.Pins) {
-	for _, addon := range stack.Followed(&s.Spec) {
-		was, is := before[addon.Name], after[addon.Name]
+// announce tells which parts have other versions now.
+func (r *Reconciler) announce(s *addonsv1.AddonStack, followers []stack.Follower, before, after stack.Pins) {
+	for _, follower := range followers {
+		was, is := before[follower.Name], after[follower.Name]
 		if was.Version != "" && was.Version != is.Version {
 			r.Recorder.Eventf(s, nil, corev1.EventTypeNormal, "NewVersion", "Follow",
-				"Add-on %s: %s, before %s; the range is %s", addon.Name, is.Version, was.Version, addon.Chart.Version)
+				"%s: %s, before %s; it follows %s", capitalized(follower), is.Version, was.Version, follower.Line)
 		}
 	}
+}
+
+// capitalized is the follower's name at the start of a sentence, but for a field's.
+func capitalized(follower stack.Follower) string {
+	if follower.Bundle != nil {
+		return follower.Name
+	}
+	return "Add-on " + follower.Name
 }
 
 // agreed is status.following of a stack that several instances look after. One that
@@ -115,13 +136,16 @@ func agreed(s, view *addonsv1.AddonStack) []addonsv1.FollowedVersion {
 	if s.Status.ObservedGeneration != s.Generation {
 		return view.Status.Following
 	}
+	followers := stack.Followers(&s.Spec)
 	var list []addonsv1.FollowedVersion
 	for _, own := range view.Status.Following {
-		if there := followedIn(s.Status.Following, own.Addon); there != nil {
-			switch {
-			case versions.Newer(there.Version, own.Version):
+		there := followedIn(s.Status.Following, own.Addon)
+		at := slices.IndexFunc(followers, func(f stack.Follower) bool { return f.Name == own.Addon })
+		if there != nil && at >= 0 {
+			switch line := followers[at].Line; {
+			case line.Newer(there.Version, own.Version):
 				own = *there
-			case there.Version == own.Version && versions.Newer(there.Available, own.Available):
+			case there.Version == own.Version && line.Newer(there.Available, own.Available):
 				own.Available = there.Available
 			}
 		}

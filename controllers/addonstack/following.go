@@ -5,6 +5,8 @@ package addonstack
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,10 +16,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
-	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
-// A range in a spec is resolved here, once for all clusters, and never by them: the
+// What a spec follows is resolved here, once for all clusters, and never by them: the
 // revision that they run has the exact version, and the digest behind it. A newer
 // version makes another revision. Versions don't go back by themselves, also if the
 // newest one is withdrawn: so it doesn't matter which instance looks when.
@@ -30,11 +31,13 @@ const (
 	laterPatience = 20 * time.Millisecond
 )
 
-// following is what the ranges of a stack come to.
+// following is what the parts of a stack that follow versions come to.
 type following struct {
+	followers []stack.Follower
+	current   stack.Pins // of the newest revision
 	pins      stack.Pins
-	available map[string]string // newer versions that aren't taken, by add-on
-	waiting   []*addonsv1.Addon // have no version yet
+	available map[string]string // newer versions that aren't taken, by follower
+	waiting   []stack.Follower  // have no version yet
 	failures  []failedLook
 	looking   bool
 	again     time.Duration // until the next look; 0 if there is none
@@ -42,17 +45,27 @@ type following struct {
 
 // failedLook is why a source couldn't be looked at, or what it has not be taken.
 type failedLook struct {
-	addon string
+	addon string // or spec.source: the follower's name
 	err   *source.Error
 }
 
-// any says whether the stack follows anything.
-func (f *following) any() bool { return len(f.pins)+len(f.waiting) > 0 }
+// hasFailed says whether the last look for versions of an add-on failed.
+func (f *following) hasFailed(addon string) bool {
+	return slices.ContainsFunc(f.failures, func(failed failedLook) bool { return failed.addon == addon })
+}
 
-// follow finds the versions that the stack's ranges stand for.
+// any says whether the stack follows anything.
+func (f *following) any() bool { return len(f.followers) > 0 }
+
+// waitsFor says whether a follower has no version yet.
+func (f *following) waitsFor(name string) bool {
+	return slices.ContainsFunc(f.waiting, func(w stack.Follower) bool { return w.Name == name })
+}
+
+// follow finds the versions that the stack is to have.
 func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*following, error) {
-	addons := stack.Followed(&s.Spec)
-	if len(addons) == 0 {
+	followers := stack.Followers(&s.Spec)
+	if len(followers) == 0 {
 		r.outlooks.forget(client.ObjectKeyFromObject(s))
 		return &following{}, nil
 	}
@@ -61,18 +74,27 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 		return nil, err
 	}
 	o := r.outlooks.get(s)
-	settled := len(current) == len(addons) && stack.Generation(&revisions[0]) == s.Generation &&
+	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
-	o.plan(s, r.Clock.Now(), settled)
+	o.plan(s, r.keys(ctx, s.Namespace, followers), r.Clock.Now(), settled)
 	if o.looking {
-		ended := r.look(ctx, s, addons, current, o)
+		ended := r.look(ctx, s, followers, current, o)
 		if ended {
-			o.finish(s, r.Clock.Now(), len(conclude(s, addons, current, o).waiting) > 0)
+			o.finish(s, r.Clock.Now(), len(conclude(s, followers, current, o).waiting) > 0)
 		}
 	}
-	f := conclude(s, addons, current, o)
+	f := conclude(s, followers, current, o)
 	f.again = o.again(r.Clock.Now())
 	return f, nil
+}
+
+// keys identify the credentials and keys that the sources are asked with.
+func (r *Reconciler) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
+	var all []string
+	for _, follower := range followers {
+		all = append(all, r.Sources.Keys(ctx, referenceOf(namespace, follower)))
+	}
+	return strings.Join(all, " ")
 }
 
 // currentPins are those of the newest revision.
@@ -87,8 +109,8 @@ func currentPins(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) 
 	return stack.PinsOf(&s.Spec, kept), nil
 }
 
-// look asks the sources of all add-ons. It says whether all have answered.
-func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, addons []*addonsv1.Addon, current stack.Pins, o *outlook) (ended bool) {
+// look asks the sources that haven't answered yet. It says whether all have.
+func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, o *outlook) (ended bool) {
 	patience := lookPatience
 	if o.asked {
 		patience = laterPatience
@@ -97,67 +119,103 @@ func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, addons []
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ended = true
-	for _, addon := range addons {
-		pin, pinned := current[addon.Name]
-		found, err := r.find(ctx, source.ChartOf(s.Namespace, addon.Chart), pin, suspended(s) && pinned, o.notBefore)
+	for _, follower := range followers {
+		if o.answered.Has(follower.Name) {
+			continue
+		}
+		found, err := r.find(ctx, s, follower, current, o.notBefore)
 		var failed *source.Error
 		switch {
 		case errors.As(err, &failed) && failed.Reason != source.ReasonArtifactPending:
 			if found.newest == "" {
-				found.newest = o.found[addon.Name].newest
+				found.newest = o.found[follower.Name].newest
 			}
 			found.err = failed
 		case err != nil: // its request goes on
 			ended = false
 			continue
 		}
-		o.found[addon.Name] = found
+		o.found[follower.Name] = found
+		o.answered.Insert(follower.Name)
 	}
 	return ended
 }
 
-// find looks for the newest version of a chart, and whether it can be used, if it is
-// to be taken.
-func (r *Reconciler) find(ctx context.Context, ref source.Reference, current stack.Pin, keep bool, notBefore time.Time) (finding, error) {
-	newest, err := r.Sources.Newest(ctx, ref, notBefore)
+// find looks for the newest version that a follower may have, and whether it can be
+// used, if it is to be taken.
+func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, current stack.Pins, notBefore time.Time) (finding, error) {
+	ref := referenceOf(s.Namespace, follower)
+	newest, err := r.Sources.Newest(ctx, ref, follower.Line, notBefore)
 	if err != nil {
 		return finding{}, err
 	}
 	found := finding{newest: newest}
-	isNew := versions.Newer(newest, current.Version) || newest == current.Version && current.Digest == ""
-	if keep || !isNew {
+	pin, pinned := current[follower.Name]
+	if suspended(s) && pinned || !follower.IsNewer(newest, pin) {
 		return found, nil
 	}
-	digest, err := r.Sources.Pin(ctx, ref, newest)
-	if err == nil {
-		found.pin = stack.Pin{Version: newest, Digest: digest}
+	digest, err := r.Sources.Pin(ctx, ref, newest, notBefore)
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	pin = stack.Pin{Version: newest, Digest: digest}
+	if follower.Bundle != nil {
+		if err := r.tryBundle(ctx, s, pin); err != nil {
+			return found, err
+		}
+	}
+	found.pin = pin
+	return found, nil
+}
+
+// referenceOf says what the sources are to look at.
+func referenceOf(namespace string, follower stack.Follower) source.Reference {
+	if follower.Bundle != nil {
+		return source.BundleOf(namespace, follower.Bundle)
+	}
+	return source.AddonOf(namespace, follower.Addon, nil)
 }
 
 // conclude decides, from what the newest revision has and what was found.
-func conclude(s *addonsv1.AddonStack, addons []*addonsv1.Addon, current stack.Pins, o *outlook) *following {
-	f := &following{pins: stack.Pins{}, available: map[string]string{}, looking: o.looking}
-	for _, addon := range addons {
-		pin, pinned := current[addon.Name]
-		found := o.found[addon.Name]
-		if found.pin.Version != "" && (!suspended(s) || !pinned) {
-			newer := stack.Pins{addon.Name: pin}.Newest(stack.Pins{addon.Name: found.pin})
-			pin, pinned = newer[addon.Name], true
+func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, o *outlook) *following {
+	f := &following{followers: followers, current: current, available: map[string]string{}, looking: o.looking}
+	taken := stack.Pins{}
+	for _, follower := range followers {
+		found := o.found[follower.Name]
+		if _, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned) {
+			taken[follower.Name] = found.pin
 		}
 		if found.err != nil {
-			f.failures = append(f.failures, failedLook{addon.Name, found.err})
+			f.failures = append(f.failures, failedLook{follower.Name, found.err})
 		}
+	}
+	f.pins = stack.NewestOf(followers, current, taken)
+	for _, follower := range followers {
+		pin, pinned := f.pins[follower.Name]
 		if !pinned {
-			f.waiting = append(f.waiting, addon)
-			continue
-		}
-		f.pins[addon.Name] = pin
-		if versions.Newer(found.newest, pin.Version) {
-			f.available[addon.Name] = found.newest
+			f.waiting = append(f.waiting, follower)
+		} else if newest := o.found[follower.Name].newest; follower.Line.Newer(newest, pin.Version) {
+			f.available[follower.Name] = newest
 		}
 	}
 	return f
+}
+
+// stepBack leaves a follower at the version of the newest revision, as the newer one
+// can't be used after all; false if there is no such version. It is tried again.
+func (f *following) stepBack(name string, failed *source.Error) bool {
+	pin, pinned := f.current[name]
+	if !pinned || f.pins[name] == pin {
+		return false
+	}
+	f.available[name], f.pins[name] = f.pins[name].Version, pin
+	if failed.Reason == source.ReasonArtifactPending {
+		f.looking, f.again = true, time.Second
+		return true
+	}
+	f.failures = append(f.failures, failedLook{name, failed})
+	f.again = sooner(f.again, max(failed.RetryAfter, followingRetry))
+	return true
 }
 
 func suspended(s *addonsv1.AddonStack) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -37,18 +38,20 @@ type outlook struct {
 	uid        types.UID
 	generation int64
 	lookNow    string // the annotation's value
+	keys       string // that sources are asked with, and signatures verified
 
 	looking   bool
-	asked     bool      // all sources, while looking
-	notBefore time.Time // of answers, while looking
-	next      time.Time // look, while not looking
+	asked     bool             // all sources, while looking
+	answered  sets.Set[string] // followers whose sources have, while looking
+	notBefore time.Time        // of answers, while looking
+	next      time.Time        // look, while not looking
 	found     map[string]finding
 	told      string // the last failure that was an event
 }
 
-// finding is what looking came to for one add-on.
+// finding is what looking came to for one follower.
 type finding struct {
-	newest string    // that its range allows
+	newest string    // of its line
 	pin    stack.Pin // of newest, if it was found good
 	err    *source.Error
 }
@@ -75,9 +78,11 @@ func (o *outlooks) forget(key client.ObjectKey) {
 }
 
 // plan decides whether to look now. What a settled stack follows was found by an
-// earlier process: that is good until its next turn.
-func (o *outlook) plan(s *addonsv1.AddonStack, now time.Time, settled bool) {
-	first := o.found == nil
+// earlier process: that is good until its next turn. With other credentials or keys
+// what failed may do, and what did may fail.
+func (o *outlook) plan(s *addonsv1.AddonStack, keys string, now time.Time, settled bool) {
+	first, rotated := o.found == nil, o.keys != keys
+	o.keys = keys
 	changed, asked := o.generation != s.Generation, o.lookNow != s.Annotations[addonsv1.LookNowAnnotation]
 	o.generation, o.lookNow = s.Generation, s.Annotations[addonsv1.LookNowAnnotation]
 	switch {
@@ -87,7 +92,7 @@ func (o *outlook) plan(s *addonsv1.AddonStack, now time.Time, settled bool) {
 	case first, changed:
 		o.found = map[string]finding{}
 		o.begin(now.Add(-sharedAnswers))
-	case asked:
+	case asked, rotated:
 		o.begin(now)
 	case !o.looking && !now.Before(o.next):
 		o.begin(now.Add(-sharedAnswers))
@@ -95,7 +100,7 @@ func (o *outlook) plan(s *addonsv1.AddonStack, now time.Time, settled bool) {
 }
 
 func (o *outlook) begin(notBefore time.Time) {
-	o.looking, o.asked, o.notBefore = true, false, notBefore
+	o.looking, o.asked, o.answered, o.notBefore = true, false, sets.New[string](), notBefore
 }
 
 // finish plans the next look, after one that came to an end.

@@ -3,7 +3,9 @@
 package addonstack
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,9 +32,10 @@ func TestWhenToLook(t *testing.T) {
 	turn := stack.ScheduleOf(s.UID, nil).Next(start)
 	var all outlooks
 	o := all.get(s)
+	keys := "1"
 	expect := func(now time.Time, looking bool, why string) {
 		t.Helper()
-		if o.plan(s, now, true); o.looking != looking {
+		if o.plan(s, keys, now, true); o.looking != looking {
 			t.Fatalf("looking is %v: %s", o.looking, why)
 		}
 	}
@@ -58,6 +61,14 @@ func TestWhenToLook(t *testing.T) {
 	o.finish(s, now, false)
 	expect(now, false, "the annotation is still there, but not new")
 
+	keys = "2"
+	expect(now, true, "a key is another")
+	if o.notBefore != now {
+		t.Error("an answer to somebody with other keys would do")
+	}
+	o.finish(s, now, false)
+	expect(now, false, "the key is the same")
+
 	s.Generation++
 	expect(now, true, "the spec is another")
 	o.finish(s, now, false)
@@ -68,7 +79,7 @@ func TestWhenToLook(t *testing.T) {
 	if o = all.get(s); o.looking {
 		t.Error("it is looking")
 	}
-	o.plan(s, now, false)
+	o.plan(s, keys, now, false)
 	if !o.looking {
 		t.Error("a new stack has to wait for its turn")
 	}
@@ -133,11 +144,11 @@ func TestConclude(t *testing.T) {
 				current = stack.Pins{"web": {Version: tc.current}}
 			}
 			o := &outlook{found: map[string]finding{"web": tc.found}}
-			f := conclude(s, stack.Followed(&s.Spec), current, o)
+			f := conclude(s, stack.Followers(&s.Spec), current, o)
 			if f.pins["web"].Version != tc.want || f.available["web"] != tc.available || (len(f.waiting) > 0) != (tc.want == "") {
 				t.Errorf("pins %v, available %v, %d waiting; want %q, available %q", f.pins, f.available, len(f.waiting), tc.want, tc.available)
 			}
-			c := sourcesReady(f)
+			c := sourcesReady(f, nil)
 			if tc.reason == "" {
 				tc.reason = addonsv1.SourcesReadyReason
 			}
@@ -177,5 +188,109 @@ func TestInstancesAgree(t *testing.T) {
 				t.Errorf("it is written again: %v", again)
 			}
 		})
+	}
+}
+
+// A release that was found good, and can't be used when it is to be taken, leaves the
+// former one in force.
+func TestStepBack(t *testing.T) {
+	was, is := stack.Pin{Version: "v1", Digest: "sha256:1"}, stack.Pin{Version: "v2", Digest: "sha256:2"}
+	const name = addonsv1.FollowedSource
+	begin := func(current stack.Pins) *following {
+		return &following{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
+	}
+	broken := &source.Error{Reason: source.ReasonArtifactInvalid, Err: errors.New("broken")}
+	slow := &source.Error{Reason: source.ReasonArtifactPending, Err: errors.New("slow")}
+
+	f := begin(stack.Pins{name: was})
+	if !f.stepBack(name, broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
+		t.Errorf("got %+v", f)
+	}
+	if f.stepBack(name, broken) {
+		t.Error("there is nothing to step back to from the former version")
+	}
+	if f = begin(stack.Pins{name: was}); !f.stepBack(name, slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
+		t.Errorf("a slow source is no failure: %+v", f)
+	}
+	if f = begin(nil); f.stepBack(name, broken) || f.pins[name] != is {
+		t.Errorf("got %+v: there is no former version", f)
+	}
+}
+
+// An add-on beside those of the bundle takes newer versions while the bundle is the same.
+func TestFollowingBesideABundle(t *testing.T) {
+	s := followingStack()
+	s.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle"}}
+	s.Spec.Addons = append(s.Spec.Addons, addonsv1.Addon{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}})
+	opened := append([]addonsv1.Addon{}, s.Spec.Addons...)
+	opened[1].Chart.Digest = "sha256:cni"
+	e := &expansion{digest: "sha256:bundle", addons: opened}
+	pins := stack.Pins{"web": {Version: "1.4.1", Digest: "sha256:1"}}
+	kept := pins.Into(&e.of(s).Spec)
+	data, err := json.Marshal(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := stack.Snapshot(s, data, 1)
+
+	addons, complete := keptAddons(s.Spec.Addons, kept.Addons)
+	again := &expansion{digest: "sha256:bundle", addons: addons}
+	if !complete || !stack.IsOf(revision, again.of(s), pins) {
+		t.Errorf("%+v aren't those of the revision", addons)
+	}
+	if stack.IsOf(revision, again.of(s), stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:2"}}) {
+		t.Error("a newer version makes no difference")
+	}
+	if s.Spec.Addons[1].Chart.Digest != "" {
+		t.Error("the spec itself was changed")
+	}
+	if _, complete := keptAddons(s.Spec.Addons, kept.Addons[:1]); complete {
+		t.Error("the digest of a chart that the revision doesn't have")
+	}
+}
+
+func TestWhatIsSaidOfABundle(t *testing.T) {
+	s := &addonsv1.AddonStack{}
+	s.Spec.Source = &addonsv1.BundleSource{
+		ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/stacks"}}, ClusterStack: "docker-scs-1-31",
+	}
+	followers := stack.Followers(&s.Spec)
+	o := &outlook{found: map[string]finding{}}
+	if got := sourcesReady(conclude(s, followers, nil, o), nil).Message; got != "Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
+		t.Errorf("got %q", got)
+	}
+	o.found[addonsv1.FollowedSource] = finding{newest: "docker-scs-1-31-v10", err: &source.Error{
+		Reason: source.ReasonSignatureMissing, Field: "source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
+	}}
+	f := conclude(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
+	const want = "spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
+	if c := sourcesReady(f, nil); c.Message != want || c.Reason != source.ReasonSignatureMissing || c.Status != metav1.ConditionFalse {
+		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)
+	}
+}
+
+func TestWhoseObjectsWakeAStack(t *testing.T) {
+	verify := &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "keys"}}}}
+	oci := func(secret string) *addonsv1.OCISource {
+		return &addonsv1.OCISource{URL: "oci://example.org/web", SecretRef: &addonsv1.CredentialsReference{Name: secret}}
+	}
+	spec := &addonsv1.AddonStackSpec{
+		Source: &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Verify: verify, Version: "docker-scs-1-31-v1", OCI: oci("of-bundle")}},
+		Addons: []addonsv1.Addon{
+			{Name: "a", Chart: addonsv1.ChartSource{Version: "1.x", OCI: oci("of-range"), Verify: &addonsv1.Verification{
+				Provenance: &addonsv1.ProvenanceVerification{Keyring: addonsv1.TrustReference{Kind: "Secret", Name: "keyring"}},
+			}}},
+			{Name: "b", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: oci("of-version")}},
+			{Name: "c", Kustomization: &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.x", OCI: oci("of-files")}}},
+		},
+	}
+	for object, want := range map[[2]string]bool{
+		{"Secret", "of-bundle"}: true, {"ConfigMap", "keys"}: true, {"Secret", "of-range"}: true, {"Secret", "keyring"}: true, {"Secret", "of-files"}: true,
+		{"Secret", "of-version"}: false, {"Secret", "keys"}: false, {"ConfigMap", "of-bundle"}: false, {"ConfigMap", "other"}: false,
+	} {
+		uses := slices.ContainsFunc(references("team", spec), func(ref source.Reference) bool { return ref.Uses(object[0], object[1]) })
+		if uses != want {
+			t.Errorf("%s: %v, want %v", object, uses, want)
+		}
 	}
 }

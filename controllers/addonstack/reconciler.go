@@ -82,17 +82,24 @@ func isBehind(err error) bool { return errors.Is(err, errBehind) || hub.IsLost(e
 func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
 	problems := stack.Validate(&s.Spec)
-	r.reportValidity(s, problems)
 	if paused := setPaused(s); len(problems) > 0 || paused {
+		r.reportValidity(s, problems)
 		return 0, r.countFormer(ctx, s)
 	}
-	kept, again, err := r.snapshot(ctx, s)
+	kept, f, err := r.snapshot(ctx, s)
 	switch {
 	case err != nil:
 		reportUnkept(s, err)
 		return 0, err
 	case kept == nil:
-		return again, r.countFormer(ctx, s)
+		return f.again, r.countFormer(ctx, s)
 	}
-	return again, r.count(ctx, s, kept)
+	if err := r.count(ctx, s, kept, f); err != nil {
+		return 0, err
+	}
+	r.reportSources(s, f)
+	if r.shares(s) {
+		s.Status.Sources = nil // others may see other ones: each has its own credentials
+	}
+	return f.again, nil
 }

@@ -20,49 +20,64 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec, with the versions that its ranges stand for, as the newest
-// revision, and names it in the status. While the newest revision is of this
+// snapshot keeps the spec, with the versions that it follows, as the newest revision,
+// and names it in the status. While the newest revision is of this
 // generation, that takes no request. It returns the spec with what its bundle adds to
 // it; nil while the spec waits for versions or its bundle.
-func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, again time.Duration, err error) {
+func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *following, err error) {
 	revisions, err := r.known(ctx, s)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	e, err := r.expand(ctx, s, newestOf(revisions))
-	if err != nil {
-		again, err := r.reportBundle(s, err)
-		return nil, again, err
+	if f, err = r.follow(ctx, s, revisions); err != nil {
+		return nil, nil, err
 	}
-	f, err := r.follow(ctx, s, revisions)
-	if err != nil {
-		return nil, 0, err
+	var e *expansion
+	if !f.waitsFor(addonsv1.FollowedSource) {
+		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
+			again, err := r.reportBundle(s, err)
+			if conditions.IsFalse(s, addonsv1.ValidCondition) && f.any() {
+				r.reportSources(s, f)
+			}
+			f.again = sooner(again, f.again)
+			return nil, f, err
+		}
 	}
-	r.reportSources(s, f)
+	r.reportValidity(s, nil)
 	if len(f.waiting) > 0 {
-		return nil, f.again, nil
+		r.reportSources(s, f)
+		return nil, f, nil
 	}
 	expanded := e.of(s)
 	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
 	if isNew {
 		if revisions, err = r.keep(ctx, s, e, f.pins); err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	if !f.any() {
-		conditions.Delete(s, addonsv1.SourcesReadyCondition)
-	}
 	if err := r.reportFollowing(s, &revisions[0], isNew, f); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return &expanded.Spec, f.again, r.syncLabels(ctx, s, revisions)
+	kept = &expanded.Spec
+	if f.any() {
+		kept = f.pins.Into(kept)
+	}
+	return kept, f, r.syncLabels(ctx, s, revisions)
+}
+
+// sooner of two times, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // known returns the revisions, the newest first. Of those of a stack that follows
-// ranges the cache may not have any, but the API server: they say what was taken.
+// versions the cache may not have any, but the API server: they say what was taken.
 func (r *Reconciler) known(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	if len(stack.Followed(&s.Spec)) > 0 {
+	if len(stack.Followers(&s.Spec)) > 0 {
 		return r.former(ctx, s)
 	}
 	return r.revisions(ctx, r.Client, s)
@@ -95,7 +110,11 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expans
 	if err != nil {
 		return nil, err
 	}
-	pins = pins.Newest(before)
+	followers := stack.Followers(&s.Spec)
+	own := pins[addonsv1.FollowedSource]
+	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
+		return nil, errBehind // another instance took a bundle whose add-ons aren't these
+	}
 	content, err := stack.Content(served, pins)
 	if err != nil {
 		return nil, err
@@ -110,7 +129,7 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expans
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
-	r.announce(s, before, pins)
+	r.announce(s, followers, before, pins)
 	revisions = append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...)
 	if err := r.trimHistory(ctx, s, revisions); err != nil {
 		logf.FromContext(ctx).Error(err, "Old revisions are left until the next one is kept")

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/status,verbs=patch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
@@ -30,8 +31,8 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).
 		Watches(&addonsv1.ClusterAddon{}, hub.Map(stacksOfClusterAddon), hub.Only(), hub.OnlyHere()).
 		Watches(&clusterv1.Cluster{}, hub.Map(r.stacksOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.stacksOfConfigMap), hub.Only(), hub.OnlyHere()).
-		WatchesMetadata(&corev1.Secret{}, hub.Map(r.stacksOfSecret), hub.Only(), hub.OnlyHere()).
+		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.stacksUsing("ConfigMap")), hub.Only(), hub.OnlyHere()).
+		WatchesMetadata(&corev1.Secret{}, hub.Map(r.stacksUsing("Secret")), hub.Only(), hub.OnlyHere()).
 		WatchesRawSource(&r.wake).
 		Complete(r)
 }

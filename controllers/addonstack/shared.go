@@ -67,7 +67,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 		return nil
 	}
 	after := s.DeepCopy()
-	after.Status.Following = following
+	after.Status.Following, after.Status.Sources = following, nil
 	after.Status.Instances = withInstance(after.Status.Instances, r.WatchFilter, own)
 	if hasMoved(known, own) {
 		if after.Status.Instances, err = r.present(ctx, s.Namespace, after.Status.Instances); err != nil {

@@ -5,46 +5,57 @@ package addonstack
 import (
 	"context"
 	"path"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.
 func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
-	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.BundleSource) bool {
-		return s.Path != "" && path.Clean(s.Path) == changed
+	for _, key := range r.stacksWith(ctx, "", func(spec *addonsv1.AddonStackSpec) bool {
+		return spec.Source != nil && spec.Source.Path != "" && path.Clean(spec.Source.Path) == changed
 	}) {
 		r.wake.Add(key)
 	}
 }
 
-// stacksOfConfigMap enqueues the stacks whose bundle is in a ConfigMap.
-func (r *Reconciler) stacksOfConfigMap(ctx context.Context, obj client.Object) []client.ObjectKey {
-	return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.BundleSource) bool {
-		return s.ConfigMap != nil && s.ConfigMap.Name == obj.GetName()
-	})
+// stacksUsing enqueues the stacks that read a ConfigMap or Secret: their bundle is in
+// it, credentials for it or for what they follow, or keys to verify that with.
+func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
+	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
+		return r.stacksWith(ctx, obj.GetNamespace(), func(spec *addonsv1.AddonStackSpec) bool {
+			return slices.ContainsFunc(references(obj.GetNamespace(), spec), func(ref source.Reference) bool {
+				return ref.Uses(kind, obj.GetName())
+			})
+		})
+	}
 }
 
-// stacksOfSecret enqueues the stacks whose bundle, or the credentials for it, are in a Secret.
-func (r *Reconciler) stacksOfSecret(ctx context.Context, obj client.Object) []client.ObjectKey {
-	return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.BundleSource) bool {
-		return s.Secret != nil && s.Secret.Name == obj.GetName() ||
-			s.OCI != nil && s.OCI.SecretRef != nil && s.OCI.SecretRef.Name == obj.GetName() ||
-			s.HTTP != nil && s.HTTP.SecretRef != nil && s.HTTP.SecretRef.Name == obj.GetName()
-	})
+// references are those that a stack asks sources about by itself.
+func references(namespace string, spec *addonsv1.AddonStackSpec) []source.Reference {
+	var all []source.Reference
+	if spec.Source != nil {
+		all = append(all, source.BundleOf(namespace, spec.Source))
+	}
+	for _, follower := range stack.Followers(spec) {
+		all = append(all, referenceOf(namespace, follower))
+	}
+	return all
 }
 
-// stacksWith returns the stacks of a namespace whose source is such a one.
-func (r *Reconciler) stacksWith(ctx context.Context, namespace string, such func(*addonsv1.BundleSource) bool) []client.ObjectKey {
+// stacksWith returns the stacks of a namespace whose spec is such a one.
+func (r *Reconciler) stacksWith(ctx context.Context, namespace string, such func(*addonsv1.AddonStackSpec) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil // the cache is synced before events are handed on
 	}
 	var keys []client.ObjectKey
 	for i := range all.Items {
-		if from := all.Items[i].Spec.Source; from != nil && such(from) {
+		if such(&all.Items[i].Spec) {
 			keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
 		}
 	}

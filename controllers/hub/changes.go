@@ -26,6 +26,7 @@ var listKeys = map[string][]string{
 	"addons":     {"namespace", "name", "stack"},
 	"instances":  {"watchFilter"},
 	"following":  {"addon"},
+	"sources":    {"addon"},
 }
 
 // maxOperations keeps below the 10,000 that the API server takes. A patch of more,

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+func TestSourcesOf(t *testing.T) {
+	const down = "addons[cni].chart.oci: oci://r.example/cni:1.0.0: r.example: connection refused"
+	unread := addonsv1.AddonStatus{Reason: source.ReasonSourceUnavailable, Message: down}
+	other := addonsv1.AddonStatus{Reason: source.ReasonSourceUnauthorized, Message: "a"}
+	slow := addonsv1.AddonStatus{Reason: source.ReasonArtifactPending, Message: "slow"}
+	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, Digest: "sha256:1"}
+	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", Digest: "sha256:1"}
+	waits := addonsv1.AddonStatus{Phase: addonsv1.AddonPending, Reason: "WaitingForDependency"}
+	for name, tc := range map[string]struct {
+		clusters []addonsv1.AddonStatus
+		look     *source.Error
+		want     string
+	}{
+		"no cluster":               {nil, nil, "Unknown NotAsked: No cluster has asked for it yet"},
+		"one waits for others":     {[]addonsv1.AddonStatus{waits}, nil, "Unknown NotAsked: No cluster has asked for it yet"},
+		"one has it":               {[]addonsv1.AddonStatus{waits, given}, nil, "True Available: "},
+		"it can't be installed":    {[]addonsv1.AddonStatus{givenAndFailed}, nil, "True Available: "},
+		"one doesn't get it":       {[]addonsv1.AddonStatus{given, unread, given}, nil, "False SourceUnavailable: " + down},
+		"one is at it":             {[]addonsv1.AddonStatus{given, slow}, nil, "Unknown ArtifactPending: slow"},
+		"different failures":       {[]addonsv1.AddonStatus{unread, other}, nil, "False SourceUnauthorized: a"},
+		"the other way round":      {[]addonsv1.AddonStatus{other, slow, unread}, nil, "False SourceUnauthorized: a"},
+		"the last look failed":     {[]addonsv1.AddonStatus{given}, &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: gone"},
+		"both, the cluster counts": {[]addonsv1.AddonStatus{unread}, &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("gone")}, "False SourceUnavailable: " + down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "base", Namespace: "team", Generation: 3}}
+			s.Status.LatestRevision = "base-1"
+			spec := &addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{
+				OCI: &addonsv1.OCISource{URL: "oci://r.example/cni"}, Version: "1.0.0",
+			}}}}
+			f := &following{}
+			if tc.look != nil {
+				f.failures = []failedLook{{"cni", tc.look}}
+			}
+			got := sourcesOf(s, spec, clustersWith("cni", tc.clusters), f)
+			if len(got) != 1 || got[0].Addon != "cni" || got[0].Address != "oci://r.example/cni:1.0.0" || len(got[0].Conditions) != 1 {
+				t.Fatalf("got %+v", got)
+			}
+			c := got[0].Conditions[0]
+			if is := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); is != tc.want || c.Type != "Available" || c.ObservedGeneration != 3 {
+				t.Errorf("got  %+v\nwant %s", c, tc.want)
+			}
+
+			// What is unchanged is the same, with its time.
+			long := metav1.NewTime(time.Unix(1, 0))
+			got[0].Conditions[0].LastTransitionTime = long
+			s.Status.Sources = got
+			if again := sourcesOf(s, spec, clustersWith("cni", tc.clusters), f); !again[0].Conditions[0].LastTransitionTime.Equal(&long) {
+				t.Error("the condition that hasn't changed has another time")
+			}
+		})
+	}
+}
+
+func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "base", Namespace: "team"}}
+	s.Status.LatestRevision = "base-2"
+	spec := &addonsv1.AddonStackSpec{
+		Source: &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "v2"}},
+		Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}}},
+	}
+	clusters := clustersWith("cni", []addonsv1.AddonStatus{{Reason: source.ReasonArtifactNotFound, Message: "of base-1"}})
+	got := sourcesOf(s, spec, clusters, nil)
+	if len(got) != 2 || got[0].Addon != addonsv1.FollowedSource || got[0].Conditions[0].Status != metav1.ConditionTrue {
+		t.Fatalf("got %+v, want the bundle first, which is available", got)
+	}
+	if c := got[1].Conditions[0]; c.Reason != addonsv1.SourceNotAskedReason {
+		t.Errorf("got %+v: a cluster at a former revision has nothing to say of this one", c)
+	}
+	if got[1].Address != `"cni" of the bundle` {
+		t.Errorf("address is %s", got[1].Address)
+	}
+}
+
+// clustersWith are clusters of stack base at revision base-1, whose add-on of the name
+// has these statuses.
+func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.ClusterAddon {
+	var clusters []*addonsv1.ClusterAddon
+	for _, status := range statuses {
+		status.Stack, status.Name = "base", addon
+		ca := &addonsv1.ClusterAddon{}
+		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "base", Revision: "base-1"}}
+		ca.Status.Addons = []addonsv1.AddonStatus{
+			{Stack: "base", Name: "other", Reason: source.ReasonArtifactRefused, Message: "0"},
+			{Stack: "else", Name: addon, Reason: source.ReasonArtifactRefused, Message: "0"},
+			status,
+		}
+		clusters = append(clusters, ca)
+	}
+	return clusters
+}
+
+func TestSourcesReadyOfClusters(t *testing.T) {
+	entry := func(addon string, status metav1.ConditionStatus, reason, message string) addonsv1.StackSource {
+		return addonsv1.StackSource{Addon: addon, Conditions: []metav1.Condition{
+			{Type: addonsv1.SourceAvailableCondition, Status: status, Reason: reason, Message: message},
+		}}
+	}
+	sources := []addonsv1.StackSource{
+		entry("a", metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "no"),
+		entry("b", metav1.ConditionFalse, source.ReasonSourceUnavailable, "b is down"),
+		entry("c", metav1.ConditionFalse, source.ReasonArtifactNotFound, "Looking for newer versions: c is gone"),
+		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
+	}
+	failed := &following{failures: []failedLook{{"c", &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("c is gone")}}}}
+	for name, tc := range map[string]struct {
+		f       *following
+		sources []addonsv1.StackSource
+		want    string
+	}{
+		"all is well":           {&following{}, sources[3:], "True SourcesReady: "},
+		"nobody asked":          {&following{}, sources[:1], "True SourcesReady: "},
+		"a cluster fails":       {&following{}, sources[:2], "False SourceUnavailable: b is down"},
+		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
+		"the spec waits anyway": {&following{waiting: stack.Followers(&followingStack().Spec)}, sources, "Unknown SourcesPending: "},
+	} {
+		c := sourcesReady(tc.f, tc.sources)
+		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, tc.want) || c.Status != metav1.ConditionUnknown && got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
