@@ -64,7 +64,7 @@ func TestAPIRules(t *testing.T) {
 			spoil: func(s *addonsv1.AddonStack) {
 				s.Spec.Addons[0].Chart.Secret = &addonsv1.ArtifactReference{Name: "x"}
 			},
-			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm and http"},
+			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http and github"},
 		},
 		"an absolute path": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "/etc/passwd" },
@@ -76,7 +76,7 @@ func TestAPIRules(t *testing.T) {
 		},
 		"a version of a path": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Version = "1.0.0" },
-			says:  []string{"spec.addons[0].chart", "version is for oci and helm"},
+			says:  []string{"spec.addons[0].chart", "version is for oci, helm and github"},
 		},
 		"a registry without a version": {
 			spoil: fromRegistry("oci://registry.example.org/web", "", ""),
@@ -98,6 +98,42 @@ func TestAPIRules(t *testing.T) {
 			spoil: fromRegistry("oci://registry.example.org/web", "1.0;2.0", ""),
 			says:  []string{"spec.addons[0].chart.version", "exact semantic version"},
 		},
+		"a range of what has no versions": {
+			spoil: withFiles(addonsv1.ArtifactSource{Path: "web", Version: "1.x"}),
+			says:  []string{"spec.addons[0].kustomization", "version is for oci and github"},
+		},
+		"a range of a version that is none": {
+			spoil: withFiles(addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://registry.example.org/web"}, Version: "1.x;2"}),
+			says:  []string{"spec.addons[0].kustomization.version", "a tag, or a range of semantic versions"},
+		},
+		"files of a code host without a version": {
+			spoil: withFiles(addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://github.com/example/web", Asset: "web.tgz"}}),
+			says:  []string{"spec.addons[0].kustomization", "github needs version (the tag) and github.asset"},
+		},
+		"a bundle of a code host without a version": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://github.com/example/web"}}}),
+			says:  []string{"spec.source", "github needs version (the tag) or clusterStack"},
+		},
+		"a range of a bundle without versions": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "web"}, Version: "1.x"}}),
+			says:  []string{"spec.source", "version and clusterStack are for oci and github"},
+		},
+		"a Cluster Stack of what has no versions": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "web"}, ClusterStack: "docker-scs-1-31"}),
+			says:  []string{"spec.source", "version and clusterStack are for oci and github"},
+		},
+		"a Cluster Stack and a version": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: inOCI("docker-scs-1-31-v1"), ClusterStack: "docker-scs-1-31"}),
+			says:  []string{"spec.source", "set one of version and clusterStack"},
+		},
+		"a channel of nothing": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: inOCI("docker-scs-1-31-v1"), Channel: "beta"}),
+			says:  []string{"spec.source", "channel is for clusterStack"},
+		},
+		"a Cluster Stack with a version in its name": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: inOCI(""), ClusterStack: "docker-scs-1-31-v1"}),
+			says:  []string{"spec.source.clusterStack", "should match"},
+		},
 		"an interval that is too short": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(59 * time.Second) },
 			says:  []string{"spec.updates.interval", "interval is from 1m to 24h"},
@@ -108,7 +144,7 @@ func TestAPIRules(t *testing.T) {
 		},
 		"a Helm repository without a version": {
 			spoil: fromRepository("https://charts.example.org", "", false),
-			says:  []string{"spec.addons[0].chart", "helm needs version"},
+			says:  []string{"spec.addons[0].chart", "helm and github need version"},
 		},
 		"a Helm repository without TLS": {
 			spoil: fromRepository("http://charts.example.org", "1.0.0", false),
@@ -169,6 +205,9 @@ func TestAPIRules(t *testing.T) {
 		"a registry by version":          fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),
 		"a registry by range":            fromRegistry("oci://registry.example.org:5000/charts/web", ">=1.2.0-0 <2 || ^4.1", ""),
 		"a Helm repository by range":     fromRepository("https://charts.example.org", "~1.17", false),
+		"files by range":                 withFiles(inOCI(">=1.2.0-0 <2 || ^4.1")),
+		"a bundle by range":              withBundle(addonsv1.BundleSource{ArtifactSource: inOCI("1.x")}),
+		"a bundle by channel":            withBundle(addonsv1.BundleSource{ArtifactSource: inOCI(""), ClusterStack: "docker-scs-1-31", Channel: "beta"}),
 		"an interval":                    func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(90 * time.Minute) },
 		"a registry by digest":           fromRegistry("oci://[::1]:5000/web", "", "sha256:"+strings.Repeat("a", 64)),
 		"a Helm repository":              fromRepository("https://charts.example.org/stable/", "1.0.0", false),
@@ -216,6 +255,23 @@ func fromRepository(url, version string, plainHTTP bool) func(*addonsv1.AddonSta
 	return func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0].Chart = addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: url, Chart: "web", PlainHTTP: &plainHTTP}, Version: version}
 	}
+}
+
+// withFiles makes a kustomization of the first add-on.
+func withFiles(at addonsv1.ArtifactSource) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) {
+		s.Spec.Addons[0].Chart = addonsv1.ChartSource{}
+		s.Spec.Addons[0].Kustomization = &addonsv1.KustomizationSource{ArtifactSource: at}
+	}
+}
+
+// withBundle sets spec.source.
+func withBundle(bundle addonsv1.BundleSource) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) { s.Spec.Source = &bundle }
+}
+
+func inOCI(version string) addonsv1.ArtifactSource {
+	return addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://registry.example.org/web"}, Version: version}
 }
 
 // updatesEvery is spec.updates with that interval.

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// chart is a small chart: the texts of its files by their paths, without
-// Chart.yaml.
+// chart is a small chart: the texts of its files by their paths. Chart.yaml gets
+// apiVersion, name and version by itself.
 type chart map[string]string
 
 // writeChart puts a chart into the artifact root as a folder, and returns its
@@ -60,7 +60,7 @@ func (c chart) archive(name, version string) []byte {
 
 func (c chart) complete(name, version string) map[string]string {
 	files := maps.Clone(c)
-	files["Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n", name, version)
+	files["Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n", name, version) + c["Chart.yaml"]
 	return files
 }
 

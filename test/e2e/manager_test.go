@@ -38,6 +38,12 @@ type manager struct {
 // metrics are served in the clear on loopback, unless the flags say otherwise.
 func launch(t *testing.T, logName string, kubeconfig []byte, flags ...string) *manager {
 	t.Helper()
+	return launchIn(t, nil, logName, kubeconfig, flags...)
+}
+
+// launchIn does that with more environment variables.
+func launchIn(t *testing.T, environment []string, logName string, kubeconfig []byte, flags ...string) *manager {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
@@ -58,7 +64,7 @@ func launch(t *testing.T, logName string, kubeconfig []byte, flags ...string) *m
 		"--health-addr=0", "--webhook-port=0", "--allow-loopback", "--render-workers=1",
 		"--diagnostics-address=" + metrics, "--insecure-diagnostics",
 	}, flags...)...)
-	m.cmd.Env = []string{"KUBECONFIG=" + file, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
+	m.cmd.Env = append([]string{"KUBECONFIG=" + file, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}, environment...)
 	m.cmd.Dir = dir
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

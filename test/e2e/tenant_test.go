@@ -33,10 +33,11 @@ type tenant struct {
 // processes are the managers that a tenant started. They outlive the subtest
 // that did so.
 type processes struct {
-	root     *testing.T
-	count    int
-	managers []*manager
-	manager  *manager // the last one
+	root        *testing.T
+	count       int
+	managers    []*manager
+	manager     *manager // the last one
+	environment []string // of those that are started, "NAME=value", beside the usual
 }
 
 // in is the tenant within a subtest, which then fails instead of the whole test.
@@ -131,7 +132,7 @@ func (tn *tenant) launch(flags ...string) *manager {
 	tn.buryDead()
 	tn.count++
 	name := fmt.Sprintf("%s-%d", tn.namespace, tn.count)
-	tn.manager = launch(tn.root, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts, "--instance-namespace=" + tn.namespace}, flags...)...)
+	tn.manager = launchIn(tn.root, tn.environment, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts, "--instance-namespace=" + tn.namespace}, flags...)...)
 	tn.managers = append(tn.managers, tn.manager)
 	return tn.manager
 }

@@ -123,8 +123,8 @@ func TestVerificationRules(t *testing.T) {
 		"nobody":                {oci(&addonsv1.Verification{Cosign: &addonsv1.CosignVerification{}}), "set publicKeys, keyless, or both"},
 		"no subject":            {oci(identity(addonsv1.CertificateIdentity{Issuer: "i"})), "set exactly one of subject and subjectRegExp"},
 		"two subjects":          {oci(identity(addonsv1.CertificateIdentity{Issuer: "i", Subject: "s", SubjectRegExp: "s"})), "set exactly one of subject and subjectRegExp"},
-		"cosign of helm":        {helm(byKey), "verify.cosign is for oci, verify.provenance for oci and helm"},
-		"a path":                {addonsv1.ChartSource{Path: "web", Verify: byKey}, "verify.cosign is for oci, verify.provenance for oci and helm"},
+		"cosign of helm":        {helm(byKey), "verify.cosign is for oci, verify.provenance for oci, helm and github"},
+		"a path":                {addonsv1.ChartSource{Path: "web", Verify: byKey}, "verify.cosign is for oci, verify.provenance for oci, helm and github"},
 		"another kind of object": {oci(&addonsv1.Verification{Provenance: &addonsv1.ProvenanceVerification{Keyring: addonsv1.TrustReference{Kind: "Node", Name: "keys"}}}),
 			"supported values"},
 	} {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestMoveFromClusterStackOperator takes over what the Cluster Stack Operator
+// installed from a release, and upgrades it.
+func TestMoveFromClusterStackOperator(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	name := tn.namespace + "-a"
+	for version, data := range map[string]string{"v1": "{kept: one, dropped: one}", "v2": "{kept: two}"} {
+		release := tn.smallRelease(version, version)
+		release["test-stack-1-31-cluster-addon-"+version+".tgz"] = tarball(map[string]string{
+			name + "/Chart.yaml":             "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			name + "/templates/agent.yaml":   deployment(name, "1"),
+			name + "/templates/setting.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: " + data + "\n",
+		})
+		tn.writeRelease(version, release)
+	}
+	// As the operator does: applied by server, in the name of kubectl, with its label.
+	const label = "clusterstack.x-k8s.io/instance"
+	applied := func(text string) client.Object {
+		t.Helper()
+		object := &unstructured.Unstructured{}
+		g.Expect(yaml.Unmarshal([]byte(text), &object.Object)).To(Succeed())
+		object.SetNamespace("kube-system")
+		object.SetLabels(labels(label + "=owned"))
+		if object.GetKind() == "Deployment" {
+			g.Expect(unstructured.SetNestedField(object.Object, "owned", "spec", "template", "metadata", "labels", label)).To(Succeed())
+		}
+		g.Expect(s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed())
+		return object
+	}
+	applied(deployment(name, "1"))
+	applied("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {kept: one, dropped: one, former: one}\n")
+	running, err := s.clientset.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	for _, version := range []string{"v1", "v2"} {
+		stack := tn.newStack(version, nil)
+		stack.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{version}
+		stack.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: version}, AdoptionPolicy: addonsv1.AdoptionPolicyAdopt}
+		tn.create(stack)
+	}
+	start := s.mark(t)
+	tn.makeCluster("prod", s, nil, ofClass("v1"))
+	tn.startManager()
+	tn.awaitStack("v1", "it waits for the operator's end", addonsv1.PausedCondition, metav1.ConditionTrue, "", "")
+	tn.settle()
+	g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
+
+	expect := func(texts map[string]string) {
+		t.Helper()
+		settings, err := s.clientset.CoreV1().ConfigMaps("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(settings.Data).To(Equal(texts))
+		agent, err := s.clientset.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(agent.UID).To(Equal(running.UID))
+		g.Expect(agent.Generation).To(Equal(running.Generation), "no pod is restarted")
+		g.Expect(agent.Spec.Template.Labels).To(HaveKeyWithValue(label, "owned"))
+	}
+	for _, version := range []string{"v1", "v2"} {
+		change(tn, tn.newStack(version, nil), func(s *addonsv1.AddonStack) { s.Annotations = nil })
+	}
+	tn.awaitCluster("prod", "it is taken over", ready(name), installedAs(name, 1, "1.0.0"))
+	expect(map[string]string{"kept": "one", "dropped": "one"})
+
+	tn.awaitStack("v2", "the other release can be used", addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
+	tn.switchClass("prod", "v2")
+	tn.awaitCluster("prod", "it is upgraded", ready(name), installedAs(name, 2, "1.0.0"))
+	expect(map[string]string{"kept": "two"})
+}

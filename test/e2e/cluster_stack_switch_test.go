@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// heldChart has one ConfigMap, whose deletion takes until somebody lets it go.
+var heldChart = chart{
+	"templates/held.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}', finalizers: [e2e.chandler.test/held]}\n",
+}
+
+// TestSwitchOfClass moves a cluster from one stack to another that has the same
+// add-ons, one of them changed, and then away from both.
+func TestSwitchOfClass(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	base, top := tn.writeChart("settings", "1.0.0", configMapChart), tn.writeChart("held", "1.0.0", heldChart)
+	for _, class := range []string{"a", "b"} {
+		stack := tn.newStack(class, nil,
+			tn.addon("base", base, withTemplate("text: "+class+" on {{ .Cluster.spec.topology.classRef.name }}")),
+			tn.addon("top", top, after("base")))
+		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
+		tn.create(stack)
+	}
+	tn.makeCluster("prod", s, nil, ofClass("a"))
+	tn.startManager()
+	tn.awaitCluster("prod", "it is of class a", ready("base", "top"))
+	expectText := func(t *testing.T, text string) {
+		t.Helper()
+		object, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "base", metav1.GetOptions{})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(object.Data).To(HaveKeyWithValue("text", text))
+	}
+	expectText(t, "a on a")
+
+	t.Run("what is assigned waits for its class", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		thaw := tn.freezeAssignments()
+		unready := tn.watchReady()
+		start := s.mark(t)
+		before, err := tn.manager.reconciled("clusteraddon")
+		g.Expect(err).NotTo(HaveOccurred())
+		tn.switchClass("prod", "b")
+		tn.awaitReconcile("clusteraddon", before)
+		ca := tn.clusterAddon("prod")
+		g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
+		g.Expect(ready("base", "top")(ca)).To(Succeed(), "the assignment may follow at any moment")
+		tn.awaitCluster("prod", "but it doesn't",
+			phase("base", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack a"),
+			phase("top", addonsv1.AddonUnassigned, "StackUndecided", "doesn't select Cluster prod any more"))
+		g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "templates of one class aren't rendered with another one")
+		g.Expect(unready()).To(BeEmpty())
+
+		thaw()
+		tn.awaitCluster("prod", "the assignment follows", ready("base", "top"), installedAs("base", 2, ""), installedAs("top", 1, ""))
+		expectText(t, "b on b")
+	})
+
+	t.Run("dependencies count in the stack that an add-on is of now", func(t *testing.T) {
+		tn := tn.in(t)
+		for _, name := range []string{"base", "top"} {
+			records := &corev1.SecretList{}
+			NewWithT(t).Expect(s.List(t.Context(), records, client.InNamespace(tn.namespace), client.MatchingLabels{"owner": "helm", "name": name, "status": "deployed"})).To(Succeed())
+			NewWithT(t).Expect(records.Items).To(HaveExactElements(HaveField("ObjectMeta.Labels", HaveKeyWithValue(addonsv1.StackNameLabel, "b"))))
+		}
+		tn.switchClass("prod", "none")
+		tn.awaitCluster("prod", "what others depend on goes last",
+			phase("top", addonsv1.AddonRemoving, "", ""),
+			phase("base", addonsv1.AddonRemoving, "WaitingForDependent", "top"))
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "top"}}
+		changeOn(t, s, held, func(c *corev1.ConfigMap) { c.Finalizers = nil })
+		tn.awaitCluster("prod", "all is gone", ready())
+	})
+}
+
+// TestSwitchOfRegistry gets the same chart from another registry, and then both are gone.
+func TestSwitchOfRegistry(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	var servers []*registry.Registry
+	for range 2 {
+		server := registry.Start(t, registry.Options{PlainHTTP: true})
+		server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+		servers = append(servers, server)
+	}
+	at := func(server *registry.Registry) func(*addonsv1.Addon) {
+		return func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
+		}
+	}
+	tn.makeCluster("prod", s, nil)
+	tn.makeStack("platform", nil, tn.addon("settings", "", at(servers[0])))
+	tn.startManager()
+	tn.awaitReady("platform", "it is installed")
+	tn.changeAddon("platform", "settings", at(servers[1]))
+	tn.awaitReady("platform", "it is the same")
+	tn.settle()
+	unready := tn.watchReady()
+	start := s.mark(t)
+	tn.stopManager()
+	for _, server := range servers {
+		server.Stop()
+	}
+	tn.startManager()
+	tn.poke("prod", "restarted")
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
+	tn.awaitCluster("prod", "nothing changed", ready("settings"), installedAs("settings", 1, "1.0.0"))
+	g := NewWithT(t)
+	g.Expect(unready()).To(BeEmpty())
+	g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty())
+}
+
+// freezeAssignments makes the API server refuse changes of what ClusterAddons are to
+// run, until the function that it returns is called.
+func (tn *tenant) freezeAssignments() (thaw func()) {
+	tn.t.Helper()
+	fail := admissionv1.Fail
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: tn.namespace}}
+	policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: &fail,
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: labels(corev1.LabelMetadataName + "=" + tn.namespace)},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{addonsv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"clusteraddons"}},
+			}}},
+		},
+		Validations: []admissionv1.Validation{{Expression: "object.spec == oldObject.spec", Message: "assignments are frozen"}},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy.ObjectMeta}
+	binding.Spec = admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}
+	tn.create(policy)
+	tn.create(binding)
+	tn.t.Cleanup(func() { tn.remove(binding); tn.remove(policy) })
+	await := func(reason string, frozen bool) {
+		tn.t.Helper()
+		poll(tn.t, 30*time.Second, reason, func() error {
+			ca := &addonsv1.ClusterAddonList{}
+			if err := world.hub.List(tn.t.Context(), ca, client.InNamespace(tn.namespace)); err != nil {
+				return err
+			}
+			other := &ca.Items[0]
+			other.Spec.Stacks = append(other.Spec.Stacks, addonsv1.StackRevision{Name: "other"})
+			if err := world.hub.Update(tn.t.Context(), other, client.DryRunAll); (err != nil && strings.Contains(err.Error(), "are frozen")) != frozen {
+				return fmt.Errorf("a change of an assignment: %w", err)
+			}
+			return nil
+		})
+	}
+	await("assignments are to be frozen", true)
+	return func() {
+		tn.t.Helper()
+		tn.remove(binding)
+		await("assignments are to be free", false)
+		change(tn, newCluster(tn.namespace, "prod", nil), func(c *clusterv1.Cluster) {
+			c.Annotations = labels("e2e.chandler.test/poked=thawed") // or it is tried again later
+		})
+	}
+}

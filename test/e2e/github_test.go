@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/github"
+)
+
+// TestGitHub installs a chart from a release of a private repository, whose token is
+// wrong at first, and upgrades it; the server is gone while the provider restarts.
+func TestGitHub(t *testing.T) {
+	t.Parallel()
+	const repository, token = "demo/charts", "sentinel-token"
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	server := github.Start(t, github.Options{Token: token})
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		server.Publish(repository, github.Release{Tag: "settings-" + version, Name: "what people see", Files: []github.File{
+			{Name: "settings-" + version + ".tgz", Data: configMapChart.archive("settings", version)},
+			{Name: "settings-" + version + ".tgz.prov", Data: []byte("not looked at")},
+		}})
+	}
+	tn.create(tn.secret("github", map[string]string{"token": "sentinel-wrong", "ca.crt": string(server.CA)}))
+	cache := t.TempDir()
+	start := func() { tn.startManager("--cache-dir="+cache, "--v=10") }
+	start()
+	tn.makeCluster("first", s, labels("env=prod"))
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{
+			URL: server.URL(repository), TagPrefix: "settings-", SecretRef: &addonsv1.CredentialsReference{Name: "github"}}}
+	}))
+
+	tn.awaitCluster("first", "the token is another one",
+		phase("settings", addonsv1.AddonPending, "SourceUnauthorized", server.Host+" answers 401 Unauthorized to the credentials of Secret "+tn.namespace+"/github"))
+	change(tn, tn.secret("github", nil), func(secret *corev1.Secret) { secret.Data["token"] = []byte(token) })
+	tn.awaitCluster("first", "the token is right", ready("settings"), installedAs("settings", 1, "1.0.0"))
+
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.2.0" })
+	tn.awaitCluster("first", "there is no such release", phase("settings", addonsv1.AddonPending, "ArtifactNotFound", `no release with tag "settings-1.2.0" in repository demo/charts`))
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.1.0" })
+	tn.awaitCluster("first", "there is that one", ready("settings"), installedAs("settings", 2, "1.1.0"))
+
+	server.LimitRate(0, time.Now().Add(time.Hour))
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.3.0" })
+	tn.awaitCluster("first", "the rate limit is used up", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "the rate limit of these credentials is used up"))
+	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.1.0" })
+	tn.awaitCluster("first", "nobody has to ask", ready("settings"), installedAs("settings", 2, "1.1.0"))
+
+	tn.stopManager()
+	server.Stop()
+	start()
+	tn.makeCluster("second", workloadServer(t, 1), labels("env=prod"))
+	tn.awaitCluster("second", "the server is gone", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "refuses connections"))
+	tn.awaitCluster("first", "it is installed", ready("settings"), installedAs("settings", 2, "1.1.0"))
+	server.LimitRate(10, time.Now().Add(time.Hour))
+	server.Resume(t)
+	tn.awaitCluster("second", "the server is back", ready("settings"), installedAs("settings", 1, "1.1.0"))
+
+	g := NewWithT(t)
+	g.Expect(server.Leaked()).To(BeEmpty(), "the host that has the files gets no credentials")
+	for _, m := range tn.managers {
+		log, err := os.ReadFile(m.log)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
+	}
+}

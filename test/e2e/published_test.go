@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// sourceKinds are the ways in which a publication offers its charts.
+var sourceKinds = []string{"oci", "helm", "http"}
+
+// published is a handler that serves one chart, in version 1.0.0, in each of these
+// ways: as a registry at /v2/<name>, as a Helm repository at /<name>, and as a file.
+// The three archives differ.
+type published struct {
+	name     string
+	archives map[string][]byte // by kind
+	registry http.Handler
+}
+
+// publish pushes to a registry what needs one.
+func publish(t *testing.T, to *registry.Registry, name string) published {
+	t.Helper()
+	at, err := url.Parse("http://" + to.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := published{name: name, archives: map[string][]byte{}, registry: &httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(at) },
+		ErrorLog: log.New(io.Discard, "", 0),
+	}}
+	for _, kind := range sourceKinds {
+		c := maps.Clone(configMapChart)
+		c["README.md"] = "from " + name + " by " + kind
+		p.archives[kind] = c.archive("settings", "1.0.0")
+	}
+	to.Push(t, p.archives["oci"], name+"/settings", "1.0.0")
+	return p
+}
+
+func (p published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/" + p.name + "/index.yaml":
+		_, _ = fmt.Fprintf(w, "apiVersion: v1\nentries:\n  settings:\n  - apiVersion: v2\n    name: settings\n    version: 1.0.0\n"+
+			"    digest: %s\n    urls: [helm.tgz]\n", strings.TrimPrefix(digestOf(p.archives["helm"]), "sha256:"))
+	case "/" + p.name + "/helm.tgz":
+		_, _ = w.Write(p.archives["helm"])
+	case "/" + p.name + "/http.tgz":
+		_, _ = w.Write(p.archives["http"])
+	default:
+		if strings.HasPrefix(r.URL.Path, "/v2/") {
+			p.registry.ServeHTTP(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	}
+}
+
+// from is the chart as one of the kinds of source, at a server that serves it.
+func (p published) from(kind string, server *faulty.Server, more ...func(*addonsv1.ChartSource)) addonsv1.ChartSource {
+	chart := addonsv1.ChartSource{Version: "1.0.0"}
+	switch kind {
+	case "oci":
+		chart.OCI = &addonsv1.OCISource{URL: "oci://" + server.Host + "/" + p.name + "/settings"}
+	case "helm":
+		chart.Helm = &addonsv1.HelmSource{URL: server.URL("/" + p.name), Chart: "settings"}
+	case "http":
+		chart.HTTP, chart.Version = &addonsv1.HTTPSource{URL: server.URL("/" + p.name + "/http.tgz"), Digest: digestOf(p.archives[kind])}, ""
+	}
+	for _, m := range more {
+		m(&chart)
+	}
+	return chart
+}
+
+// kindAsked tells for which kind of source a request is.
+func kindAsked(r faulty.Request) string {
+	path, _, _ := strings.Cut(r.URI, "?")
+	switch {
+	case strings.HasPrefix(path, "/v2/"):
+		return "oci"
+	case strings.HasSuffix(path, "/http.tgz"):
+		return "http"
+	}
+	return "helm"
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
