@@ -12,13 +12,12 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // patience is how long what takes seconds may take on a busy machine.
 const patience = 90 * time.Second
-
-// pollInterval is how often is asked what can't be watched.
-const pollInterval = 100 * time.Millisecond
 
 // await returns the object as soon as check has nothing to say against it. It
 // watches. If the time is up, the test fails with the reason, and with what
@@ -81,35 +80,8 @@ func followUntil[T client.Object](ctx context.Context, t *testing.T, s *server, 
 	return false
 }
 
-// poll asks until check has nothing to say against it.
-func poll(t *testing.T, timeout time.Duration, reason string, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	deadline := time.Now().Add(timeout)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", reason, timeout, err)
-		}
-		<-tick.C
-	}
-}
-
-// throughout fails the test as soon as check has something to say.
-func throughout(t *testing.T, duration time.Duration, reason string, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); <-tick.C {
-		if err := check(); err != nil {
-			t.Fatalf("%s: %v", reason, err)
-		}
-	}
-}
+// What can't be watched is asked again and again.
+var poll, throughout = wait.Until, wait.Throughout
 
 // retryOnConflict writes again when somebody else wrote in between.
 func retryOnConflict(write func() error) error {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // event is an answered request.
@@ -57,7 +59,7 @@ func (m mark) fence(t *testing.T) (events []event, offset int64) {
 	t.Helper()
 	id := uuid.NewUUID()
 	_, _ = m.server.clientset.CoreV1().ConfigMaps("default").Get(t.Context(), "fence-"+string(id), metav1.GetOptions{}) // there is none
-	poll(t, 30*time.Second, "the audit log is to show an answered request", func() error {
+	wait.Until(t, 30*time.Second, "the audit log is to show an answered request", func() error {
 		var err error
 		events, offset, err = m.readUntil(id)
 		return err

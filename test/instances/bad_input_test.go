@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // TestMalformedScope starts the program with scopes that are none.
@@ -76,7 +77,7 @@ func TestMissing(t *testing.T) {
 		g := NewWithT(t)
 		said := i.awaitRegistered("the instance is to say what it waits for",
 			waiting(addonsv1.NamespacesAccessibleCondition, addonsv1.NamespaceNotAccessibleReason, "team-late"))
-		throughout(t, 3*time.Second, "it waits quietly", func() error {
+		wait.Throughout(t, 3*time.Second, "it waits quietly", func() error {
 			if process.ready() == nil {
 				return errors.New("/readyz says it is ready")
 			}
@@ -116,7 +117,7 @@ func TestMissing(t *testing.T) {
 			URL: "oci://" + strings.TrimPrefix(registry.URL, "http://") + "/charts/settings", PlainHTTP: ptr.To(true),
 		}}
 		w.create(stackNamed("team-late", "private", nil, addon))
-		poll(t, patience, "the add-on is to say that its chart needs credentials", func() error {
+		wait.Until(t, patience, "the add-on is to say that its chart needs credentials", func() error {
 			ca := &addonsv1.ClusterAddon{}
 			if err := w.Get(t.Context(), client.ObjectKey{Namespace: "team-late", Name: "awaited"}, ca); err != nil {
 				return err
@@ -145,7 +146,7 @@ func TestCertificatesExpire(t *testing.T) {
 	w.createNamespace("team-a")
 	serials := map[string]bool{}
 	asked := 0
-	throughout(t, looks, "admission works all the time", func() error {
+	wait.Throughout(t, looks, "admission works all the time", func() error {
 		asked++
 		w.services.reconnect() // a connection that stays shows no certificate
 		stack := stackNamed("team-a", "probe", nil, settings("settings", "default", "one"))

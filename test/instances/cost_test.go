@@ -14,6 +14,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // restFor is how long requests are counted while nothing happens.
@@ -57,7 +58,7 @@ func TestCost(t *testing.T) {
 	for n := range 3 {
 		fleet = append(fleet, workload(t, n).mark(t))
 	}
-	throughout(t, restFor, "it goes on", m.running)
+	wait.Throughout(t, restFor, "it goes on", m.running)
 	mine := by(i.user())
 	requests := begin.requests(t, mine)
 	onFleet := 0

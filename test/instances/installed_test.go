@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // installed returns the text and the secret of each add-on, by name, in a namespace
@@ -43,7 +44,7 @@ func (w *world) installSettings(s *server, namespace, cluster string) {
 // awaitInstalled waits until an add-on has its text.
 func (w *world) awaitInstalled(s *server, namespace, addon, text string) {
 	w.t.Helper()
-	poll(w.t, patience, "add-on "+addon+" is to be installed", func() error {
+	wait.Until(w.t, patience, "add-on "+addon+" is to be installed", func() error {
 		found, err := installed(w.t.Context(), s, w.addonNamespace(namespace))
 		if err == nil && found[addon] != text {
 			err = fmt.Errorf("%v", found)
@@ -55,7 +56,7 @@ func (w *world) awaitInstalled(s *server, namespace, addon, text string) {
 // awaitClusterReady waits until the ClusterAddon has add-ons, and is Ready.
 func (w *world) awaitClusterReady(namespace, name string) {
 	w.t.Helper()
-	poll(w.t, patience, "ClusterAddon "+name+" is to become Ready", func() error {
+	wait.Until(w.t, patience, "ClusterAddon "+name+" is to become Ready", func() error {
 		ca := &addonsv1.ClusterAddon{}
 		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, ca); err != nil {
 			return err
@@ -70,7 +71,7 @@ func (w *world) awaitClusterReady(namespace, name string) {
 // awaitStackReady waits until the AddonStack is Ready, on at least one Cluster.
 func (w *world) awaitStackReady(namespace, name string) {
 	w.t.Helper()
-	poll(w.t, patience, "AddonStack "+name+" is to become Ready", func() error {
+	wait.Until(w.t, patience, "AddonStack "+name+" is to become Ready", func() error {
 		s := stackNamed(namespace, name, nil)
 		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
 			return err

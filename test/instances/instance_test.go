@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // instance is one installation of config/instance.
@@ -80,7 +82,7 @@ func (i *instance) user() string {
 
 func (i *instance) awaitReady() {
 	i.w.t.Helper()
-	poll(i.w.t, patience, "instance "+i.name+" is to become ready", i.last().ready)
+	wait.Until(i.w.t, patience, "instance "+i.name+" is to become ready", i.last().ready)
 }
 
 // in is the instance within a subtest.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // build does what `kustomize build` does.
@@ -59,7 +60,7 @@ func (w *world) apply(objects []*unstructured.Unstructured) {
 
 func (w *world) awaitEstablished(name string) {
 	w.t.Helper()
-	poll(w.t, patience, "the API server is to serve a CRD that was applied", func() error {
+	wait.Until(w.t, patience, "the API server is to serve a CRD that was applied", func() error {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // watched are the kinds that an instance watches in its scope.
@@ -44,7 +45,7 @@ func TestOverlap(t *testing.T) {
 			process := second.start(heartbeat(1)...)
 			refused := second.awaitRegistered("an instance that overlaps another one is to say who has the scope",
 				waiting(addonsv1.ScopeHeldCondition, addonsv1.ScopeTakenReason, "chandler-first/", "team-a", defaultVersion))
-			throughout(t, 3*time.Second, "it stays alive, isn't ready, and doesn't flap", func() error {
+			wait.Throughout(t, 3*time.Second, "it stays alive, isn't ready, and doesn't flap", func() error {
 				if err := process.running(); err != nil {
 					return err
 				}
@@ -138,7 +139,7 @@ func TestOverlap(t *testing.T) {
 		before, err := third.registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		standby := third.start(heartbeat(beat)...)
-		poll(t, patience, "the second replica is to wait for the lease", func() error { return standby.says("Attempting to acquire leader lease") })
+		wait.Until(t, patience, "the second replica is to wait for the lease", func() error { return standby.says("Attempting to acquire leader lease") })
 		leader.kill()
 		after := third.awaitRegistered("the other replica goes on with the same ProviderInstance", func(pi *addonsv1.ProviderInstance) error {
 			if pi.Spec.Holder == before.Spec.Holder {
@@ -147,7 +148,7 @@ func TestOverlap(t *testing.T) {
 			return active(pi)
 		})
 		g.Expect(after.UID).To(Equal(before.UID))
-		poll(t, patience, "it is ready", standby.ready)
+		wait.Until(t, patience, "it is ready", standby.ready)
 		untouched(g)
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // stopTimeout is how long a process may take to end by itself.
@@ -112,7 +113,7 @@ func (m *process) stop() {
 }
 
 // errEnded is for ever.
-var errEnded = errors.New("it has ended")
+var errEnded = fmt.Errorf("it has ended %w", wait.ErrFinal)
 
 // running fails if the process has ended.
 func (m *process) running() error {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // How many random events there are, and how many in a second at most. The environment
@@ -82,7 +83,7 @@ func TestRandomEvents(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	converged := poll(t, patience, "in the end each cluster has exactly what its stacks say", func() error { return u.converged(m) })
+	converged := wait.Until(t, patience, "in the end each cluster has exactly what its stacks say", func() error { return u.converged(m) })
 	t.Logf("%d events in %s, and %s until all was as it should be", random-start, took.Round(time.Second), converged.Round(time.Millisecond))
 
 	compared, addons := m.size()

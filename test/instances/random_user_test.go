@@ -65,7 +65,7 @@ func (u *user) wipe(namespace string, i int) error {
 		err := u.w.Get(ctx, client.ObjectKey{Namespace: namespace, Name: clusterName(i)}, ca)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	if err := wait.PollUntilContextTimeout(u.ctx, pollInterval, patience, true, gone); err != nil {
+	if err := wait.PollUntilContextTimeout(u.ctx, 100*time.Millisecond, patience, true, gone); err != nil {
 		return fmt.Errorf("waiting for the end of the ClusterAddon of the former Cluster %s/%s: %w", namespace, clusterName(i), err)
 	}
 	for _, kind := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {

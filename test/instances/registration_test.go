@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // heartbeat makes an instance say that it is alive every so many seconds. It counts as
@@ -45,7 +46,7 @@ func (i *instance) registered() (*addonsv1.ProviderInstance, error) {
 func (i *instance) awaitRegistered(reason string, check func(*addonsv1.ProviderInstance) error) *addonsv1.ProviderInstance {
 	i.w.t.Helper()
 	var found *addonsv1.ProviderInstance
-	poll(i.w.t, patience, reason, func() error {
+	wait.Until(i.w.t, patience, reason, func() error {
 		var err error
 		if found, err = i.registered(); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // TestTwoInstancesStartTogether starts two instances that overlap at the same moment,
@@ -25,7 +26,7 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 		launches[round%2]()
 		launches[1-round%2]()
 		var winner, loser *instance
-		poll(t, patience, "one of the two is to get its scope, and the other one is to be refused", func() error {
+		wait.Until(t, patience, "one of the two is to get its scope, and the other one is to be refused", func() error {
 			for _, order := range [][2]*instance{{one, two}, {two, one}} {
 				first, err := order[0].registered()
 				if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 const stackCRD = "addonstacks.addons.cluster.x-k8s.io"
@@ -55,7 +56,7 @@ func TestUpgradeFromV1alpha1(t *testing.T) {
 
 	t.Run("what is stored is migrated", func(t *testing.T) {
 		w := w.in(t)
-		poll(t, patience, "the webhooks have everything stored in the newest version", func() error {
+		wait.Until(t, patience, "the webhooks have everything stored in the newest version", func() error {
 			if stored := w.storedVersions(); !slices.Equal(stored, []string{"v1beta1"}) {
 				return fmt.Errorf("status.storedVersions is %v", stored)
 			}
@@ -101,7 +102,7 @@ func TestUpgradeFromV1alpha1(t *testing.T) {
 		w.startInstance(overlay{name: "one", namespaces: []string{"team-a"}})
 		g.Expect(w.makeCluster(t.Context(), "team-a", "veteran", s, map[string]string{"env": "prod"})).To(Succeed())
 		w.awaitInstalled(s, "team-a", "small", "from veteran/none")
-		poll(t, patience, "v1alpha1 shows the status, too", func() error {
+		wait.Until(t, patience, "v1alpha1 shows the status, too", func() error {
 			spoke := &addonsv1alpha1.AddonStack{}
 			if err := w.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: "small"}, spoke); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // downtimeEnv is for how long no webhook runs.
@@ -75,13 +76,13 @@ func TestWebhooksDown(t *testing.T) {
 		w := w.in(t)
 		g := NewWithT(t)
 		g.Expect(u.label(clusterNamed("team-a", "former"), clusterv1.WatchLabel, "green")).To(Succeed())
-		poll(t, patience, "the other instance takes the ClusterAddon over", func() error { return w.ownedBy("team-a", "former", "green") })
+		wait.Until(t, patience, "the other instance takes the ClusterAddon over", func() error { return w.ownedBy("team-a", "former", "green") })
 		w.awaitClusterReady("team-a", "former")
 	})
 	t.Run("a new instance waits", func(t *testing.T) {
 		newcomer := newcomer.in(t)
 		m := newcomer.start(heartbeat(1)...)
-		poll(t, patience, "it says what it waits for, in its log: it has no object yet to say it in", func() error {
+		wait.Until(t, patience, "it says what it waits for, in its log: it has no object yet to say it in", func() error {
 			return m.says(addonsv1.WebhookUnavailableReason)
 		})
 		if m.ready() == nil {
@@ -89,7 +90,7 @@ func TestWebhooksDown(t *testing.T) {
 		}
 	})
 	t.Run("nobody else minds", func(t *testing.T) {
-		throughout(t, downtime-time.Since(ended), "instances that run go on", func() error {
+		wait.Throughout(t, downtime-time.Since(ended), "instances that run go on", func() error {
 			return errors.Join(blue.last().ready(), green.last().ready(), newcomer.last().running())
 		})
 		for _, i := range []*instance{blue, green} {

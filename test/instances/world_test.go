@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // world is a management cluster, with Cluster API's kinds, to which config/shared and
@@ -94,7 +95,7 @@ func (w *world) startWebhooks(d *appsv1.Deployment, flags ...string) {
 		w.services.add(p.name, address)
 	}
 	for _, m := range *w.webhooks {
-		poll(w.t, patience, "the webhooks are to become ready", m.ready)
+		wait.Until(w.t, patience, "the webhooks are to become ready", m.ready)
 	}
 }
 
