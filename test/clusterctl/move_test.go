@@ -76,7 +76,7 @@ func TestMove(t *testing.T) {
 		tm, g := tm.in(t), NewWithT(t)
 		there.AwaitRest()
 		installed, start := tm.releases(), time.Now()
-		there.Stop()
+		there.Stop(t)
 		tm.move(tm.there)
 		tm.await(tm.here, "it is back", ready("settings", "vault"))
 		again := tm.run(tm.there)

@@ -65,7 +65,7 @@ func (tm *team) run(hub *server, flags ...string) *manager.Process {
 	return manager.Start(tm.t, manager.Options{
 		Binary:     world.managers[tm.version(hub)],
 		Kubeconfig: kubeconfig,
-		Flags: append([]string{
+		Args: append([]string{
 			"--namespace=" + tm.namespace, "--artifact-root=" + root, "--leader-elect", "--leader-elect-namespace=" + systemNamespace,
 		}, flags...),
 	})

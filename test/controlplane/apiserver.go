@@ -69,7 +69,7 @@ func (c *ControlPlane) StopAPIServer() error {
 	if c.apiserver == nil {
 		return errors.New("kube-apiserver is not running")
 	}
-	c.apiserver.kill()
+	c.apiserver.Kill()
 	c.apiserver = nil
 	return nil
 }
@@ -86,7 +86,7 @@ func (c *ControlPlane) signalAPIServer(s syscall.Signal) error {
 	if c.apiserver == nil {
 		return errors.New("kube-apiserver is not running")
 	}
-	return c.apiserver.signal(s)
+	return c.apiserver.Signal(s)
 }
 
 func (c *ControlPlane) apiServerArgs() ([]string, error) {

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // startTimeout is generous, as many control planes may be starting on few cores.
@@ -31,10 +33,10 @@ type ControlPlane struct {
 	admin    credentials
 	watchdog *watchdog
 
-	mu        sync.Mutex // guards what follows, and that processes start and stop one at a time
-	group     int        // process group of every component; 0 before the first
-	processes []*process // in the order they were started
-	apiserver *process
+	mu        sync.Mutex         // guards what follows, and that processes start and stop one at a time
+	group     int                // process group of every component; 0 before the first
+	processes []*process.Process // in the order they were started
+	apiserver *process.Process
 	stopped   bool
 }
 
@@ -123,7 +125,7 @@ func (c *ControlPlane) Stop() error {
 	}
 	c.stopped = true
 	for _, p := range c.processes {
-		p.kill()
+		p.Kill()
 	}
 	var err error
 	if c.dir != "" {
@@ -140,13 +142,13 @@ func (c *ControlPlane) client() (*kubernetes.Clientset, error) {
 }
 
 // run starts a component in the group that the watchdog kills.
-func (c *ControlPlane) run(name string, args ...string) (*process, error) {
+func (c *ControlPlane) run(name string, args ...string) (*process.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runLocked(name, args...)
 }
 
-func (c *ControlPlane) runLocked(name string, args ...string) (*process, error) {
+func (c *ControlPlane) runLocked(name string, args ...string) (*process.Process, error) {
 	if c.stopped {
 		return nil, errStopped
 	}
@@ -154,13 +156,15 @@ func (c *ControlPlane) runLocked(name string, args ...string) (*process, error) 
 	if c.options.LogDir != "" {
 		logDir = filepath.Join(c.options.LogDir, c.options.Name)
 	}
-	p, err := startProcess(filepath.Join(c.binDir, name), args, c.dir, logDir, c.group)
+	p, err := process.Start(process.Options{
+		Name: name, Binary: filepath.Join(c.binDir, name), Args: args, Home: c.dir, LogFile: filepath.Join(logDir, name+".log"), Group: c.group,
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.processes = append(c.processes, p)
 	if c.group == 0 {
-		c.group = p.pid()
+		c.group = p.PID()
 		return p, c.watchdog.guard(c.group)
 	}
 	return p, nil
@@ -194,7 +198,7 @@ func (c *ControlPlane) exited() error {
 		return errStopped
 	}
 	for _, p := range c.processes {
-		if err := p.exited(); err != nil {
+		if err := p.EndedByItself(); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // explainFailure shows what a user would look at after a test has failed: the
-// objects, and the end of the manager's log.
+// objects. The managers' logs are shown beside.
 func (tn *tenant) explainFailure() {
 	if !tn.t.Failed() {
 		return
@@ -38,10 +38,6 @@ func (tn *tenant) explainFailure() {
 		ca := &clusterAddons.Items[i]
 		describe(&all, "spec of ClusterAddon "+ca.Name, ca.Spec)
 		describe(&all, "status of ClusterAddon "+ca.Name, ca.Status)
-	}
-	if tn.manager != nil {
-		all.WriteString("--- the end of the manager's log\n")
-		all.Write(tn.manager.tail())
 	}
 	tn.t.Logf("namespace %s:\n%s", tn.namespace, all.String())
 }

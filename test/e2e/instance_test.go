@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -47,33 +45,6 @@ func (tn *tenant) instance(name string) *tenant {
 	return &sub
 }
 
-// settleAll returns when none of these managers has anything to do any more: what
-// one does may be an event for another.
-func settleAll(t *testing.T, managers ...*manager) {
-	t.Helper()
-	var last activity
-	since := time.Now()
-	poll(t, 2*time.Minute, "the managers are to come to rest", func() error {
-		var now activity
-		for _, m := range managers {
-			a, err := m.activity()
-			if err != nil {
-				since = time.Now()
-				return err
-			}
-			now.reconciles += a.reconciles
-			now.backlog += a.backlog
-		}
-		if now != last || now.backlog != 0 || now.reconciles == 0 {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) < calm {
-			return fmt.Errorf("%.0f reconciles so far, %.0f under way", now.reconciles, now.backlog)
-		}
-		return nil
-	})
-}
-
 // stackWithFilter is an AddonStack with a watch label.
 func (tn *tenant) stackWithFilter(name, filter string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
 	s := tn.newStack(name, nil, addons...)
@@ -95,10 +66,4 @@ func (tn *tenant) quiet(t *testing.T, marks map[string]mark, reason string) {
 			t.Errorf("%s: Cluster %s got %v", reason, cluster, written)
 		}
 	}
-}
-
-// stop ends the manager as a kubelet would.
-func (m *manager) stop(t *testing.T) {
-	t.Helper()
-	(&tenant{t: t, processes: &processes{manager: m}}).stopManager()
 }

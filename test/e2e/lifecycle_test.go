@@ -106,8 +106,8 @@ func (l *lifeCycle) untilSprung(sprung <-chan struct{}) bool {
 			return nil
 		default:
 		}
-		a, err := l.manager.activity()
-		if err == nil && a.backlog == 0 && l.stepDone() {
+		a, err := l.manager.Activity()
+		if err == nil && a.Backlog == 0 && l.stepDone() {
 			return nil
 		}
 		return fmt.Errorf("%d writes so far", len(l.proxy.seen()))

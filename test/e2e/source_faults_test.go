@@ -200,7 +200,7 @@ func attempts(within time.Duration) int {
 // memory is what the process has in use, without those that render for it, in bytes.
 func (m *manager) memory(t *testing.T) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
 	if err != nil {
 		t.Skipf("this system doesn't tell the memory of a process: %v", err)
 	}

@@ -143,7 +143,7 @@ func (tn *tenant) buryDead() {
 	tn.t.Helper()
 	for _, m := range tn.managers {
 		select {
-		case <-m.done:
+		case <-m.Done():
 		default:
 			return // one lives
 		}

@@ -85,7 +85,7 @@ func TestMissing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(process.running(), unmoved(said, now))
+			return errors.Join(process.Running(), unmoved(said, now))
 		})
 		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "it doesn't try what it may not do")
 		expectNone(t, w.beginning().requests(t, both(by(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
@@ -94,7 +94,7 @@ func TestMissing(t *testing.T) {
 		w.apply(late)
 		i.awaitActive("it goes on once the namespace is there, with its RoleBinding")
 		w.installSettings(s, "team-late", "awaited")
-		g.Expect(process.running()).To(Succeed(), "without a restart")
+		g.Expect(process.Running()).To(Succeed(), "without a restart")
 		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "and was refused nothing")
 	})
 

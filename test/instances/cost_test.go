@@ -33,7 +33,7 @@ func TestCost(t *testing.T) {
 	i := w.install(overlay{name: "measured", namespaces: []string{"team-a"}})
 	m := i.w.newPod(i.deployment).process(i.version, "--leader-elect-namespace="+i.namespace)
 	*i.replicas = append(*i.replicas, m)
-	m.launch()
+	m.Launch()
 	i.awaitReady()
 	const clusters = 10
 	for n := range clusters {
@@ -58,7 +58,7 @@ func TestCost(t *testing.T) {
 	for n := range 3 {
 		fleet = append(fleet, workload(t, n).mark(t))
 	}
-	wait.Throughout(t, restFor, "it goes on", m.running)
+	wait.Throughout(t, restFor, "it goes on", m.Running)
 	mine := by(i.user())
 	requests := begin.requests(t, mine)
 	onFleet := 0
@@ -84,7 +84,7 @@ func TestCost(t *testing.T) {
 	}
 
 	total := memory{what: "together"}
-	for _, process := range processesOf(m.cmd.Process.Pid) {
+	for _, process := range processesOf(m.PID()) {
 		total.resident += process.resident
 		total.program += process.program
 		t.Logf("at rest with %d clusters: %s", clusters, process)

@@ -69,7 +69,7 @@ func (i *instance) prepare(flags ...string) (launch func()) {
 	all := append([]string{"--leader-elect-namespace=" + i.namespace}, quick...)
 	m := i.w.newPod(i.deployment).process(i.version, append(all, flags...)...)
 	*i.replicas = append(*i.replicas, m)
-	return m.launch
+	return m.Launch
 }
 
 // last is the replica that was started last.

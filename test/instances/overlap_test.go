@@ -46,7 +46,7 @@ func TestOverlap(t *testing.T) {
 			refused := second.awaitRegistered("an instance that overlaps another one is to say who has the scope",
 				waiting(addonsv1.ScopeHeldCondition, addonsv1.ScopeTakenReason, "chandler-first/", "team-a", defaultVersion))
 			wait.Throughout(t, 3*time.Second, "it stays alive, isn't ready, and doesn't flap", func() error {
-				if err := process.running(); err != nil {
+				if err := process.Running(); err != nil {
 					return err
 				}
 				if process.ready() == nil {
@@ -119,7 +119,7 @@ func TestOverlap(t *testing.T) {
 		g := NewWithT(t)
 		third.start(heartbeat(beat)...)
 		third.awaitRegistered("it is refused at first", waiting(addonsv1.ScopeHeldCondition, addonsv1.ScopeTakenReason, "chandler-second/"))
-		second.last().kill()
+		second.last().Kill()
 		last, err := second.registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		third.awaitActive("it takes over once the heartbeat has expired")
@@ -139,8 +139,8 @@ func TestOverlap(t *testing.T) {
 		before, err := third.registered()
 		g.Expect(err).NotTo(HaveOccurred())
 		standby := third.start(heartbeat(beat)...)
-		wait.Until(t, patience, "the second replica is to wait for the lease", func() error { return standby.says("Attempting to acquire leader lease") })
-		leader.kill()
+		wait.Until(t, patience, "the second replica is to wait for the lease", func() error { return standby.Says("Attempting to acquire leader lease") })
+		leader.Kill()
 		after := third.awaitRegistered("the other replica goes on with the same ProviderInstance", func(pi *addonsv1.ProviderInstance) error {
 			if pi.Spec.Holder == before.Spec.Holder {
 				return fmt.Errorf("the holder is still %s", pi.Spec.Holder)

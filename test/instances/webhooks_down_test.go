@@ -83,7 +83,7 @@ func TestWebhooksDown(t *testing.T) {
 		newcomer := newcomer.in(t)
 		m := newcomer.start(heartbeat(1)...)
 		wait.Until(t, patience, "it says what it waits for, in its log: it has no object yet to say it in", func() error {
-			return m.says(addonsv1.WebhookUnavailableReason)
+			return m.Says(addonsv1.WebhookUnavailableReason)
 		})
 		if m.ready() == nil {
 			t.Error("/readyz says it is ready")
@@ -91,7 +91,7 @@ func TestWebhooksDown(t *testing.T) {
 	})
 	t.Run("nobody else minds", func(t *testing.T) {
 		wait.Throughout(t, downtime-time.Since(ended), "instances that run go on", func() error {
-			return errors.Join(blue.last().ready(), green.last().ready(), newcomer.last().running())
+			return errors.Join(blue.last().ready(), green.last().ready(), newcomer.last().Running())
 		})
 		for _, i := range []*instance{blue, green} {
 			pi, err := i.registered()
@@ -113,7 +113,7 @@ func TestWebhooksDown(t *testing.T) {
 	g.Expect(u.patch(stackNamed("team-a", "blue", nil), map[string]any{"spec": map[string]any{"addons": []addonsv1.Addon{settings("settings", addon, "two")}}})).To(Succeed(), "stacks can be written again")
 	w.awaitInstalled(other, "team-a", "settings", "two/none")
 	for _, i := range []*instance{blue, green, newcomer} {
-		g.Expect(i.last().running()).To(Succeed(), "all of this without a restart")
+		g.Expect(i.last().Running()).To(Succeed(), "all of this without a restart")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -84,7 +85,7 @@ func (w *world) startWebhooks(d *appsv1.Deployment, flags ...string) {
 	*w.webhooks = nil
 	for range *d.Spec.Replicas {
 		p := w.newPod(d)
-		address := freeAddress(w.t)
+		address := manager.FreeAddress(w.t)
 		_, port, err := net.SplitHostPort(address)
 		if err != nil {
 			w.t.Fatal(err)
@@ -103,7 +104,7 @@ func (w *world) startWebhooks(d *appsv1.Deployment, flags ...string) {
 func (w *world) killWebhooks() {
 	for _, m := range *w.webhooks {
 		w.services.remove(m.name)
-		m.kill()
+		m.Kill()
 	}
 }
 

@@ -3,153 +3,138 @@
 package manager
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/process"
+	"github.com/cluster-chandler/chandler/test/wait"
 )
 
-// stopTimeout is how long a process may take to end by itself: less than a pod's grace period.
-const stopTimeout = 30 * time.Second
-
-// logTail is how much of a process's log a failed test shows.
-const logTail = 6 << 10
+// grace is how long a manager may take to end by itself: less than a pod's grace period.
+const grace = 30 * time.Second
 
 // Options say what to start.
 type Options struct {
+	// Name of the process, in what a failed test says, and of its log. Defaults to "manager".
+	Name string
 	// Binary is the path of what Build made.
 	Binary string
 	// Kubeconfig leads to the management cluster.
 	Kubeconfig []byte
-	// Log is the file that gets the process's output. By default it goes away with the test.
-	Log string
-	// Flags follow those that suit a process on this host (no health and webhook ports, metrics in the clear on a free
-	// port of loopback, one renderer, workload clusters on loopback), and override them.
-	Flags []string
+	// Args of the program.
+	Args []string
+	// Env is what it knows of the environment besides where its files are.
+	Env []string
+	// Home is where it runs, and keeps what it stores. By default it goes away with the test.
+	Home string
+	// LogDir is the folder of its log. Defaults to Home.
+	LogDir string
 }
 
-// Process is a running manager.
+// Process is a manager, which runs once it has been launched.
 type Process struct {
-	// Metrics is the URL of its metrics.
+	*process.Process
+	// Metrics is the URL of its metrics, if Start started it.
 	Metrics string
 
-	t      *testing.T
-	log    string
-	cmd    *exec.Cmd
-	killed atomic.Bool
-	done   chan struct{} // closed at the exit
+	t       *testing.T
+	options process.Options
 }
 
-// Start starts a manager, which is gone at the end of the test. The test fails if it ended by itself, or panicked.
+// Start starts a manager with flags that suit a process on this host: no health and webhook ports, metrics in the clear
+// on a free port of loopback, one renderer, workload clusters on loopback. The arguments override them.
 func Start(t *testing.T, o Options) *Process {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(file, o.Kubeconfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if o.Log == "" {
-		o.Log = filepath.Join(dir, "manager.log")
-	}
-	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	metrics := freeAddress(t)
-	p := &Process{Metrics: "http://" + metrics + "/metrics", t: t, log: o.Log, done: make(chan struct{})}
-	p.cmd = exec.Command(o.Binary, append([]string{
+	metrics := FreeAddress(t)
+	o.Args = append([]string{
 		"--health-addr=0", "--webhook-port=0", "--allow-loopback", "--render-workers=1",
 		"--diagnostics-address=" + metrics, "--insecure-diagnostics",
-	}, o.Flags...)...)
-	p.cmd.Env = []string{"KUBECONFIG=" + file, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
-	p.cmd.Dir = dir
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := controlplane.Spawn(p.cmd); err != nil {
-		t.Fatalf("starting the manager: %v", err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // how it ended is looked up in cmd.ProcessState
-		close(p.done)
-	}()
-	t.Cleanup(p.cleanUp)
+	}, o.Args...)
+	p := New(t, o)
+	p.Metrics = "http://" + metrics + "/metrics"
+	p.Launch()
 	return p
 }
 
-// Kill ends the process as a power failure would.
-func (p *Process) Kill() {
-	p.killed.Store(true)
-	_ = p.cmd.Process.Kill() // fails only if it has ended already
-	<-p.done
+// New prepares a manager that has no arguments but the given ones.
+func New(t *testing.T, o Options) *Process {
+	t.Helper()
+	name, home := cmp.Or(o.Name, "manager"), o.Home
+	if home == "" {
+		home = t.TempDir()
+	}
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, o.Kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(cmp.Or(o.LogDir, home), name+".log")
+	_ = os.Remove(log) // of an earlier run, if logs are kept
+	return &Process{t: t, options: process.Options{
+		Name: name, Binary: o.Binary, Args: o.Args, Env: append([]string{"KUBECONFIG=" + kubeconfig}, o.Env...), Home: home, LogFile: log,
+	}}
+}
+
+// Launch starts the process, which is gone at the end of the test. The test fails if it ended by itself, or panicked.
+func (p *Process) Launch() {
+	p.t.Helper()
+	var err error
+	if p.Process, err = process.Start(p.options); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(p.cleanUp)
 }
 
 // Stop ends the process as a kubelet would.
-func (p *Process) Stop() {
-	p.t.Helper()
-	p.killed.Store(true)
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(stopTimeout):
-		p.t.Errorf("the manager didn't end within %s of SIGTERM: a rollout would hang", stopTimeout)
-		p.Kill()
+func (p *Process) Stop(t *testing.T) {
+	t.Helper()
+	if err := p.Terminate(grace); err != nil {
+		t.Errorf("%v: a rollout would hang", err)
 	}
 }
 
-// Log is the end of the process's output.
-func (p *Process) Log() string {
-	data, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
+// Running fails, for good, if the process has ended.
+func (p *Process) Running() error {
+	if err := p.Ended(); err != nil {
+		return fmt.Errorf("%w: %w", wait.ErrFinal, err)
 	}
-	if len(data) > logTail {
-		data = data[len(data)-logTail:]
-		data = data[bytes.IndexByte(data, '\n')+1:]
-	}
-	return string(data)
+	return nil
 }
 
 var crashed = regexp.MustCompile(`(?m)^(panic:|fatal error:|WARNING: DATA RACE)|Observed a panic`)
 
+// cleanUp ends what is left of the process, and fails the test if it went wrong in a way that no test expects.
 func (p *Process) cleanUp() {
-	select {
-	case <-p.done:
-		if !p.killed.Load() {
-			p.t.Errorf("the manager ended by itself: %s\n%s", p.cmd.ProcessState, p.Log())
-		}
-	default:
-		p.Kill()
+	if err := p.EndedByItself(); err != nil {
+		p.t.Error(err)
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // its render workers, if it left any
-	data, err := os.ReadFile(p.log)
+	p.Kill()
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // its render workers, if it left any
+	log, err := os.ReadFile(p.LogFile)
 	if err != nil {
 		p.t.Error(err)
 		return
 	}
-	if at := crashed.FindIndex(data); at != nil {
-		p.t.Errorf("the manager panicked:\n%s", data[at[0]:min(len(data), at[0]+logTail)])
+	if at := crashed.FindIndex(log); at != nil {
+		p.t.Errorf("%s panicked:\n%.6000s", p.Name, log[at[0]:])
 	} else if p.t.Failed() {
-		p.t.Logf("the end of the manager's log:\n%s", p.Log())
+		p.t.Logf("the end of the log of %s:\n%s", p.Name, p.Tail())
 	}
 }
 
-// freeAddress returns an address on loopback that nothing listens at.
-func freeAddress(t *testing.T) string {
+// FreeAddress returns an address on loopback that nothing listens at.
+func FreeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return fmt.Sprint(l.Addr())
+	return l.Addr().String()
 }

@@ -13,7 +13,7 @@ import (
 const interval = 100 * time.Millisecond
 
 // ErrFinal is in the error of a check that will never pass: nobody waits any longer.
-var ErrFinal = errors.New("for good")
+var ErrFinal = errors.New("no use to wait")
 
 // Until asks until check has nothing to say against it, and returns how long that took. If the time is up, the test
 // fails with the reason, and with what check said last.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package process
 
 import (
 	"os/exec"
@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Spawn starts the command, whose SysProcAttr is set, so that the kernel kills it if this process dies, even by SIGKILL.
+// spawn starts the command, whose SysProcAttr is set, so that the kernel kills it if this process dies, even by SIGKILL.
 //
 // "Parent death" means that of the thread that forked. So one thread, which lives as long as the process, starts all.
-func Spawn(cmd *exec.Cmd) error {
+func spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error)
 	spawner() <- func() { started <- cmd.Start() }
