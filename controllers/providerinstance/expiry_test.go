@@ -27,6 +27,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -131,7 +132,7 @@ func dieAndComeBack(t *testing.T, c client.Client, clock *testclock.FakeClock, d
 func countWrites(t *testing.T, auditLog string, want map[string]int) {
 	t.Helper()
 	writes := map[string]int{}
-	events, err := controlplane.ReadAuditLog(auditLog)
+	events, err := audit.Read(auditLog)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/certificates"
-	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/audit"
 )
 
 const (
@@ -198,13 +198,13 @@ func (w *world) served(r *replica) *x509.Certificate {
 // forbidden are the requests of the replicas that the API server denied.
 func (w *world) forbidden() []string {
 	w.t.Helper()
-	events, err := controlplane.ReadAuditLog(w.audit)
+	events, err := audit.Read(w.audit)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var found []string
 	for _, event := range events {
-		if event.ImpersonatedUser != nil && event.ResponseStatus != nil && event.ResponseStatus.Code == 403 {
+		if event.ImpersonatedUser != nil && audit.Forbidden(&event) {
 			found = append(found, event.Verb+" "+event.RequestURI)
 		}
 	}

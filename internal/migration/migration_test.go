@@ -26,6 +26,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/kustomization"
 )
@@ -39,8 +40,8 @@ const (
 // and runs two replicas of the migration with the rights of config/shared.
 func TestMigration(t *testing.T) {
 	g := NewWithT(t)
-	audit := filepath.Join(t.TempDir(), "audit.log")
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "migration", AuditLog: audit})
+	auditLog := filepath.Join(t.TempDir(), "audit.log")
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "migration", AuditLog: auditLog})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(cp.Stop()).To(Succeed()) })
 	c, err := client.New(cp.Config(), client.Options{Scheme: scheme(t)})
@@ -74,7 +75,7 @@ func TestMigration(t *testing.T) {
 		g.Expect(stack.GetGeneration()).To(Equal(before[name].GetGeneration()), "%s says the same as before", name)
 		g.Expect(stack.Object["spec"]).To(Equal(before[name].Object["spec"]))
 	}
-	events, err := controlplane.ReadAuditLog(audit)
+	events, err := audit.Read(auditLog)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, event := range events {
 		if event.ImpersonatedUser != nil {

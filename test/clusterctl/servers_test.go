@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -34,7 +35,7 @@ type server struct {
 	client.Client
 	clientset  *kubernetes.Clientset
 	kubeconfig string // file, of an admin
-	auditLog   string
+	audit      *audit.Log
 }
 
 // running is every server that was started, for stopServers.
@@ -54,9 +55,9 @@ func stopServers() {
 }
 
 func startServer(ctx context.Context, name string, crds ...string) (*server, error) {
-	s := &server{auditLog: filepath.Join(world.dir, name+"-audit.log"), kubeconfig: filepath.Join(world.dir, name+".kubeconfig")}
+	s := &server{kubeconfig: filepath.Join(world.dir, name+".kubeconfig")}
 	var err error
-	options := controlplane.Options{Name: name, Workers: true, AuditLog: s.auditLog, CRDPaths: crds}
+	options := controlplane.Options{Name: name, Workers: true, AuditLog: filepath.Join(world.dir, name+"-audit.log"), CRDPaths: crds}
 	if s.ControlPlane, err = controlplane.Start(ctx, options); err != nil {
 		return nil, err
 	}
@@ -69,6 +70,7 @@ func startServer(ctx context.Context, name string, crds ...string) (*server, err
 	if s.clientset, err = kubernetes.NewForConfig(s.Config()); err != nil {
 		return nil, err
 	}
+	s.audit = audit.Of(s.clientset, options.AuditLog)
 	return s, os.WriteFile(s.kubeconfig, s.Kubeconfig(), 0o600)
 }
 

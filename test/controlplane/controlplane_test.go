@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -97,7 +98,7 @@ func TestWithoutWorkers(t *testing.T) {
 		g.Expect(review.Status.UserInfo.Groups).To(ContainElement("devs"))
 
 		g.Eventually(func() (verbs []string) {
-			events, err := controlplane.ReadAuditLog(auditLog)
+			events, err := audit.Read(auditLog)
 			g.Expect(err).NotTo(HaveOccurred())
 			for _, event := range events {
 				if event.User.Username == "jane" {

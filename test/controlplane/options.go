@@ -19,7 +19,7 @@ type Options struct {
 	Nodes int
 	// CRDPaths are files or folders of CustomResourceDefinitions to install.
 	CRDPaths []string
-	// AuditLog is the file to which the API server writes each request, without bodies; see ReadAuditLog.
+	// AuditLog is the file to which the API server writes each request, without bodies; see package audit.
 	AuditLog string
 	// LogDir keeps the components' logs. By default they go away with the control plane.
 	LogDir string

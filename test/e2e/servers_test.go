@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -33,7 +34,7 @@ type server struct {
 	client.WithWatch
 	clientset *kubernetes.Clientset
 	dynamic   *dynamic.DynamicClient
-	auditLog  string
+	audit     *audit.Log
 }
 
 // running is every server that was started, for stopServers.
@@ -94,7 +95,7 @@ func startServer(ctx context.Context, o controlplane.Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ControlPlane: plane, auditLog: o.AuditLog}
+	s := &server{ControlPlane: plane}
 	running.Lock()
 	running.servers = append(running.servers, s)
 	running.Unlock()
@@ -105,6 +106,7 @@ func startServer(ctx context.Context, o controlplane.Options) (*server, error) {
 	if s.clientset, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	s.audit = audit.Of(s.clientset, o.AuditLog)
 	s.dynamic, err = dynamic.NewForConfig(config)
 	return s, err
 }

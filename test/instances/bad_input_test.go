@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -87,15 +88,15 @@ func TestMissing(t *testing.T) {
 			}
 			return errors.Join(process.Running(), unmoved(said, now))
 		})
-		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "it doesn't try what it may not do")
-		expectNone(t, w.beginning().requests(t, both(by(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
+		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "it doesn't try what it may not do")
+		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
 
 		w.createNamespace("team-late")
 		w.apply(late)
 		i.awaitActive("it goes on once the namespace is there, with its RoleBinding")
 		w.installSettings(s, "team-late", "awaited")
 		g.Expect(process.Running()).To(Succeed(), "without a restart")
-		expectNone(t, w.beginning().requests(t, both(by(i.user()), denied)), "and was refused nothing")
+		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "and was refused nothing")
 	})
 
 	t.Run("no credentials", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -53,17 +54,17 @@ func TestCost(t *testing.T) {
 	})
 
 	began := time.Now()
-	begin := w.mark(t)
-	fleet := make([]mark, 0, 3)
+	begin := w.audit.Mark(t)
+	fleet := make([]audit.Mark, 0, 3)
 	for n := range 3 {
-		fleet = append(fleet, workload(t, n).mark(t))
+		fleet = append(fleet, workload(t, n).audit.Mark(t))
 	}
 	wait.Throughout(t, restFor, "it goes on", m.Running)
-	mine := by(i.user())
-	requests := begin.requests(t, mine)
+	mine := audit.By(i.user())
+	requests := begin.Requests(t, mine)
 	onFleet := 0
 	for _, s := range fleet {
-		onFleet += len(s.requests(t, func(e *event) bool {
+		onFleet += len(s.Requests(t, func(e *event) bool {
 			namespace, _, ok := w.clusterOf(e.User.Username)
 			return ok && namespace == "team-a"
 		}))

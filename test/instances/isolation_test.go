@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 )
 
 // TestIsolation has two instances, and does with the token of one what it never does
@@ -23,7 +24,7 @@ func TestIsolation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{shared: "config/shared-selfsigned"})
 	s := workload(t, 2)
-	begin := s.mark(t)
+	begin := s.audit.Mark(t)
 	one := w.startInstance(overlay{name: "one", namespaces: []string{"team-a"}})
 	two := w.startInstance(overlay{name: "two", namespaces: []string{"team-b"}})
 	for _, namespace := range []string{"team-a", "team-b"} {
@@ -31,23 +32,23 @@ func TestIsolation(t *testing.T) {
 	}
 
 	t.Run("in a normal run nothing is refused", func(t *testing.T) {
-		events := w.beginning().requests(t, func(*event) bool { return true })
+		events := w.audit.Beginning().Requests(t, func(*event) bool { return true })
 		for _, user := range []string{one.user(), two.user(), (*w.webhooks)[0].user()} {
 			seen := 0
 			for i := range events {
-				if by(user)(&events[i]) {
+				if audit.By(user)(&events[i]) {
 					seen++
 				}
 			}
 			if seen == 0 {
 				t.Errorf("%s made no request: this test looks at the wrong user", user)
 			}
-			expectNone(t, w.beginning().requests(t, both(by(user), denied)), "no instance asks for what it may not have")
+			expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(user), audit.Forbidden)), "no instance asks for what it may not have")
 		}
 		j := newJudge(w, events, one, two)
 		j.management(events)
 		j.versions = map[string]*instance{defaultVersion: one}
-		j.workload(begin.requests(t, func(e *event) bool { return wrote(e) && e.User.Username == w.clusterUser("team-a", "secluded") }))
+		j.workload(begin.Requests(t, func(e *event) bool { return wrote(e) && e.User.Username == w.clusterUser("team-a", "secluded") }))
 		if len(j.verdicts) > 0 || j.judged == 0 {
 			t.Errorf("of %d writes, these are out of scope:\n%s", j.judged, lines(j.verdicts))
 		}

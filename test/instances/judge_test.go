@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 )
 
 // grace is how long after a user's write an instance may still act on what was before:
@@ -60,7 +61,7 @@ func (j *judge) management(events []event) {
 		if i == nil {
 			continue
 		}
-		if denied(e) {
+		if audit.Forbidden(e) {
 			j.find(e, "instance %s asked for what it may not have", i.name)
 		}
 		if wrote(e) && succeeded(e) {

@@ -27,7 +27,7 @@ func TestNamespaceChangesHands(t *testing.T) {
 		w.awaitStackReady(namespace, "platform")
 	}
 	before := w.inventory(s, "team-b")
-	workload := s.mark(t)
+	workload := s.audit.Mark(t)
 	written := func(e *event) bool {
 		namespace, _, ok := w.clusterOf(e.User.Username)
 		return ok && namespace != "" && wrote(e)
@@ -43,7 +43,7 @@ func TestNamespaceChangesHands(t *testing.T) {
 		})
 	}
 	g.Expect(w.inventory(s, "team-b")).To(Equal(before), "ClusterAddon, revisions and records are the same objects")
-	expectNone(t, workload.requests(t, written), "no write reaches a workload cluster")
+	expectNone(t, workload.Requests(t, written), "no write reaches a workload cluster")
 
 	stack := stackNamed("team-b", "platform", nil)
 	g.Expect((&user{ctx: t.Context(), w: w}).patch(stack, map[string]any{"spec": map[string]any{

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -25,9 +26,9 @@ func TestOverlap(t *testing.T) {
 	first := w.startInstance(overlay{name: "first", namespaces: []string{"team-a"}}, heartbeat(long)...)
 	s := workload(t, 0)
 	w.installSettings(s, "team-a", "wanted")
-	installed := s.mark(t)
+	installed := s.audit.Mark(t)
 	untouched := func(g Gomega) {
-		g.Expect(described(installed.requests(t, both(by(w.clusterUser("team-a", "wanted")), wrote)))).To(BeEmpty(), "who looks after a cluster is no business of that cluster")
+		g.Expect(described(installed.Requests(t, both(audit.By(w.clusterUser("team-a", "wanted")), wrote)))).To(BeEmpty(), "who looks after a cluster is no business of that cluster")
 	}
 
 	for _, o := range []overlay{
@@ -40,7 +41,7 @@ func TestOverlap(t *testing.T) {
 		t.Run("refused: "+o.name, func(t *testing.T) {
 			w := w.in(t)
 			g := NewWithT(t)
-			begin := w.mark(t)
+			begin := w.audit.Mark(t)
 			second := w.install(o)
 			process := second.start(heartbeat(1)...)
 			refused := second.awaitRegistered("an instance that overlaps another one is to say who has the scope",
@@ -61,8 +62,8 @@ func TestOverlap(t *testing.T) {
 			now, err := second.registered()
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(now.Status.HeartbeatTime.Time).To(BeTemporally(">", refused.Status.HeartbeatTime.Time), "it says that it is alive")
-			g.Expect(described(begin.requests(t, both(by(second.user()), reads(watched...))))).To(BeEmpty(), "it looks at nothing that isn't its own")
-			expectNone(t, begin.requests(t, both(by(second.user()), denied)), "and asks for nothing it may not have")
+			g.Expect(described(begin.Requests(t, both(audit.By(second.user()), reads(watched...))))).To(BeEmpty(), "it looks at nothing that isn't its own")
+			expectNone(t, begin.Requests(t, both(audit.By(second.user()), audit.Forbidden)), "and asks for nothing it may not have")
 
 			holder, err := first.registered()
 			g.Expect(err).NotTo(HaveOccurred())

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -55,10 +56,10 @@ func TestRandomEvents(t *testing.T) {
 
 	w := newWorld(t, worldOptions{workers: true, shared: usual.shared})
 	u := &user{ctx: t.Context(), w: w}
-	var begin [servers]mark
+	var begin [servers]audit.Mark
 	for i := range servers {
 		u.servers[i] = workload(t, i)
-		begin[i] = u.servers[i].mark(t)
+		begin[i] = u.servers[i].audit.Mark(t)
 	}
 	var all []*instance
 	for number, o := range []overlay{
@@ -89,11 +90,11 @@ func TestRandomEvents(t *testing.T) {
 	compared, addons := m.size()
 	t.Logf("%d Clusters compared, with %d add-ons", compared, addons)
 
-	log := w.beginning().requests(t, func(*event) bool { return true })
+	log := w.audit.Beginning().Requests(t, func(*event) bool { return true })
 	j := newJudge(w, log, all...)
 	j.management(log)
 	for _, s := range begin {
-		j.workload(s.requests(t, wrote))
+		j.workload(s.Requests(t, wrote))
 	}
 	t.Logf("%d writes by instances; the latest one was %s after its scope had ended", j.judged, j.latest.Round(time.Millisecond))
 	if len(j.verdicts) > 0 {

@@ -20,6 +20,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -28,7 +29,7 @@ type server struct {
 	*controlplane.ControlPlane
 	client.WithWatch
 	clientset *kubernetes.Clientset
-	auditLog  string
+	audit     *audit.Log
 }
 
 // auditPolicy records what was written, too, where the scope of an instance shows
@@ -68,15 +69,18 @@ func startServer(ctx context.Context, o controlplane.Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ControlPlane: plane, auditLog: o.AuditLog}
+	s := &server{ControlPlane: plane}
 	running.Lock()
 	running.servers = append(running.servers, s)
 	running.Unlock()
 	if s.WithWatch, err = client.NewWithWatch(plane.Config(), client.Options{Scheme: scheme()}); err != nil {
 		return nil, err
 	}
-	s.clientset, err = kubernetes.NewForConfig(plane.Config())
-	return s, err
+	if s.clientset, err = kubernetes.NewForConfig(plane.Config()); err != nil {
+		return nil, err
+	}
+	s.audit = audit.Of(s.clientset, o.AuditLog)
+	return s, nil
 }
 
 func stopServers() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -21,7 +22,7 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 	two := w.install(overlay{name: "two", namespaces: []string{"team-b", "team-c"}})
 	wins := map[string]int{}
 	for round := range rounds {
-		begin := w.mark(t)
+		begin := w.audit.Mark(t)
 		launches := []func(){one.prepare(heartbeat(1)...), two.prepare(heartbeat(1)...)}
 		launches[round%2]()
 		launches[1-round%2]()
@@ -44,13 +45,13 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 			return fmt.Errorf("neither")
 		})
 		wins[winner.name]++
-		for _, claim := range claims(begin.requests(t, wrote)) {
+		for _, claim := range claims(begin.Requests(t, wrote)) {
 			if claim.namespace == loser.namespace && claim.claim == addonsv1.ScopeActive {
 				t.Errorf("round %d: %s got its scope, and %s was Active, too", round, winner.name, loser.name)
 			}
 		}
 		winner.awaitRegistered("the winner is to run its controllers", func(pi *addonsv1.ProviderInstance) error { return counted(pi, 0) })
-		expectNone(t, begin.requests(t, both(by(loser.user()), reads(watched...))), "who is refused looks at nothing")
+		expectNone(t, begin.Requests(t, both(audit.By(loser.user()), reads(watched...))), "who is refused looks at nothing")
 		// The loser first: it isn't to win now.
 		loser.last().stop()
 		winner.last().stop()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -51,7 +52,7 @@ func TestWebhooksDown(t *testing.T) {
 
 	deployment := (*w.webhooks)[0].deployment
 	w.killWebhooks()
-	begin, ended := w.mark(t), time.Now()
+	begin, ended := w.audit.Mark(t), time.Now()
 
 	t.Run("stacks can't be written", func(t *testing.T) {
 		g := NewWithT(t)
@@ -104,7 +105,7 @@ func TestWebhooksDown(t *testing.T) {
 			if silent := time.Since(pi.Status.HeartbeatTime.Time); silent > expiryOf(1) {
 				t.Errorf("instance %s was last heard of %s ago", i.name, silent)
 			}
-			expectNone(t, begin.requests(t, both(by(i.user()), denied)), "nothing is asked for that it may not have")
+			expectNone(t, begin.Requests(t, both(audit.By(i.user()), audit.Forbidden)), "nothing is asked for that it may not have")
 		}
 	})
 

@@ -28,7 +28,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
-	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/audit"
 )
 
 // patience is how long a test waits for what needs no time.
@@ -234,7 +234,7 @@ func (h *home) edit(change func(*addonsv1.ProviderInstance)) {
 // requests are those of the user so far; each watch once.
 func (h *home) requests() []auditv1.Event {
 	h.t.Helper()
-	all, err := controlplane.ReadAuditLog(h.s.auditLog)
+	all, err := audit.Read(h.s.auditLog)
 	h.Expect(err).NotTo(HaveOccurred())
 	return slices.DeleteFunc(all, func(e auditv1.Event) bool {
 		return e.User.Username != h.user || e.Stage == auditv1.StageResponseStarted
@@ -245,7 +245,7 @@ func (h *home) requests() []auditv1.Event {
 func (h *home) expectNothingForbidden() {
 	h.t.Helper()
 	for _, e := range h.requests() {
-		if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
+		if audit.Forbidden(&e) {
 			h.t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
 		}
 	}
