@@ -7,9 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,18 +32,18 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // planes are a management cluster and a workload cluster that all tests share.
 var planes = sync.OnceValues(func() ([]*controlplane.ControlPlane, error) {
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api").Output()
+	crds, err := apiserver.ClusterAPICRDs(context.Background(), "clusters")
 	if err != nil {
-		return nil, fmt.Errorf("finding Cluster API's module: %w", err)
+		return nil, err
 	}
-	crd := filepath.Join(strings.TrimSpace(string(dir)), "core/config/crd/bases/cluster.x-k8s.io_clusters.yaml")
 	return controlplane.StartAll(context.Background(),
-		controlplane.Options{Name: "hub", CRDPaths: []string{crd}}, controlplane.Options{Name: "workload"})
+		controlplane.Options{Name: "hub", CRDPaths: crds}, controlplane.Options{Name: "workload"})
 })
 
 func TestMain(m *testing.M) {

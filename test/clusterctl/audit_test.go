@@ -14,7 +14,7 @@ import (
 // requests are those that a user made since a moment, up to now.
 func (s *server) requests(t *testing.T, user string, since time.Time) []audit.Event {
 	t.Helper()
-	return s.audit.Beginning().Requests(t, func(e *audit.Event) bool {
+	return s.Audit.Beginning().Requests(t, func(e *audit.Event) bool {
 		return e.User.Username == user && !e.RequestReceivedTimestamp.Time.Before(since)
 	})
 }

@@ -116,7 +116,7 @@ func (c *ControlPlane) apiServerArgs() ([]string, error) {
 	}
 	if c.options.AuditLog != "" {
 		policy := c.path("audit-policy.yaml")
-		if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		if err := os.WriteFile(policy, []byte(c.options.AuditPolicy), 0o600); err != nil {
 			return nil, fmt.Errorf("writing the audit policy: %w", err)
 		}
 		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+c.options.AuditLog)

@@ -19,8 +19,10 @@ type Options struct {
 	Nodes int
 	// CRDPaths are files or folders of CustomResourceDefinitions to install.
 	CRDPaths []string
-	// AuditLog is the file to which the API server writes each request, without bodies; see package audit.
+	// AuditLog is the file to which the API server writes each request; see package audit.
 	AuditLog string
+	// AuditPolicy says, as YAML, what is recorded. Defaults to the metadata of all requests, once they have been answered.
+	AuditPolicy string
 	// LogDir keeps the components' logs. By default they go away with the control plane.
 	LogDir string
 	// ExtraAPIServerArgs follow the API server's own arguments, and override them.
@@ -35,6 +37,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Nodes == 0 {
 		o.Nodes = 1
+	}
+	if o.AuditPolicy == "" {
+		o.AuditPolicy = auditPolicy
 	}
 	if o.Out == nil {
 		o.Out = os.Stderr

@@ -20,7 +20,7 @@ type mark struct{ audit.Mark }
 // mark returns this moment: what was answered before is before it.
 func (s *server) mark(t *testing.T) mark {
 	t.Helper()
-	return mark{s.audit.Mark(t)}
+	return mark{s.Audit.Mark(t)}
 }
 
 // requests are those of a user that were answered since the mark, watches at

@@ -88,15 +88,15 @@ func TestMissing(t *testing.T) {
 			}
 			return errors.Join(process.Running(), unmoved(said, now))
 		})
-		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "it doesn't try what it may not do")
-		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
+		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "it doesn't try what it may not do")
+		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), reads(watched...))), "nor looks after the other namespace alone: what it says of its scope would be wrong")
 
 		w.createNamespace("team-late")
 		w.apply(late)
 		i.awaitActive("it goes on once the namespace is there, with its RoleBinding")
 		w.installSettings(s, "team-late", "awaited")
 		g.Expect(process.Running()).To(Succeed(), "without a restart")
-		expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "and was refused nothing")
+		expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(i.user()), audit.Forbidden)), "and was refused nothing")
 	})
 
 	t.Run("no credentials", func(t *testing.T) {

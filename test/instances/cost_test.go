@@ -54,10 +54,10 @@ func TestCost(t *testing.T) {
 	})
 
 	began := time.Now()
-	begin := w.audit.Mark(t)
+	begin := w.Audit.Mark(t)
 	fleet := make([]audit.Mark, 0, 3)
 	for n := range 3 {
-		fleet = append(fleet, workload(t, n).audit.Mark(t))
+		fleet = append(fleet, workload(t, n).Audit.Mark(t))
 	}
 	wait.Throughout(t, restFor, "it goes on", m.Running)
 	mine := audit.By(i.user())

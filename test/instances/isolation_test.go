@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
 
@@ -24,7 +25,7 @@ func TestIsolation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{shared: "config/shared-selfsigned"})
 	s := workload(t, 2)
-	begin := s.audit.Mark(t)
+	begin := s.Audit.Mark(t)
 	one := w.startInstance(overlay{name: "one", namespaces: []string{"team-a"}})
 	two := w.startInstance(overlay{name: "two", namespaces: []string{"team-b"}})
 	for _, namespace := range []string{"team-a", "team-b"} {
@@ -32,7 +33,7 @@ func TestIsolation(t *testing.T) {
 	}
 
 	t.Run("in a normal run nothing is refused", func(t *testing.T) {
-		events := w.audit.Beginning().Requests(t, func(*event) bool { return true })
+		events := w.Audit.Beginning().Requests(t, func(*event) bool { return true })
 		for _, user := range []string{one.user(), two.user(), (*w.webhooks)[0].user()} {
 			seen := 0
 			for i := range events {
@@ -43,7 +44,7 @@ func TestIsolation(t *testing.T) {
 			if seen == 0 {
 				t.Errorf("%s made no request: this test looks at the wrong user", user)
 			}
-			expectNone(t, w.audit.Beginning().Requests(t, both(audit.By(user), audit.Forbidden)), "no instance asks for what it may not have")
+			expectNone(t, w.Audit.Beginning().Requests(t, both(audit.By(user), audit.Forbidden)), "no instance asks for what it may not have")
 		}
 		j := newJudge(w, events, one, two)
 		j.management(events)
@@ -58,7 +59,7 @@ func TestIsolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := client.New(kubeconfig, client.Options{Scheme: scheme()})
+	token, err := client.New(kubeconfig, client.Options{Scheme: apiserver.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

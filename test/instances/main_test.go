@@ -5,7 +5,6 @@ package instances
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,12 +12,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/cluster-chandler/chandler/test/suite"
 )
-
-// concurrency is the number of tests at once. They mostly wait.
-const concurrency = "3"
 
 // shared is what all worlds share.
 var shared struct {
@@ -26,39 +21,11 @@ var shared struct {
 	root string // of the checkout
 }
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("test/instances is skipped: -short is set")
-		return
-	}
-	parallel := flag.Lookup("test.parallel")
-	if parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set(parallel.Name, concurrency)
-	}
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { suite.Suite{Name: "instances", Parallel: 3, Prepare: prepare}.Run(m) }
 
-func run(m *testing.M) int {
-	ctrllog.SetLogger(logr.Discard()) // of this process; those under test have logs of their own
-	defer stopServers()
-	if err := prepare(); err != nil {
-		fmt.Fprintln(os.Stderr, "preparing test/instances:", err)
-		return 1
-	}
-	defer os.RemoveAll(shared.dir)
-	return m.Run()
-}
-
-func prepare() error {
-	var err error
-	if shared.root, err = filepath.Abs("../.."); err != nil {
-		return err
-	}
-	if shared.dir, err = os.MkdirTemp("", "chandler-instances-"); err != nil {
-		return err
-	}
-	if err := goBuild(filepath.Join(shared.dir, "instance"), "./hack/instance"); err != nil {
+func prepare(_ context.Context, root, dir string) error {
+	shared.root, shared.dir = root, dir
+	if err := goBuild(filepath.Join(dir, "instance"), "./hack/instance"); err != nil {
 		return err
 	}
 	return buildProgram()

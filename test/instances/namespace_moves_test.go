@@ -27,7 +27,7 @@ func TestNamespaceChangesHands(t *testing.T) {
 		w.awaitStackReady(namespace, "platform")
 	}
 	before := w.inventory(s, "team-b")
-	workload := s.audit.Mark(t)
+	workload := s.Audit.Mark(t)
 	written := func(e *event) bool {
 		namespace, _, ok := w.clusterOf(e.User.Username)
 		return ok && namespace != "" && wrote(e)

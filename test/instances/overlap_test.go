@@ -26,7 +26,7 @@ func TestOverlap(t *testing.T) {
 	first := w.startInstance(overlay{name: "first", namespaces: []string{"team-a"}}, heartbeat(long)...)
 	s := workload(t, 0)
 	w.installSettings(s, "team-a", "wanted")
-	installed := s.audit.Mark(t)
+	installed := s.Audit.Mark(t)
 	untouched := func(g Gomega) {
 		g.Expect(described(installed.Requests(t, both(audit.By(w.clusterUser("team-a", "wanted")), wrote)))).To(BeEmpty(), "who looks after a cluster is no business of that cluster")
 	}
@@ -41,7 +41,7 @@ func TestOverlap(t *testing.T) {
 		t.Run("refused: "+o.name, func(t *testing.T) {
 			w := w.in(t)
 			g := NewWithT(t)
-			begin := w.audit.Mark(t)
+			begin := w.Audit.Mark(t)
 			second := w.install(o)
 			process := second.start(heartbeat(1)...)
 			refused := second.awaitRegistered("an instance that overlaps another one is to say who has the scope",

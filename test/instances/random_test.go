@@ -59,7 +59,7 @@ func TestRandomEvents(t *testing.T) {
 	var begin [servers]audit.Mark
 	for i := range servers {
 		u.servers[i] = workload(t, i)
-		begin[i] = u.servers[i].audit.Mark(t)
+		begin[i] = u.servers[i].Audit.Mark(t)
 	}
 	var all []*instance
 	for number, o := range []overlay{
@@ -90,7 +90,7 @@ func TestRandomEvents(t *testing.T) {
 	compared, addons := m.size()
 	t.Logf("%d Clusters compared, with %d add-ons", compared, addons)
 
-	log := w.audit.Beginning().Requests(t, func(*event) bool { return true })
+	log := w.Audit.Beginning().Requests(t, func(*event) bool { return true })
 	j := newJudge(w, log, all...)
 	j.management(log)
 	for _, s := range begin {

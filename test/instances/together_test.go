@@ -22,7 +22,7 @@ func TestTwoInstancesStartTogether(t *testing.T) {
 	two := w.install(overlay{name: "two", namespaces: []string{"team-b", "team-c"}})
 	wins := map[string]int{}
 	for round := range rounds {
-		begin := w.audit.Mark(t)
+		begin := w.Audit.Mark(t)
 		launches := []func(){one.prepare(heartbeat(1)...), two.prepare(heartbeat(1)...)}
 		launches[round%2]()
 		launches[1-round%2]()

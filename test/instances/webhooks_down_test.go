@@ -52,7 +52,7 @@ func TestWebhooksDown(t *testing.T) {
 
 	deployment := (*w.webhooks)[0].deployment
 	w.killWebhooks()
-	begin, ended := w.audit.Mark(t), time.Now()
+	begin, ended := w.Audit.Mark(t), time.Now()
 
 	t.Run("stacks can't be written", func(t *testing.T) {
 		g := NewWithT(t)

@@ -13,6 +13,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/wait"
@@ -44,13 +45,13 @@ var usual = worldOptions{shared: "config/shared"}
 
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
-	crds, err := clusterAPICRDs()
+	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
 	if err != nil {
 		t.Fatal(err)
 	}
 	services := startServices(t)
-	s, err := startServer(t.Context(), controlplane.Options{
-		Name: strings.ToLower(t.Name()), Workers: o.workers, CRDPaths: crds,
+	s, err := apiserver.Start(t.Context(), shared.dir, controlplane.Options{
+		Name: strings.ToLower(t.Name()), Workers: o.workers, CRDPaths: crds, AuditPolicy: auditPolicy,
 		ExtraAPIServerArgs: []string{"--egress-selector-config-file=" + services.config},
 	})
 	if err != nil {

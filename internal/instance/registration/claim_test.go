@@ -29,6 +29,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
@@ -127,7 +128,7 @@ func (w *webhookServer) start() {
 	w.t.Helper()
 	g := NewWithT(w.t)
 	mgr, err := manager.New(w.s.Config(), manager.Options{
-		Scheme: scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", MapperProvider: instance.NewMapper,
+		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", MapperProvider: instance.NewMapper,
 		Controller:    config.Controller{SkipNameValidation: ptr.To(true)}, // it is started more than once in this process
 		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: w.port, CertDir: w.dir}),
 	})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +26,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
 
@@ -126,7 +125,7 @@ func (h *home) start(change ...processOption) *process {
 		Scope: instance.Scope{Namespaces: []string{h.namespace}}, Namespace: h.namespace, Name: "chandler", Version: "v1.2.3",
 		Heartbeat: time.Second, Reads: reads, Controllers: p.controllers, Die: func(err error) { p.dead <- err },
 	}
-	m := manager.Options{Scheme: scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", MapperProvider: instance.NewMapper}
+	m := manager.Options{Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", MapperProvider: instance.NewMapper}
 	for _, c := range change {
 		c(&o, &m)
 	}
@@ -231,14 +230,10 @@ func (h *home) edit(change func(*addonsv1.ProviderInstance)) {
 	h.Expect(h.s.Patch(h.t.Context(), pi, client.MergeFrom(before))).To(Succeed())
 }
 
-// requests are those of the user so far; each watch once.
-func (h *home) requests() []auditv1.Event {
+// requests are those of the user so far.
+func (h *home) requests() []audit.Event {
 	h.t.Helper()
-	all, err := audit.Read(h.s.auditLog)
-	h.Expect(err).NotTo(HaveOccurred())
-	return slices.DeleteFunc(all, func(e auditv1.Event) bool {
-		return e.User.Username != h.user || e.Stage == auditv1.StageResponseStarted
-	})
+	return h.s.Audit.Beginning().Requests(h.t, audit.By(h.user))
 }
 
 // expectNothingForbidden looks for requests that RBAC refused.

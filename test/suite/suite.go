@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suite runs the tests of packages which start many processes: they share servers and programs, and mostly wait.
+package suite
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cluster-chandler/chandler/test/apiserver"
+)
+
+// Suite is the tests of a package.
+type Suite struct {
+	// Name of the package's folder in test/.
+	Name string
+	// Parallel is the number of tests at once, unless -parallel says another one.
+	Parallel int
+	// Prepare makes what all tests share. It gets the root of the checkout, and a folder that goes away with the run.
+	Prepare func(ctx context.Context, root, dir string) error
+}
+
+// Run runs the tests, unless -short is set, and ends this process.
+func (s Suite) Run(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Printf("test/%s is skipped: -short is set\n", s.Name)
+		os.Exit(0)
+	}
+	parallel := flag.Lookup("test.parallel")
+	if parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set(parallel.Name, strconv.Itoa(s.Parallel))
+	}
+	ctrllog.SetLogger(logr.Discard()) // of this process; those under test have logs of their own
+	code, err := s.run(m)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "preparing test/%s: %v\n", s.Name, err)
+	}
+	os.Exit(code)
+}
+
+func (s Suite) run(m *testing.M) (code int, err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return 1, err
+	}
+	dir, err := os.MkdirTemp("", "chandler-"+s.Name+"-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	defer apiserver.StopAll() // before that, as they write into it
+	if err := s.Prepare(context.Background(), root, dir); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
