@@ -5,23 +5,22 @@ package clusterctl
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/test/gobuild"
 )
 
-// pins is the module that says which clusterctl is built.
-const pins = "hack/tools/clusterctl/go.mod"
+// pins is the folder of the module that says which clusterctl is built.
+const pins = "hack/tools/clusterctl"
 
 const (
 	clusterAPIModule  = "sigs.k8s.io/cluster-api"
@@ -31,53 +30,18 @@ const (
 // commandTimeout is how long clusterctl may take: it tries again and again what fails.
 const commandTimeout = 2 * time.Minute
 
-// provideClusterctl returns the path of clusterctl, which is built once for each set of pins and kept in the user's
-// cache directory, beside the control planes' binaries.
+// provideClusterctl returns the path of clusterctl, which is built once for each set of pins.
 func provideClusterctl(ctx context.Context, progress io.Writer) (string, error) {
-	dir, err := clusterctlDir()
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "clusterctl")
-	if _, err := os.Stat(binary); err == nil {
-		return binary, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	version, err := clusterAPIVersion(ctx, "-modfile="+pins)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintln(progress, "building clusterctl", version)
-	start := time.Now()
-	// What stands at the final path is complete, whoever else builds it at this moment.
-	partial := fmt.Sprintf("%s.%d.partial", binary, os.Getpid())
-	defer os.Remove(partial)
-	if _, err := goTool(ctx, "build", "-modfile="+pins, "-trimpath", "-o", partial,
-		"-ldflags", "-s -w -X "+clusterAPIModule+"/version.gitVersion="+version, clusterctlPackage); err != nil {
-		return "", err
-	}
-	fmt.Fprintf(progress, "built clusterctl in %.0f s\n", time.Since(start).Seconds())
-	return binary, os.Rename(partial, binary)
-}
-
-// clusterctlDir is keyed by everything that decides what the binary is.
-func clusterctlDir() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(world.root, filepath.Dir(pins), name))
+	module, sums := filepath.Join(world.root, pins, "go.mod"), filepath.Join(world.root, pins, "go.sum")
+	return gobuild.Cached("clusterctl", []string{module, sums}, func(path string) error {
+		version, err := clusterAPIVersion(ctx, "-modfile="+module)
 		if err != nil {
-			return "", err
+			return err
 		}
-		sum.Write(data)
-	}
-	key := fmt.Sprintf("%s-%s-%s", runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum.Sum(nil))[:16])
-	return filepath.Join(cache, "chandler", "clusterctl", key), nil
+		fmt.Fprintln(progress, "building clusterctl", version)
+		return gobuild.Build(ctx, world.root, path, "-modfile="+module, "-trimpath",
+			"-ldflags", "-s -w -X "+clusterAPIModule+"/version.gitVersion="+version, clusterctlPackage)
+	})
 }
 
 // clusterAPIVersion is the version of Cluster API that a go.mod pins; the checkout's own, without flags.

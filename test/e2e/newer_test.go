@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
 // newerVersion is what the newer manager says its version is.
@@ -77,7 +77,7 @@ func buildNewer(t *testing.T) string {
 	for _, change := range writesTomorrow {
 		edit(change.file, change.from, change.to)
 	}
-	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "chandler-newer")
+	file := filepath.Join(dir, "overlay.json")
 	data, err := json.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +85,9 @@ func buildNewer(t *testing.T) string {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "-overlay", file,
-		"-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion="+newerVersion, ".")
-	cmd.Dir, cmd.Env = world.root, append(os.Environ(), "CGO_ENABLED=0") // as in the image
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the newer manager: %v\n%s", err, out)
+	binary, err := chandler.Build(t.Context(), world.root, dir, newerVersion, "-overlay="+file)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }

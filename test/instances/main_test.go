@@ -9,9 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/gobuild"
+	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -23,12 +24,12 @@ var shared struct {
 
 func TestMain(m *testing.M) { suite.Suite{Name: "instances", Parallel: 3, Prepare: prepare}.Run(m) }
 
-func prepare(_ context.Context, root, dir string) error {
+func prepare(ctx context.Context, root, dir string) error {
 	shared.root, shared.dir = root, dir
-	if err := goBuild(filepath.Join(dir, "instance"), "./hack/instance"); err != nil {
+	if err := gobuild.Build(ctx, root, filepath.Join(dir, "instance"), "./hack/instance"); err != nil {
 		return err
 	}
-	return buildProgram()
+	return buildProgram(ctx)
 }
 
 // defaultVersion is what the program under test says its version is.
@@ -40,12 +41,8 @@ func binary(version string) string { return filepath.Join(shared.dir, "chandler-
 // buildProgram builds it. It tells its version to every server, so that audit logs tell
 // instances apart which use the same kubeconfig: they are of different versions. To link
 // each takes long, and they differ in nothing else, so the others are copies.
-func buildProgram() error {
-	args := []string{"-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion=" + defaultVersion, "."}
-	if os.Getenv("CHANDLER_E2E_RACE") != "" {
-		args = append([]string{"-race"}, args...)
-	}
-	if err := goBuild(binary(defaultVersion), args...); err != nil {
+func buildProgram(ctx context.Context) error {
+	if _, err := manager.Build(ctx, shared.root, shared.dir, defaultVersion); err != nil {
 		return err
 	}
 	program, err := os.ReadFile(binary(defaultVersion))
@@ -58,7 +55,7 @@ func buildProgram() error {
 		if err := os.WriteFile(binary(version), stamped, 0o700); err != nil {
 			return err
 		}
-		out, err := exec.CommandContext(context.Background(), binary(version), "--version").Output()
+		out, err := exec.CommandContext(ctx, binary(version), "--version").Output()
 		if err != nil {
 			return fmt.Errorf("asking the program of version %s for its version: %w", version, err)
 		}
@@ -74,16 +71,3 @@ const stampedVersions = 4
 
 // versionNumber is as long as the default.
 func versionNumber(number int) string { return fmt.Sprintf("v0.0.%d-test", number+1) }
-
-// goBuild builds a package of the checkout.
-func goBuild(path string, args ...string) error {
-	cmd := exec.CommandContext(context.Background(), "go", append([]string{"build", "-o", path}, args...)...)
-	cmd.Dir, cmd.Env = shared.root, append(os.Environ(), "CGO_ENABLED=0") // as in the image
-	if slices.Contains(args, "-race") {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %v: %w\n%s", args, err, out)
-	}
-	return nil
-}

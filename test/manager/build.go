@@ -4,20 +4,19 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+
+	"github.com/cluster-chandler/chandler/test/gobuild"
 )
 
-// Build builds the checkout at root into dir, stamped with a version, and returns the path of the binary.
-func Build(ctx context.Context, root, dir, version string) (string, error) {
+// Build builds the checkout at root into dir, stamped with a version, and returns the path of the binary. With
+// CHANDLER_E2E_RACE set it has the race detector.
+func Build(ctx context.Context, root, dir, version string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, "chandler-"+version)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary,
-		"-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion="+version, ".")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as in the image
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
+	args := append([]string{"-ldflags", "-X github.com/cluster-chandler/chandler/internal/version.gitVersion=" + version}, flags...)
+	if os.Getenv("CHANDLER_E2E_RACE") != "" {
+		args = append(args, "-race")
 	}
-	return binary, nil
+	return binary, gobuild.Build(ctx, root, binary, append(args, ".")...)
 }
