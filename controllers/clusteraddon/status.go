@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 )
 
 // named is how many add-ons a condition's message names.
@@ -104,10 +105,7 @@ func describeAll(statuses []addonsv1.AddonStatus, phases ...addonsv1.AddonPhase)
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) > named {
-		return fmt.Sprintf("%s; and %d more", strings.Join(parts[:named], "; "), len(parts)-named)
-	}
-	return strings.Join(parts, "; ")
+	return abridge.Join(parts, "; ", named)
 }
 
 func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {

@@ -4,7 +4,6 @@ package bundle
 
 import (
 	"fmt"
-	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -71,13 +70,4 @@ func pin(files Files, own []addonsv1.Addon) ([]addonsv1.Addon, error) {
 		pinned = append(pinned, addon)
 	}
 	return pinned, nil
-}
-
-// listed joins the first few of many words.
-func listed(words []string) string {
-	const most = 8
-	if len(words) > most {
-		return fmt.Sprintf("%s, and %d more", strings.Join(words[:most], ", "), len(words)-most)
-	}
-	return strings.Join(words, ", ")
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
@@ -225,8 +226,9 @@ func (r *reading) addon(name, chart, template string) (addonsv1.Addon, error) {
 
 // note says something about names, if there are any.
 func (r *reading) note(about string, names []string) {
+	const most = 8
 	if len(names) > 0 {
-		r.notes = append(r.notes, about+": "+listed(names))
+		r.notes = append(r.notes, about+": "+abridge.Join(names, ", ", most))
 	}
 }
 

@@ -3,11 +3,10 @@
 package deliver
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 )
 
 // Outcome is where an add-on stands after Ensure or Remove. It is the same each
@@ -104,8 +103,5 @@ const maxNamed = 3
 
 // firstOf joins the first few of many texts.
 func firstOf(texts []string) string {
-	if len(texts) <= maxNamed {
-		return strings.Join(texts, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:maxNamed], "; "), len(texts)-maxNamed)
+	return abridge.Join(texts, "; ", maxNamed)
 }

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/text/message"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/cluster-chandler/chandler/internal/abridge"
 )
 
 // schemaURL is the schema's own address; only references below it can be resolved.
@@ -39,11 +41,7 @@ func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	}
 	slices.Sort(violations)
 	violations = slices.Compact(violations)
-	more := ""
-	if n := len(violations) - maxViolations; n > 0 {
-		violations, more = violations[:maxViolations], fmt.Sprintf("; and %d more", n)
-	}
-	return failf(ReasonSchemaViolation, "%s%s", strings.Join(violations, "; "), more)
+	return failf(ReasonSchemaViolation, "%s", abridge.Join(violations, "; ", maxViolations))
 }
 
 func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]string, error) {

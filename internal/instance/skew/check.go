@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/cluster-chandler/chandler/internal/abridge"
 )
 
 const (
@@ -43,10 +45,8 @@ func (g Gap) String() string {
 	switch {
 	case len(g.Kinds) > 0:
 		return fmt.Sprintf("The API server doesn't serve %s of %s. %s", strings.Join(g.Kinds, ", "), g.Version, wayOut)
-	case len(g.Fields) > named:
-		return fmt.Sprintf("The CRDs of %s don't have %s, and %d more. %s", g.Version, strings.Join(g.Fields[:named], ", "), len(g.Fields)-named, wayOut)
 	case len(g.Fields) > 0:
-		return fmt.Sprintf("The CRDs of %s don't have %s. %s", g.Version, strings.Join(g.Fields, ", "), wayOut)
+		return fmt.Sprintf("The CRDs of %s don't have %s. %s", g.Version, abridge.Join(g.Fields, ", ", named), wayOut)
 	default:
 		return ""
 	}
