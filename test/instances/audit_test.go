@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/audit"
@@ -49,6 +50,9 @@ func describe(e *event) string {
 	}
 	return fmt.Sprintf("%s %s %s %s: %d", e.RequestReceivedTimestamp.Format("15:04:05.000"), e.User.Username, e.Verb, e.RequestURI, code)
 }
+
+// lines are texts on lines of their own.
+func lines(texts []string) string { return "\t" + strings.Join(texts, "\n\t") }
 
 // expectNone fails the test if there are requests.
 func expectNone(t *testing.T, events []event, reason string) {

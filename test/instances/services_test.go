@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -95,7 +97,7 @@ func (s *services) tunnel(conn net.Conn) {
 func (s *services) dial() net.Conn {
 	s.mu.Lock()
 	var addresses []string
-	for _, name := range sortedKeys(s.backends) {
+	for _, name := range slices.Sorted(maps.Keys(s.backends)) {
 		addresses = append(addresses, s.backends[name])
 	}
 	s.next++

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
+
+// patience is how long what takes seconds may take on a busy machine.
+const patience = 90 * time.Second
 
 // world is a management cluster, with Cluster API's kinds, to which config/shared and
 // instances are applied.
