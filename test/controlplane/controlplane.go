@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/cluster-chandler/chandler/test/pki"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -29,8 +30,8 @@ type ControlPlane struct {
 	binDir   string
 	dir      string // certificates, kubeconfigs, etcd's data, logs
 	port     *port
-	ca       *authority
-	admin    credentials
+	ca       *pki.Authority
+	admin    pki.Pair
 	watchdog *watchdog
 
 	mu        sync.Mutex         // guards what follows, and that processes start and stop one at a time

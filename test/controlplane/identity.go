@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/cluster-chandler/chandler/test/pki"
 )
 
 // Files that the components read.
@@ -44,35 +46,35 @@ type User struct {
 
 // AddUser issues a client certificate for the user in these groups. What they may do is up to RBAC objects.
 func (c *ControlPlane) AddUser(name string, groups ...string) (*User, error) {
-	user, err := c.ca.client(name, groups...)
+	user, err := c.ca.Client(name, groups...)
 	if err != nil {
 		return nil, err
 	}
 	return &User{Config: c.config(user), Kubeconfig: c.kubeconfig(name, user)}, nil
 }
 
-func (c *ControlPlane) config(user credentials) *rest.Config {
+func (c *ControlPlane) config(user pki.Pair) *rest.Config {
 	return &rest.Config{
 		Host:  c.url(),
 		QPS:   -1,
 		Burst: -1,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   c.ca.certPEM,
-			CertData: user.cert,
-			KeyData:  user.key,
+			CAData:   c.ca.Certificate,
+			CertData: user.Certificate,
+			KeyData:  user.Key,
 		},
 	}
 }
 
 // kubeconfig names things as Cluster API does.
-func (c *ControlPlane) kubeconfig(userName string, user credentials) []byte {
+func (c *ControlPlane) kubeconfig(userName string, user pki.Pair) []byte {
 	cluster, contextName := c.options.Name, userName+"@"+c.options.Name
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
-			cluster: {Server: c.url(), CertificateAuthorityData: c.ca.certPEM},
+			cluster: {Server: c.url(), CertificateAuthorityData: c.ca.Certificate},
 		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			userName: {ClientCertificateData: user.cert, ClientKeyData: user.key},
+			userName: {ClientCertificateData: user.Certificate, ClientKeyData: user.Key},
 		},
 		Contexts: map[string]*clientcmdapi.Context{
 			contextName: {Cluster: cluster, AuthInfo: userName},
@@ -90,25 +92,25 @@ func (c *ControlPlane) url() string { return fmt.Sprintf("https://127.0.0.1:%d",
 // createIdentities makes the certificates and keys of everyone who starts with the cluster.
 func (c *ControlPlane) createIdentities() error {
 	var err error
-	if c.ca, err = newAuthority(c.options.Name); err != nil {
+	if c.ca, err = pki.NewAuthority(c.options.Name); err != nil {
 		return err
 	}
-	if c.admin, err = c.ca.client("kubernetes-admin", admins); err != nil {
+	if c.admin, err = c.ca.Client("kubernetes-admin", admins); err != nil {
 		return err
 	}
-	server, err := c.ca.server()
+	server, err := c.ca.Server("kube-apiserver", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 	if err != nil {
 		return err
 	}
-	_, saKey, err := newKey()
+	_, saKey, err := pki.NewKey()
 	if err != nil {
 		return err
 	}
 	for name, data := range map[string][]byte{
-		caCert:            c.ca.certPEM,
-		caKey:             c.ca.keyPEM,
-		serverCert:        server.cert,
-		serverKey:         server.key,
+		caCert:            c.ca.Certificate,
+		caKey:             c.ca.Key,
+		serverCert:        server.Certificate,
+		serverKey:         server.Key,
 		serviceAccountKey: saKey,
 	} {
 		if err := c.write(name, data); err != nil {
@@ -122,7 +124,7 @@ func (c *ControlPlane) createIdentities() error {
 // them apart; being an admin besides saves it a ServiceAccount for each of its controllers.
 func (c *ControlPlane) componentKubeconfig(component string) (path string, err error) {
 	name := "system:" + component
-	user, err := c.ca.client(name, admins)
+	user, err := c.ca.Client(name, admins)
 	if err != nil {
 		return "", err
 	}
