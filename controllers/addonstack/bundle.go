@@ -35,7 +35,7 @@ func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *foll
 		return nil, err
 	}
 	e, err := r.expandPinned(ctx, s, f.pins, kept, newest)
-	if failed := bundleFailure(f.pins, err); failed != nil && f.stepBack(addonsv1.FollowedSource, failed) {
+	if failed := bundleFailure(f.pins, err); failed != nil && f.stepBack(failed) {
 		return r.expandPinned(ctx, s, f.pins, kept, newest)
 	}
 	return e, err

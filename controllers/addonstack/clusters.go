@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -155,13 +155,7 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 }
 
 // firstOf joins the first few of many texts.
-func firstOf(texts []string) string {
-	const limit = 3
-	if len(texts) <= limit {
-		return strings.Join(texts, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:limit], "; "), len(texts)-limit)
-}
+func firstOf(texts []string) string { return abridge.Join(texts, "; ", 3) }
 
 // revisionIn returns the revision of the stack that the cluster is to run, ""
 // if the stack doesn't select it.

@@ -201,9 +201,10 @@ func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.
 	return f
 }
 
-// stepBack leaves a follower at the version of the newest revision, as the newer one
+// stepBack leaves spec.source at the version of the newest revision, as the newer one
 // can't be used after all; false if there is no such version. It is tried again.
-func (f *following) stepBack(name string, failed *source.Error) bool {
+func (f *following) stepBack(failed *source.Error) bool {
+	const name = addonsv1.FollowedSource
 	pin, pinned := f.current[name]
 	if !pinned || f.pins[name] == pin {
 		return false

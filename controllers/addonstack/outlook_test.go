@@ -203,16 +203,16 @@ func TestStepBack(t *testing.T) {
 	slow := &source.Error{Reason: source.ReasonArtifactPending, Err: errors.New("slow")}
 
 	f := begin(stack.Pins{name: was})
-	if !f.stepBack(name, broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
+	if !f.stepBack(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
 		t.Errorf("got %+v", f)
 	}
-	if f.stepBack(name, broken) {
+	if f.stepBack(broken) {
 		t.Error("there is nothing to step back to from the former version")
 	}
-	if f = begin(stack.Pins{name: was}); !f.stepBack(name, slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
+	if f = begin(stack.Pins{name: was}); !f.stepBack(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
 		t.Errorf("a slow source is no failure: %+v", f)
 	}
-	if f = begin(nil); f.stepBack(name, broken) || f.pins[name] != is {
+	if f = begin(nil); f.stepBack(broken) || f.pins[name] != is {
 		t.Errorf("got %+v: there is no former version", f)
 	}
 }

@@ -38,7 +38,7 @@ func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedField
 			continue
 		}
 		fields := map[string]any{}
-		if err := json.Unmarshal(e.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return nil, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
 		}
 		if fields = leadingTo(fields, "f:"+operatorLabel); fields == nil {

@@ -177,14 +177,15 @@ func simple(t testing.TB, name, version, note string) []byte {
 func contentOf(t testing.TB, artifact *Artifact, name string) string {
 	t.Helper()
 	file := find(artifact.Files, name)
-	if file == nil {
-		var names []string
-		for _, f := range artifact.Files {
-			names = append(names, f.Name)
-		}
-		t.Fatalf("there is no %s among %q", name, names)
+	if file != nil {
+		return string(file.Data)
 	}
-	return string(file.Data)
+	var names []string
+	for _, f := range artifact.Files {
+		names = append(names, f.Name)
+	}
+	t.Fatalf("there is no %s among %q", name, names)
+	return ""
 }
 
 // trusting writes the instance's own credentials: the authorities, and files by name.

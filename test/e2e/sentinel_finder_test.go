@@ -66,7 +66,7 @@ func formsOf(secret string) map[string]string {
 	forms := map[string]string{
 		"its beginning": head, "its end": secret[len(secret)-telling:],
 		"in hex": hex.EncodeToString([]byte(head)), "in capital hex": strings.ToUpper(hex.EncodeToString([]byte(head))),
-		"as a list of bytes": strings.Trim(fmt.Sprint([]byte(head)), "[]"),
+		"as a list of bytes": strings.Trim(fmt.Sprintf("%d", []byte(head)), "[]"),
 	}
 	// In base64 it looks otherwise after one or two other characters, as in user:password.
 	for shift := range 3 {

@@ -39,7 +39,7 @@ func TestSourcesStopped(t *testing.T) {
 	}
 	start := func() { tn.startManager("--credentials-dir="+credentials, "--cache-dir="+cache) }
 	start()
-	make := func(name string) {
+	add := func(name string) {
 		t.Helper()
 		tn.makeCluster(name, s, labels("cluster="+name))
 		var addons []addonsv1.Addon
@@ -51,7 +51,7 @@ func TestSourcesStopped(t *testing.T) {
 	var names []string
 	for i := range clusters {
 		names = append(names, fmt.Sprintf("cluster-%d", i))
-		make(names[i])
+		add(names[i])
 	}
 	for _, name := range names {
 		tn.awaitCluster(name, "the sources are there", ready(sourceKinds...))
@@ -69,7 +69,7 @@ func TestSourcesStopped(t *testing.T) {
 	tn.stopManager()
 	g.Expect(os.RemoveAll(cache)).To(Succeed())
 	start()
-	make("new")
+	add("new")
 	var waiting []clusterCheck
 	for _, kind := range sourceKinds {
 		waiting = append(waiting, phase(kind, addonsv1.AddonPending, "SourceUnavailable", servers[kind].Host+" refuses connections"))

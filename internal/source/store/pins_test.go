@@ -39,7 +39,7 @@ func TestPins(t *testing.T) {
 			t.Errorf("there is %s", file)
 		}
 	}
-	t.Run("they are as old as their last use", func(t *testing.T) {
+	t.Run("they are as old as their last use", func(*testing.T) {
 		w.clock.Step(time.Hour)
 		expectPin(s, "x", second)
 		large := archive("c", 1000)
