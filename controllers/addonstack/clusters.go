@@ -43,9 +43,9 @@ func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) er
 }
 
 // count sums up the stack's clusters in status.clusters, status.sources and
-// ClustersReady, by the spec that is in force and what following its versions came to. A selected Cluster counts from the moment it is selected,
-// not only once it is assigned: else a new stack would be Ready before anything
-// was done.
+// ClustersReady, by the spec that is in force and what following its versions came to.
+// A selected Cluster counts from the moment it is selected, not only once it is
+// assigned: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) error {
 	selected, err := r.selected(ctx, s, spec)
 	if err != nil {

@@ -98,8 +98,5 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		return 0, err
 	}
 	r.reportSources(s, f)
-	if r.shares(s) {
-		s.Status.Sources = nil // others may see other ones: each has its own credentials
-	}
 	return f.again, nil
 }

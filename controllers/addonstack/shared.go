@@ -51,6 +51,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	if !r.shares(s) {
 		return r.statuses.Patch(ctx, s, view)
 	}
+	view.Status.Sources = nil // others may see other ones: each has its own credentials
 	own, err := r.entry(ctx, view)
 	if err != nil {
 		return err

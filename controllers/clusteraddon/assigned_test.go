@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,5 +48,46 @@ func TestLagsBeginAnew(t *testing.T) {
 	}
 	if l.forget(one); len(l.since) != 0 {
 		t.Errorf("left in memory: %v", l.since)
+	}
+}
+
+// An assignment that doesn't follow is given some time, and then told. Nothing of it is
+// wanted then, and its stack is undecided: so what is installed stays.
+func TestAssignmentsThatDoNotFollow(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+	r, ca, cluster := &Reconciler{Clock: clock, lags: newLags()}, &addonsv1.ClusterAddon{}, &clusterv1.Cluster{}
+	ca.Namespace, ca.Name, cluster.Name = "team", "prod", "prod"
+	expect := func(after time.Duration, wantStacks string, wantAgain time.Duration) {
+		t.Helper()
+		clock.SetTime(time.Unix(1000, 0).Add(after))
+		p := &pass{Reconciler: r, ca: ca, cluster: cluster, undecided: map[string]string{}}
+		var stacks string
+		for _, a := range p.withoutLate([]assigned{{stack: "a", behind: true}, {stack: "b"}}) {
+			stacks += a.stack
+		}
+		_, undecided := p.undecided["a"]
+		if stacks != wantStacks || undecided == (wantStacks == "ab") || len(p.undecided) > 1 || p.retryAfter != wantAgain {
+			t.Errorf("after %s: wanted are %s, undecided %v, again in %s; want %s and %s", after, stacks, p.undecided, p.retryAfter, wantStacks, wantAgain)
+		}
+	}
+	expect(0, "ab", lateness)
+	expect(lateness-time.Second, "ab", time.Second)
+	expect(lateness, "b", 0)
+	expect(time.Hour, "b", 0)
+}
+
+// While an assignment is behind, its add-ons are what they were: the pass has nothing to
+// act with, and would panic.
+func TestAddonsOfAnAssignmentThatIsBehind(t *testing.T) {
+	ca := &addonsv1.ClusterAddon{}
+	was := addonsv1.AddonStatus{Name: "web", Namespace: "default", Stack: "a", Phase: addonsv1.AddonReady, Version: "1.2.3"}
+	ca.Status.Addons = []addonsv1.AddonStatus{was}
+	behind, added := wantedAddon("a", "web"), wantedAddon("a", "new")
+	behind.behind, added.behind = true, true
+	p := &pass{ca: ca}
+	p.ensureAll(t.Context(), []addon{behind, added})
+	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
+	if diff := cmp.Diff(want, p.statuses); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -36,7 +36,7 @@ type pass struct {
 
 // ensureAll takes each wanted add-on as far as it can go.
 func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
-	holder := claims(wanted, p.installed)
+	holder := claims(wanted, p.installed, p.undecided)
 	ready := map[string]bool{} // "stack/name"
 	for i := range wanted {
 		a := &wanted[i]

@@ -49,13 +49,17 @@ func (p *pass) wanted(ctx context.Context) ([]addon, error) {
 }
 
 // claims decides which stack has each release: the one that installed it, or
-// else the first in the list. The others are told.
-func claims(wanted []addon, installed map[deliver.Release]deliver.Summary) map[deliver.Release]string {
+// else the first in the list. The others are told. A stack that is undecided keeps what
+// it installed: it may want it still.
+func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, undecided map[string]string) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()
 		_, taken := holder[release]
-		if record, ok := installed[release]; !taken || ok && record.Stack == wanted[i].stack {
+		record, ok := installed[release]
+		if _, open := undecided[record.Stack]; ok && open {
+			holder[release] = record.Stack
+		} else if !taken || ok && record.Stack == wanted[i].stack {
 			holder[release] = wanted[i].stack
 		}
 	}

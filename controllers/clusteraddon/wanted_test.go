@@ -22,16 +22,30 @@ func TestClaims(t *testing.T) {
 	release := deliver.Release{Namespace: "default", Name: "web"}
 	both := []addon{wantedAddon("a", "web"), wantedAddon("b", "web")}
 
-	if got := claims(both, nil)[release]; got != "a" {
+	if got := claims(both, nil, nil)[release]; got != "a" {
 		t.Errorf("of two stacks that want a release nobody has, %q got it; want the first", got)
 	}
 	installed := map[deliver.Release]deliver.Summary{release: {Stack: "b"}}
-	if got := claims(both, installed)[release]; got != "b" {
+	if got := claims(both, installed, nil)[release]; got != "b" {
 		t.Errorf("%q got the release that b installed", got)
 	}
 	installed[release] = deliver.Summary{Stack: "gone"}
-	if got := claims(both, installed)[release]; got != "a" {
+	if got := claims(both, installed, nil)[release]; got != "a" {
 		t.Errorf("%q got the release of a stack that no longer wants it; want the first", got)
+	}
+
+	// What a stack installed stays its own while nobody knows what it wants: its
+	// revision may come a moment later than that of another stack.
+	undecided := map[string]string{"gone": "it has no valid revision"}
+	if got := claims(both, installed, undecided)[release]; got != "gone" {
+		t.Errorf("%q took the release of a stack that is undecided", got)
+	}
+	if got := claims(both, nil, undecided)[release]; got != "a" {
+		t.Errorf("%q got a release that nobody has; want the first", got)
+	}
+	undecided = map[string]string{"": "no record has this name"}
+	if got := claims(both, nil, undecided)[release]; got != "a" {
+		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
 }
 

@@ -63,12 +63,33 @@ func Hide(text string, secrets []string) string {
 				text = hide(text, s)
 			}
 		}
+		text = hideLines(text, secret)
+	}
+	return text
+}
+
+// longLine is how long a line of a secret has to be to be told from other text, in bytes.
+const longLine = 16
+
+// hideLines takes out single lines of a secret that has several, as a key in PEM.
+func hideLines(text, secret string) string {
+	lines := strings.Split(secret, "\n")
+	if len(lines) == 1 {
+		return text
+	}
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); len(line) >= longLine {
+			text = strings.ReplaceAll(text, line, Hidden)
+		}
 	}
 	return text
 }
 
 func hide(text, secret string) string {
-	for _, form := range escaped(secret) {
+	if len(secret) > len(text) {
+		return text // nothing that encoders make of it is shorter
+	}
+	for _, form := range escaped(secret, len(text)) {
 		text = strings.ReplaceAll(text, form, Hidden)
 	}
 	encoded := hex.EncodeToString([]byte(secret))
@@ -82,14 +103,16 @@ func hide(text, secret string) string {
 	return text
 }
 
-// escaped are the secret and all that escaping makes of it, the longest first.
-func escaped(secret string) []string {
+// escaped are the secret and what escaping makes of it, the longest first. What is
+// longer than the text that it is looked for in is left out: it would only get longer,
+// and some secrets are large.
+func escaped(secret string, longest int) []string {
 	all, last := []string{secret}, []string{secret}
 	for range rounds {
 		var next []string
 		for _, s := range last {
 			for _, escape := range escapes {
-				if e := escape(s); !slices.Contains(all, e) {
+				if e := escape(s); len(e) <= longest && !slices.Contains(all, e) {
 					all, next = append(all, e), append(next, e)
 				}
 			}

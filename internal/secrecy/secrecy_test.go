@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,5 +58,32 @@ func TestHideLeavesTheRest(t *testing.T) {
 	}
 	if hidden := secrecy.Hide("user and username", []string{"user", "username"}); hidden != "[hidden] and [hidden]" {
 		t.Error(hidden)
+	}
+}
+
+// A Secret may have up to a MiB, as a bundle of certificates. Escaped again and again it
+// would take gigabytes.
+func TestHideTakesNoTimeForWhatDoesNotFit(t *testing.T) {
+	large := strings.Repeat(secret, 1<<20/len(secret))
+	const text = "Deployment web/front is invalid: spec.replicas: Invalid value: -1"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if hidden := secrecy.Hide(text, []string{large}); hidden != text {
+		t.Error(hidden)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("it took %d MiB to see that a text of %d bytes doesn't have a secret of a MiB in it", took>>20, len(text))
+	}
+	if hidden := secrecy.Hide("values: "+large+", refused", []string{large}); hidden != "values: [hidden], refused" {
+		t.Errorf("a text with the whole of it begins with %.100q", hidden)
+	}
+}
+
+func TestHideLines(t *testing.T) {
+	key := "-----BEGIN KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ\nshort\n-----END KEY-----\n"
+	got := secrecy.Hide(`line 2: "MC4CAQAwBQYDK2VwBCIEIJ" is no number, short is`, []string{key})
+	if want := `line 2: "[hidden]" is no number, short is`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
