@@ -289,7 +289,8 @@ type CredentialsReference struct {
 	Name string `json:"name"`
 }
 
-// ArtifactReference names a key of a ConfigMap or Secret that holds an archive.
+// ArtifactReference names a key of a ConfigMap or Secret that holds an archive, or a
+// file of manifests.
 type ArtifactReference struct {
 	// name of the object.
 	// +required
@@ -297,7 +298,7 @@ type ArtifactReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// key of the archive (.tgz). Defaults to "chart.tgz".
+	// key of the archive (.tgz), or of the manifests. Defaults to "chart.tgz".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -23,7 +23,8 @@ type KustomizationSource struct {
 }
 
 // ManifestsSource is plain manifests in an artifact: exactly one of path,
-// configMap, secret, oci, http and github is set.
+// configMap, secret, oci, http and github is set. The artifact is an archive, or a
+// single file of YAML or JSON, as of many projects' install.yaml; its content says which.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, http and github"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
@@ -42,30 +43,34 @@ type ManifestsSource struct {
 	Directory string `json:"directory,omitempty"`
 }
 
-// ArtifactSource says where an archive of files comes from.
+// ArtifactSource says where an archive of files comes from; or a single file, if it
+// is manifests.
 type ArtifactSource struct {
 	// path of an archive or a directory, relative to the directory that the
-	// provider was started with (--artifact-root).
+	// provider was started with (--artifact-root). Of manifests, a file may be
+	// named, too: .yaml, .yml or .json.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..' || p == '')",message="path is relative, without '..' and empty parts"
 	Path string `json:"path,omitempty"`
 
-	// configMap of this object's namespace that holds an archive in its binaryData.
+	// configMap of this object's namespace that holds an archive in its binaryData;
+	// or a file of manifests, in its data or binaryData.
 	// +optional
 	ConfigMap *ArtifactReference `json:"configMap,omitempty"`
 
-	// secret of this object's namespace that holds an archive in its data.
+	// secret of this object's namespace that holds an archive in its data; or a file
+	// of manifests.
 	// +optional
 	Secret *ArtifactReference `json:"secret,omitempty"`
 
 	// oci is an artifact in an OCI registry, with one layer that is an archive
-	// (.tar.gz), as Flux, oras and Argo CD put it there.
+	// (.tar.gz), as Flux, oras and Argo CD put it there; or a file of manifests.
 	// +optional
 	OCI *OCISource `json:"oci,omitempty"`
 
-	// http is an archive (.tar.gz) at an address.
+	// http is an archive (.tar.gz), or a file of manifests, at an address.
 	// +optional
 	HTTP *HTTPSource `json:"http,omitempty"`
 
@@ -89,11 +94,11 @@ type ArtifactSource struct {
 	Verify *Verification `json:"verify,omitempty"`
 }
 
-// HTTPSource is an archive at an address.
+// HTTPSource is an archive, or a file of manifests, at an address.
 //
 // +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || has(self.plainHTTP) && self.plainHTTP",message="an url that starts with http:// needs plainHTTP: true"
 type HTTPSource struct {
-	// url of the archive, as in "https://example.org/web-1.0.0.tgz". User names,
+	// url of the content, as in "https://example.org/web-1.0.0.tgz". User names,
 	// passwords and fragments don't belong in it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -101,8 +106,8 @@ type HTTPSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^#[:space:]]*)?$')",message="url is https://host/path without user and fragment; credentials go into secretRef"
 	URL string `json:"url"`
 
-	// digest of the archive, as sha256:<hex>: what sha256sum prints. An address
-	// promises nothing of what is behind it; the archive has to be that one.
+	// digest of the content, as sha256:<hex>: what sha256sum prints. An address
+	// promises nothing of what is behind it; the content has to be that one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
@@ -147,17 +152,18 @@ type GitHubSource struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_./+-]+$`
 	TagPrefix string `json:"tagPrefix,omitempty"`
 
-	// asset is the name of the release's file that is the archive. A "*" in it stands
-	// for any characters, as in "cilium-*.tgz"; exactly one file may have such a name,
-	// not counting those that end in ".prov". Defaults to "*.tgz" for charts; a bundle
-	// without it is all files of the release, at most 128.
+	// asset is the name of the release's file that is the archive, or the manifests, as
+	// in "install.yaml". A "*" in it stands for any characters, as in "cilium-*.tgz";
+	// exactly one file may have such a name, not counting those that end in ".prov".
+	// Defaults to "*.tgz" for charts; a bundle without it is all files of the release,
+	// at most 128.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_.+*-]+$`
 	Asset string `json:"asset,omitempty"`
 
-	// digest of the archive, as sha256:<hex>: what sha256sum prints. Of a bundle
+	// digest of the file, as sha256:<hex>: what sha256sum prints. Of a bundle
 	// without asset it is the digest of the list of its files, which the stack's
 	// revisions show: of the line "chandler release v1", and, sorted by name, a line
 	// "sha256:<hex> <size in bytes> <name>" for each. The content has to be that one.

@@ -30,6 +30,7 @@ type objects struct {
 type resolved struct {
 	version string
 	digest  string
+	text    bool  // it is in a ConfigMap's data
 	err     error // of the content, not of the request
 }
 
@@ -37,7 +38,8 @@ type resolved struct {
 type objectContent struct {
 	version string
 	archive []byte
-	err     error // why the object has no archive at the key
+	text    bool  // it is in a ConfigMap's data
+	err     error // why the object has nothing at the key
 }
 
 func newObjects(reader, metadata client.Reader) *objects {
@@ -45,18 +47,25 @@ func newObjects(reader, metadata client.Reader) *objects {
 }
 
 func (o *objects) resolve(ctx context.Context, ref Reference) (string, error) {
-	key := ref.object()
+	found, err := o.look(ctx, ref.object())
+	if err != nil {
+		return "", err
+	}
+	if found.text {
+		found.err = ref.acceptsText()
+	}
+	return found.digest, found.err
+}
+
+// look finds out what the object says of its chart now.
+func (o *objects) look(ctx context.Context, key objectKey) (resolved, error) {
 	version := o.version(ctx, key)
 	if version == "" {
 		// A read that others began earlier may have missed the change that this call is about.
-		found, err := o.ask(ctx, key)
-		if err != nil {
-			return "", err
-		}
-		return found.digest, found.err
+		return o.ask(ctx, key)
 	}
 	if found, known := o.known.get(key); known && found.version == version {
-		return found.digest, found.err
+		return found, nil
 	}
 	results := o.flights.DoChan(key.String()+" "+version, func() (any, error) {
 		if found, known := o.known.get(key); known && found.version == version { // by a flight that just ended
@@ -68,13 +77,12 @@ func (o *objects) resolve(ctx context.Context, ref Reference) (string, error) {
 	})
 	select {
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return resolved{}, ctx.Err()
 	case result := <-results:
 		if result.Err != nil {
-			return "", result.Err
+			return resolved{}, result.Err
 		}
-		found := result.Val.(resolved)
-		return found.digest, found.err
+		return result.Val.(resolved), nil
 	}
 }
 
@@ -84,7 +92,7 @@ func (o *objects) ask(ctx context.Context, key objectKey) (resolved, error) {
 	if err != nil {
 		return resolved{}, err
 	}
-	found := resolved{version: read.version, err: read.err}
+	found := resolved{version: read.version, text: read.text, err: read.err}
 	if read.err == nil {
 		found.digest = content{archive: read.archive}.digest()
 	}
@@ -97,7 +105,20 @@ func (o *objects) fetch(ctx context.Context, ref Reference, _ string) (content, 
 	if err != nil {
 		return content{}, err
 	}
+	if read.text {
+		read.err = ref.acceptsText()
+	}
 	return content{archive: read.archive}, read.err
+}
+
+// acceptsText tells whether a ConfigMap's data may have what the reference expects.
+func (r Reference) acceptsText() error {
+	if r.Kind == KindManifests {
+		return nil
+	}
+	key := r.object()
+	return failure(ReasonArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
+		"`kubectl create configmap %s --from-file=%s` does", key.name, key.key)
 }
 
 // version of the object as the metadata cache knows it, "" if it doesn't. Not
@@ -133,13 +154,11 @@ func (o *objects) read(ctx context.Context, key objectKey) (objectContent, error
 	if err := o.get(ctx, key, &configMap); err != nil {
 		return objectContent{}, err
 	}
-	archive, found := configMap.BinaryData[key.key]
-	err := key.missing(found, "binaryData")
-	if _, text := configMap.Data[key.key]; text {
-		err = failure(ReasonArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
-			"`kubectl create configmap %s --from-file=%s` does", key.name, key.key)
+	if text, found := configMap.Data[key.key]; found {
+		return objectContent{version: versionOf(&configMap), archive: []byte(text), text: true}, nil
 	}
-	return objectContent{version: versionOf(&configMap), archive: archive, err: err}, nil
+	archive, found := configMap.BinaryData[key.key]
+	return objectContent{version: versionOf(&configMap), archive: archive, err: key.missing(found, "binaryData (manifests may be in data, too)")}, nil
 }
 
 // missing is the error of a key that wasn't found. It doesn't tell which keys there are: they may be secret.

@@ -197,7 +197,7 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 			{inConfigMap("team-b", "charts", ""), `chart.configMap: ConfigMap team-b/charts, key "chart.tgz": there is no such ConfigMap; create it in this namespace`},
 			{inSecret("team-b", "charts", ""), `chart.secret: Secret team-b/charts, key "chart.tgz": there is no such Secret; create it in this namespace`},
 			// The object exists.
-			{inConfigMap("team-a", "charts", "x"), `chart.configMap: ConfigMap team-a/charts, key "x": there is no such key; add it to binaryData, or set the right key in the reference`},
+			{inConfigMap("team-a", "charts", "x"), `chart.configMap: ConfigMap team-a/charts, key "x": there is no such key; add it to binaryData (manifests may be in data, too), or set the right key in the reference`},
 			{inSecret("team-a", "charts", "x"), `chart.secret: Secret team-a/charts, key "x": there is no such key; add it to data, or set the right key in the reference`},
 		} {
 			_, err := c.sources.Resolve(t.Context(), test.ref)
@@ -220,6 +220,29 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 		_, err := c.sources.Resolve(t.Context(), inConfigMap("team-a", "text", ""))
 		expectError(t, err, ReasonArtifactInvalid, `chart.configMap: ConfigMap team-a/text, key "chart.tgz": the key is in data, which is text and can't hold an archive; `+
 			"put it in binaryData, as `kubectl create configmap text --from-file=chart.tgz` does")
+	})
+
+	t.Run("manifests in data", func(t *testing.T) {
+		const key, page, one, other = "install.yaml", "page.html", "a: 1\n", "a: 2\n"
+		object := &corev1.ConfigMap{ObjectMeta: named("team-a", "install"), Data: map[string]string{key: one, page: "<html>"}}
+		c.create(t, object)
+		c.create(t, &corev1.Secret{ObjectMeta: named("team-a", "install"), StringData: map[string]string{key: one}})
+		chart := inConfigMap("team-a", "install", key)
+		ref := manifestsLike(chart)
+		for range 2 { // in both orders: what the object holds is remembered for both
+			expectPlain(t, c.sources, ref, plainYAML, one)
+			_, err := c.sources.Resolve(t.Context(), chart)
+			expectRefused(t, err, ReasonArtifactInvalid, "the key is in data, which is text")
+			_, err = c.sources.Fetch(t.Context(), chart, digestOfArchive([]byte(one)))
+			expectRefused(t, err, ReasonArtifactInvalid, "the key is in data, which is text")
+		}
+		expectPlain(t, c.sources, manifestsLike(inSecret("team-a", "install", key)), plainYAML, one)
+		expectRefused(t, get(t, c.sources, manifestsLike(inConfigMap("team-a", "install", page))), ReasonArtifactInvalid, "it is a web page")
+		c.expectSettled(t, ref, digestOfArchive([]byte(one)))
+		object.Data[key] = other
+		c.update(t, object)
+		c.expectSettled(t, ref, digestOfArchive([]byte(other)))
+		expectPlain(t, c.sources, ref, plainYAML, other)
 	})
 
 	t.Run("a Secret's content isn't told", func(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	KindChart Kind = ""
 	// KindKustomization is files with a kustomization among them.
 	KindKustomization Kind = "kustomization"
-	// KindManifests is files that are manifests.
+	// KindManifests is files that are manifests: in an archive, or a single plain one.
 	KindManifests Kind = "manifests"
 )
 
@@ -71,15 +71,17 @@ func (k Kind) field() string {
 	return string(k)
 }
 
-// suffix tells files from a chart where both are remembered.
+// suffix tells the kinds apart where all of them are remembered.
 func (k Kind) suffix() string {
-	if k == KindBundle {
+	switch k {
+	case KindChart:
+		return ""
+	case KindBundle:
 		return " as a bundle"
+	case KindManifests:
+		return " as manifests" // which may be one file, and no archive
 	}
-	if k.files() {
-		return " as files"
-	}
-	return ""
+	return " as files"
 }
 
 // held is the name under which what unpacking came to is remembered: the same

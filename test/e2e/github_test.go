@@ -14,8 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/github"
 )
 
-// TestGitHub installs a chart from a release of a private repository, whose token is
-// wrong at first, and upgrades it; the server is gone while the provider restarts.
+// TestGitHub installs a chart and an install.yaml from a release of a private repository,
+// whose token is wrong at first, and upgrades them; the server is gone while the provider
+// restarts.
 func TestGitHub(t *testing.T) {
 	t.Parallel()
 	const repository, token = "demo/charts", "sentinel-token"
@@ -26,6 +27,7 @@ func TestGitHub(t *testing.T) {
 		server.Publish(repository, github.Release{Tag: "settings-" + version, Name: "what people see", Files: []github.File{
 			{Name: "settings-" + version + ".tgz", Data: configMapChart.archive("settings", version)},
 			{Name: "settings-" + version + ".tgz.prov", Data: []byte("not looked at")},
+			{Name: "install.yaml", Data: []byte(configMap("installed", quoted(version)))},
 		}})
 	}
 	tn.create(tn.secret("github", map[string]string{"token": "sentinel-wrong", "ca.crt": string(server.CA)}))
@@ -33,36 +35,45 @@ func TestGitHub(t *testing.T) {
 	start := func() { tn.startManager("--cache-dir="+cache, "--v=10") }
 	start()
 	tn.makeCluster("first", s, labels("env=prod"))
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", func(a *addonsv1.Addon) {
-		a.Chart = addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{
-			URL: server.URL(repository), TagPrefix: "settings-", SecretRef: &addonsv1.CredentialsReference{Name: "github"}}}
-	}))
+	at := addonsv1.GitHubSource{URL: server.URL(repository), TagPrefix: "settings-", SecretRef: &addonsv1.CredentialsReference{Name: "github"}}
+	file := at
+	file.Asset = "install.yaml"
+	tn.makeStack("platform", labels("env=prod"),
+		tn.addon("settings", "", func(a *addonsv1.Addon) { a.Chart = addonsv1.ChartSource{Version: "1.0.0", GitHub: &at} }),
+		tn.addon("plain", "", func(a *addonsv1.Addon) {
+			a.Manifests = &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", GitHub: &file}}
+		}))
 
 	tn.awaitCluster("first", "the token is another one",
 		phase("settings", addonsv1.AddonPending, "SourceUnauthorized", server.Host+" answers 401 Unauthorized to the credentials of Secret "+tn.namespace+"/github"))
 	change(tn, tn.secret("github", nil), func(secret *corev1.Secret) { secret.Data["token"] = []byte(token) })
-	tn.awaitCluster("first", "the token is right", ready("settings"), installedAs("settings", 1, "1.0.0"))
+	tn.awaitCluster("first", "the token is right", ready("settings", "plain"), installedAs("settings", 1, "1.0.0"), installedAs("plain", 1, "1.0.0"))
+	tn.expectInstalled(s, "1.0.0")
 
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.2.0" })
 	tn.awaitCluster("first", "there is no such release", phase("settings", addonsv1.AddonPending, "ArtifactNotFound", `no release with tag "settings-1.2.0" in repository demo/charts`))
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.1.0" })
-	tn.awaitCluster("first", "there is that one", ready("settings"), installedAs("settings", 2, "1.1.0"))
+	tn.changeAddon("platform", "plain", func(a *addonsv1.Addon) { a.Manifests.Version = "1.1.0" })
+	tn.awaitCluster("first", "there is that one", ready("settings", "plain"), installedAs("settings", 2, "1.1.0"), installedAs("plain", 2, "1.1.0"))
+	tn.expectInstalled(s, "1.1.0")
 
 	server.LimitRate(0, time.Now().Add(time.Hour))
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.3.0" })
 	tn.awaitCluster("first", "the rate limit is used up", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "the rate limit of these credentials is used up"))
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.1.0" })
-	tn.awaitCluster("first", "nobody has to ask", ready("settings"), installedAs("settings", 2, "1.1.0"))
+	tn.awaitCluster("first", "nobody has to ask", ready("settings", "plain"), installedAs("settings", 2, "1.1.0"))
 
 	tn.stopManager()
 	server.Stop()
 	start()
-	tn.makeCluster("second", workloadServer(t, 1), labels("env=prod"))
+	other := workloadServer(t, 1)
+	tn.makeCluster("second", other, labels("env=prod"))
 	tn.awaitCluster("second", "the server is gone", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "refuses connections"))
-	tn.awaitCluster("first", "it is installed", ready("settings"), installedAs("settings", 2, "1.1.0"))
+	tn.awaitCluster("first", "it is installed", ready("settings", "plain"), installedAs("settings", 2, "1.1.0"))
 	server.LimitRate(10, time.Now().Add(time.Hour))
 	server.Resume(t)
-	tn.awaitCluster("second", "the server is back", ready("settings"), installedAs("settings", 1, "1.1.0"))
+	tn.awaitCluster("second", "the server is back", ready("settings", "plain"), installedAs("settings", 1, "1.1.0"))
+	tn.expectInstalled(other, "1.1.0")
 
 	g := NewWithT(t)
 	g.Expect(server.Leaked()).To(BeEmpty(), "the host that has the files gets no credentials")
@@ -71,4 +82,11 @@ func TestGitHub(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(log)).NotTo(ContainSubstring("sentinel"), "credentials stay out of the log")
 	}
+}
+
+// expectInstalled expects the ConfigMap of an install.yaml, as of a version.
+func (tn *tenant) expectInstalled(s *server, version string) {
+	tn.t.Helper()
+	found := s.contents(tn.t, tn.namespace)["ConfigMap. "+tn.namespace+"/installed"]
+	NewWithT(tn.t).Expect(found.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("text", version)))
 }

@@ -209,6 +209,22 @@ func TestKustomizations(t *testing.T) {
 				withManifests("other", "")(a)
 			})
 		}, map[string]string{"page": "", "f": "manifest"}},
+		{"a file in a ConfigMap's data", "packed", func(tn *tenant) {
+			object := &corev1.ConfigMap{Data: map[string]string{"install.yaml": configMap("g", "one") + "---\n" + configMap("h", "one")}}
+			object.Namespace, object.Name = tn.namespace, "install"
+			tn.create(object)
+			tn.changeAddon("platform", "packed", func(a *addonsv1.Addon) {
+				a.Manifests.ArtifactSource = addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "install", Key: "install.yaml"}}
+			})
+		}, map[string]string{"f": "", "g": "one", "h": "one"}},
+		{"another file in it", "packed", func(tn *tenant) {
+			object := &corev1.ConfigMap{}
+			object.Namespace, object.Name = tn.namespace, "install"
+			change(tn, object, func(c *corev1.ConfigMap) { c.Data["install.yaml"] = configMap("g", "two") })
+		}, map[string]string{"g": "two", "h": ""}},
+		{"a file at a path", "packed", func(tn *tenant) {
+			tn.changeAddon("platform", "packed", func(a *addonsv1.Addon) { a.Manifests.ArtifactSource = addonsv1.ArtifactSource{Path: "other/f.yaml"} })
+		}, map[string]string{"g": "", "f": "manifest"}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			tn := tn.in(t)
