@@ -3,6 +3,7 @@
 package egress
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -77,7 +78,9 @@ func (g *gate) judge(host string, response *http.Response) error {
 	case code == http.StatusTooManyRequests, (code == http.StatusServiceUnavailable || code == http.StatusForbidden) && after > 0:
 		if after > 0 {
 			g.mu.Lock()
-			g.notBefore[host] = pause{g.clock.Now().Add(after), why}
+			now := g.clock.Now()
+			maps.DeleteFunc(g.notBefore, func(_ string, over pause) bool { return !over.until.After(now) }) // redirects may lead to ever new hosts
+			g.notBefore[host] = pause{now.Add(after), why}
 			g.mu.Unlock()
 		}
 		return throttled(host, why, after)

@@ -36,7 +36,7 @@ type access struct {
 // clients speak to one host with one credential.
 type clients struct {
 	http     *http.Client
-	registry *auth.Client
+	registry *registryClient
 }
 
 func newAccess(options Options, limits Limits) *access {
@@ -92,11 +92,7 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 	if err != nil {
 		return nil, ref.atCredentials(ReasonSourceUnauthorized, err)
 	}
-	as.registry = &auth.Client{
-		Client:     as.http,
-		Cache:      auth.NewCache(),
-		Credential: auth.StaticCredential(host, registryCredential(as.credential)),
-	}
+	as.registry = newRegistryClient(as.http, host, as.credential)
 	a.clients.put(name, as.clients)
 	return as, nil
 }

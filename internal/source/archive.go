@@ -20,7 +20,8 @@ const chartFile = "Chart.yaml"
 // utf8BOM starts some files that were written on Windows.
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
-// unpack checks the content and returns its files, sorted by name. It holds at
+// unpack checks the content and returns its files, sorted by name: those in the
+// archive, or the one that plain manifests are. It holds at
 // most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
 // that an honest chart doesn't have. Errors are [Error]s without a reference.
 func (c content) unpack(limits Limits) ([]render.File, error) {
@@ -33,6 +34,9 @@ func (c content) unpack(limits Limits) ([]render.File, error) {
 	}
 	if int64(len(c.archive)) > limits.ArchiveBytes {
 		return nil, tooManyBytes("the archive", limits.ArchiveBytes)
+	}
+	if c.kind == KindManifests && !isCompressed(c.archive) {
+		return plain(c.archive, limits)
 	}
 	return check.archive(c.archive, 0)
 }

@@ -132,10 +132,7 @@ func (b *Bundle) content(name string, kind Kind) (content, error) {
 		return content{}, err
 	}
 	if file := within.find(rest); file != nil {
-		if !isArchive(rest) {
-			return content{}, failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
-		}
-		return content{archive: file.Data}, nil
+		return content{archive: file.Data}, kind.checkFile(rest)
 	}
 	files := below(within.files, rest)
 	if len(files) == 0 {

@@ -32,7 +32,7 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 	}
 	results := s.flights.DoChan("dependencies of "+found.artifact.Digest+" of "+ref.String(), func() (any, error) {
 		// As with the chart itself, it goes on for the others when the caller leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
+		ctx, cancel := context.WithTimeout(onItsOwn(ctx), flightTimeout)
 		defer cancel()
 		var complete *Artifact
 		err := guarded(func() (err error) {
@@ -41,17 +41,14 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 		})
 		return complete, err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-s.clock.After(patience):
-		return nil, ref.locate(pending())
-	case result := <-results:
-		if result.Err != nil {
-			return nil, conclude(ctx, ref, result.Err)
-		}
-		return result.Val.(*Artifact), nil
+	result, err := landed(ctx, s.clock, results)
+	if err == nil {
+		err = result.Err
 	}
+	if err != nil {
+		return nil, conclude(ctx, ref, err)
+	}
+	return result.Val.(*Artifact), nil
 }
 
 // putTogether fetches what is missing, and makes one chart of all, once.

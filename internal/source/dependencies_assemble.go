@@ -49,11 +49,16 @@ func assemble(files []render.File, parts []part, limits Limits) ([]render.File, 
 		}
 	}
 	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
-	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(all)}
-	for _, file := range all {
+	return all, checkWhole(all, limits)
+}
+
+// checkWhole checks the files of a chart together, and the archives among them.
+func checkWhole(files []render.File, limits Limits) error {
+	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(files)}
+	for _, file := range files {
 		if check.total -= int64(len(file.Data)); check.total < 0 {
-			return nil, tooManyBytes("its expanded content, with its dependencies,", limits.TotalBytes)
+			return tooManyBytes("its expanded content, with its dependencies,", limits.TotalBytes)
 		}
 	}
-	return all, check.nested(all, 0)
+	return check.nested(files, 0)
 }

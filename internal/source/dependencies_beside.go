@@ -34,6 +34,9 @@ func (b beside) put(files []render.File, paths []string) ([]render.File, error) 
 	if len(needs.declared) > maxDependencies {
 		return nil, tooManyDependencies()
 	}
+	if err := checkWhole(files, b.limits); err != nil {
+		return nil, err // nobody has looked into the archives of a directory before
+	}
 	vendored := vendoredIn(files, "", needs)
 	var parts []part
 	for i, declared := range needs.declared {

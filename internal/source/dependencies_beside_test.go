@@ -3,6 +3,10 @@
 package source
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,6 +168,49 @@ func TestWatchBeside(t *testing.T) {
 		case <-time.After(100 * time.Millisecond): // the watch may have begun after the change
 		case <-deadline:
 			t.Fatal("nobody told")
+		}
+	}
+}
+
+// A chart's directory in a bundle may have an archive in charts/ that nobody has looked
+// into yet: to see which dependency it is mustn't cost more than to unpack it may.
+func TestHostileArchiveBesideDependencies(t *testing.T) {
+	const members = 80 // each expands to 64 MiB
+	var zeros, head bytes.Buffer
+	compress := func(into *bytes.Buffer, data []byte) {
+		to := gzip.NewWriter(into)
+		_, err := to.Write(data)
+		if err = errors.Join(err, to.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compress(&zeros, make([]byte, 64<<20))
+	var header bytes.Buffer
+	if err := tar.NewWriter(&header).WriteHeader(&tar.Header{Name: "bomb/a", Size: members * 64 << 20, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	compress(&head, header.Bytes())
+	bomb := head.String() + strings.Repeat(zeros.String(), members)
+
+	root := t.TempDir()
+	for at, files := range map[string]map[string]string{
+		"umbrella": filesOf(t, "umbrella", "1.0.0", deps(dep("common", "1.0.0", "file://../common")), "charts/bomb.tgz", bomb),
+		"common":   filesOf(t, "common", "1.0.0", nil),
+	} {
+		for name, data := range files {
+			write(t, filepath.Join(root, "stage", at, name), data)
+		}
+	}
+	sources := newSources(t, Options{ArtifactRoot: root})
+	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "stage"}}
+	for name, ref := range map[string]Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
+		begun := time.Now()
+		_, err := sources.Resolve(t.Context(), ref)
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("%s: it took %s", name, took)
+		}
+		if failed := asError(t, err); !strings.Contains(failed.Error(), "charts/bomb.tgz") {
+			t.Errorf("%s: got %v", name, failed)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -528,15 +529,59 @@ func TestSlowDependency(t *testing.T) {
 		}
 	}
 	w.other.mu.Unlock()
-	w.sources.clock = w.clock
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	w.awaitUmbrella(t, digest)
+}
+
+// awaitUmbrella waits for what goes on.
+func (w *dependencyWorld) awaitUmbrella(t testing.TB, digest string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		_, err := w.sources.Fetch(t.Context(), w.umbrella(), digest)
 		if err == nil {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(err)
+		}
+	}
+}
+
+// One of many slow dependencies holds up a reconcile no longer than another slow chart would.
+func TestSlowDependencySharesPatience(t *testing.T) {
+	w := newDependencyWorld(t)
+	w.publishUmbrella(t)
+	digest := expectResolved(t, w.sources, w.umbrella())
+	w.other.mu.Lock() // whoever asks waits
+	w.sources.clock = clock.RealClock{}
+	spent := WithSharedPatience(t.Context())
+	spend(spent, patience)
+	begun := time.Now()
+	_, err := w.sources.Fetch(spent, w.umbrella(), digest)
+	if failed := asError(t, err); failed.Reason != ReasonArtifactPending {
+		t.Errorf("got %+v", failed)
+	}
+	if took := time.Since(begun); took > patience/2 {
+		t.Errorf("it waited for %s; nobody has that much patience left", took)
+	}
+	if left := patient(onItsOwn(spent)); left != patience {
+		t.Errorf("what goes on without the reconcile waits for %s only", left)
+	}
+	w.other.mu.Unlock()
+	w.awaitUmbrella(t, digest)
+}
+
+// What a Secret as a whole got is no answer for a chart that may show only a part of it.
+func TestDependenciesElsewhereHaveAnswersOfTheirOwn(t *testing.T) {
+	secret := &addonsv1.CredentialsReference{Name: "keys"}
+	root := Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://own.example/umbrella", SecretRef: secret}}}
+	for repository, shared := range map[string]bool{"oci://own.example": true, "oci://other.example": false, "oci://own.example:8443": false} {
+		dependency, err := want{name: "web", version: "1.2.3", repository: repository + "/charts"}.reference(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct := Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.2.3", OCI: &addonsv1.OCISource{URL: repository + "/charts/web", SecretRef: secret}}}
+		if got := dependency.String() == direct.String(); got != shared {
+			t.Errorf("%s: answers are shared with those who name it themselves: %v, want %v", repository, got, shared)
 		}
 	}
 }

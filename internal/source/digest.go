@@ -11,11 +11,12 @@ import (
 )
 
 // directoryDomain starts the stream that a directory's digest is taken of. No
-// gzip archive starts like it, so an archive and a directory never share a digest.
+// gzip archive starts like it, so an archive and a directory never share a digest;
+// nor do a directory with files and plain manifests, which have no NUL.
 const directoryDomain = "chandler directory v1\n"
 
-// content is what an origin delivers: an archive that nobody has looked into yet,
-// or the files of a directory. One of both is set.
+// content is what an origin delivers: an archive that nobody has looked into yet, or
+// plain manifests in its place, or the files of a directory. One of both is set.
 type content struct {
 	kind    Kind // that it is unpacked as
 	archive []byte

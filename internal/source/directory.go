@@ -122,10 +122,9 @@ func shootOne(root *os.Root, at spot, limits Limits) shot {
 		taken.err = taken.walk(root, limits)
 	case !info.Mode().IsRegular():
 		taken.err = irregular(name)
-	case !strings.HasSuffix(name, ".tgz") && !strings.HasSuffix(name, ".tar.gz"):
-		taken.err = failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
 	default:
 		taken.files = []statted{{name, info}}
+		taken.err = at.kind.checkFile(name)
 	}
 	return taken
 }

@@ -40,6 +40,8 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (co
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
+	ctx, reading := r.room.enter(ctx)
+	defer reading.leave(ctx)
 	var got content
 	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 		got, err = place.fetch(ctx, as, digest)

@@ -76,8 +76,7 @@ func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (ver
 // fly joins the flight for the reference, or starts it.
 func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdict, error) {
 	results := s.flights.DoChan(digest+" of "+ref.String(), func() (any, error) {
-		// The flight goes on for the others when the caller that started it leaves.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTimeout)
+		ctx, cancel := context.WithTimeout(onItsOwn(ctx), flightTimeout)
 		defer cancel()
 		found, err := s.fetch(ctx, ref, digest)
 		return found, err
@@ -118,6 +117,8 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 		s.grants.add(digest, title)
 		return found, nil
 	}
+	ctx, carried := s.remote.room.carry(ctx)
+	defer carried.drop() // when it is unpacked
 	got, err := from.fetch(ctx, ref, digest)
 	if err != nil {
 		return verdict{}, err

@@ -3,7 +3,6 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"path"
 	"slices"
@@ -161,8 +160,8 @@ func (r githubRelease) download(ctx context.Context, as *guest, file asset) (con
 	switch {
 	case err != nil:
 		return content{}, err
-	case !bytes.HasPrefix(archive, gzipStart):
-		return content{}, failure(ReasonArtifactInvalid, "the release's file %s is no archive: it isn't compressed with gzip", quote(file.name))
+	case r.kind.unfit(archive) != "":
+		return content{}, failure(ReasonArtifactInvalid, "the release's file %s is no %s: %s", quote(file.name), r.kind.packing(), r.kind.unfit(archive))
 	}
 	return content{archive: archive, site: r.siteOf(as, file)}, nil
 }

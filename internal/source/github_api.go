@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/go-github/v89/github"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/egress"
 )
 
 const (
@@ -28,6 +31,7 @@ const (
 // asked for with its ETag: an answer that it still holds costs no rate limit.
 type releases struct {
 	clock   clock.PassiveClock
+	room    *room
 	known   *cache[string, told] // by URL and credential
 	flights singleflight.Group
 }
@@ -42,8 +46,8 @@ type told struct {
 	next    int       // the page after that; 0 if there is none
 }
 
-func newReleases(clock clock.PassiveClock) *releases {
-	return &releases{clock: clock, known: newCache[string](releaseCache, told.bytes)}
+func newReleases(clock clock.PassiveClock, room *room) *releases {
+	return &releases{clock: clock, room: room, known: newCache[string](releaseCache, told.bytes)}
 }
 
 func (t told) bytes() int64 {
@@ -96,6 +100,8 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	if err != nil {
 		return told{}, err
 	}
+	ctx, reading := s.room.enter(ctx) // it needs no room any more when it is parsed
+	defer reading.done()
 	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
 	if err != nil {
 		return told{}, failure(ReasonArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
@@ -105,7 +111,8 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	}
 	as.authorize(request)
 	response, err := client.BareDo(request)
-	if err != nil && response == nil {
+	var fault *egress.Fault
+	if err != nil && (response == nil || errors.As(err, &fault)) { // of too many redirects, the last answer comes along
 		return told{}, err
 	}
 	defer release(response.Body)
@@ -121,7 +128,10 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	case response.StatusCode != http.StatusOK:
 		return told{}, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	data, err := readBody(response.Body, asked.what, asked.most)
+	if err := refusePage(response.Response); err != nil {
+		return told{}, err
+	}
+	data, err := read(ctx, response.Body, response.ContentLength, asked.what, asked.most)
 	if err != nil {
 		return told{}, err
 	}
@@ -183,5 +193,5 @@ func (r githubRelease) read(ctx context.Context, as *guest, file asset, what str
 		r.stock.releases.known.remove(r.release().at(as)) // it may be another by now
 		return nil, notPublished("the release lists file %s, but there is none; put it there again", quote(file.name))
 	}
-	return readBody(response.Body, what, most)
+	return read(ctx, response.Body, response.ContentLength, what, most)
 }

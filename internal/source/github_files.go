@@ -86,6 +86,13 @@ func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found publishe
 // downloadWhole gets all files, one after the other.
 func (r githubRelease) downloadWhole(ctx context.Context, as *guest, found published) (content, error) {
 	files := filesIn(found)
+	total := int64(0)
+	for _, file := range files {
+		total += file.size
+	}
+	if err := reserve(ctx, total); err != nil {
+		return content{}, err
+	}
 	parts := make([]bundlePart, 0, len(files))
 	got := content{files: make([]render.File, 0, len(files))}
 	left := as.limits.TotalBytes
@@ -97,6 +104,9 @@ func (r githubRelease) downloadWhole(ctx context.Context, as *guest, found publi
 		left -= int64(len(data))
 		is := partOf(file.name, data)
 		if file.digest != "" && file.digest != is.digest {
+			if startsAsPage(data) {
+				return content{}, webPage(as.host)
+			}
 			return content{}, damaged(file)
 		}
 		parts = append(parts, is)

@@ -320,6 +320,32 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 	}
 }
 
+// A server may promise any digests: who lists the files of others doesn't get them.
+func TestPromisedDigestsGiveNoRight(t *testing.T) {
+	w := startGitHub(t, github.Options{})
+	data := []byte("password: hunter2")
+	w.publish("1", file("values.yaml", data))
+	w.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/repos/evil/list/releases/tags/1") {
+			return false
+		}
+		listed := partOf("values.yaml", data)
+		_, err := fmt.Fprintf(w, `{"tag_name": "1", "assets": [{"id": 4711, "name": %q, "size": %d, "state": "uploaded", "digest": %q}]}`, listed.name, listed.size, listed.digest)
+		return err == nil
+	})
+	store := t.TempDir()
+	sources := w.sources(t, store)
+	private := expectFetched(t, sources, w.bundle("1"))
+	evil := BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+		GitHub: &addonsv1.GitHubSource{URL: w.URL("evil/list")}, Version: "1"}})
+	for name, sources := range map[string]*Sources{"in memory": sources, "on disk": w.sources(t, store)} {
+		if digest := expectResolved(t, sources, evil); digest != private.Digest {
+			t.Fatalf("%s: it is %s, not the list of others' files", name, digest)
+		}
+		expectRefused(t, get(t, sources, evil), ReasonArtifactNotFound, `lists file "values.yaml", but there is none`)
+	}
+}
+
 func TestHostileReleases(t *testing.T) {
 	asset := func(id int, name string) string {
 		return fmt.Sprintf(`{"id": %d, "name": %q, "size": 3, "state": "uploaded"}`, id, name)
@@ -334,7 +360,7 @@ func TestHostileReleases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, reason, says string
 	}{
-		"no JSON":          {"<html>", ReasonArtifactInvalid, "isn't what GitHub's API does; correct github.url or github.apiURL"},
+		"no JSON":          {"sentinel", ReasonArtifactInvalid, "isn't what GitHub's API does; correct github.url or github.apiURL"},
 		"a list":           {"[]", ReasonArtifactInvalid, "isn't what GitHub's API does"},
 		"nothing":          {"null", ReasonArtifactNotFound, "no release with tag"},
 		"another release":  {strings.Replace(release(asset(1, "a")), `"1"`, `"2"`, 1), ReasonArtifactNotFound, "no release with tag"},

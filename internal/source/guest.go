@@ -100,9 +100,15 @@ func (g *guest) word(ctx context.Context, err error) error {
 		}
 		return failure(ReasonSourceUnavailable, "%s, which isn't expected", said)
 	}
+	var service privateTokenService
 	switch {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return g.unauthorized(g.host + " wants to know who asks")
+	case errors.Is(err, errPasswordWanted):
+		return g.passwordWanted()
+	case errors.As(err, &service):
+		return failure(ReasonSourceUnavailable, "%s refers to a token service at %s, which is a private address of another host: it gets no credentials, whatever they are. "+
+			"Have the registry name a token service under its own host name; the port may be another one", g.host, string(service))
 	case errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData), errors.Is(err, orascontent.ErrInvalidDescriptorSize):
 		return failure(ReasonDigestMismatch, "what %s sends isn't the content with the digest that it promised", g.host)
 	}
@@ -145,6 +151,26 @@ func (g *guest) unauthorized(said string) *Error {
 	default:
 		refused = failure(ReasonSourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
 			said, ownSecret)
+	}
+	refused.Wait = true
+	return refused
+}
+
+// passwordWanted is the error of a registry that takes username and password, while
+// the credentials are a token, or half of both.
+func (g *guest) passwordWanted() *Error {
+	const said = "%s takes username and password only (Basic authentication), and not a token"
+	secret := g.ref.secretRef()
+	var refused *Error
+	switch {
+	case g.ref.bound():
+		refused = failure(ReasonSourceUnauthorized, said, g.host) // the way out is told with the dependency
+	case secret != nil:
+		refused = failure(ReasonSourceUnauthorized, said+"; add username and password to Secret %s/%s, in place of what is there for it", g.host, g.ref.Namespace, secret.Name)
+	default:
+		key := credentials.KeyOf(g.ref.repositoryHost())
+		refused = failure(ReasonSourceUnauthorized, said+"; have both added to the provider instance's own Secret %s (%s.username and %s.password), or name another Secret in its secretRef",
+			g.host, ownSecret, key, key)
 	}
 	refused.Wait = true
 	return refused

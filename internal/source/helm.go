@@ -3,7 +3,6 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"net/url"
 	"strings"
@@ -103,7 +102,7 @@ func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Vers
 		return content{}, err
 	case archive == nil:
 		return content{}, notPublished("the index names an archive for this version, but there is none")
-	case !bytes.HasPrefix(archive, gzipStart):
+	case !isCompressed(archive):
 		return content{}, failure(ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
 	}
 	return content{archive: archive, site: site{at.String(), int64(len(archive))}}, nil

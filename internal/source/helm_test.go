@@ -235,7 +235,7 @@ func TestWhatAnIndexMaySay(t *testing.T) {
 		"missing":           {at("demo-1.0.0.tgz"), ReasonArtifactNotFound, "the index names an archive for this version, but there is none"},
 		"a web page":        {at("page.html"), ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
 		"no such chart":     {"entries: {}", ReasonArtifactNotFound, `the repository has no chart "demo"; publish it, or correct helm.chart`},
-		"no index":          {"<!DOCTYPE html><title>sentinel</title>", ReasonArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
+		"no index":          {"title: sentinel\n", ReasonArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -26,17 +25,17 @@ func (a httpArchive) fetch(ctx context.Context, as *guest, digest string) (conte
 		return content{}, err
 	}
 	if archive == nil {
-		return content{}, notPublished("%s has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url", at.Host)
+		return content{}, notPublished("%s has nothing at this address, or doesn't show it to these credentials; put the %s there, or correct http.url", at.Host, as.ref.Kind.packing())
 	}
-	got := content{archive: archive, site: site{at.String(), int64(len(archive))}}
+	got, kind := content{archive: archive, site: site{at.String(), int64(len(archive))}}, as.ref.Kind
 	// What the host calls it, as with Content-Type, says nothing.
 	switch is := got.digest(); {
 	case is == digest:
 		return got, nil
-	case !bytes.HasPrefix(archive, gzipStart):
-		return content{}, failure(ReasonDigestMismatch, "what %s sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip", at.Host)
+	case kind.unfit(archive) != "":
+		return content{}, failure(ReasonDigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s", at.Host, kind.packing(), kind.unfit(archive))
 	default:
-		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one of http.digest: it is %s", is)
+		return content{}, failure(ReasonDigestMismatch, "the %s isn't the one of http.digest: it is %s", kind.packing(), is)
 	}
 }
 
@@ -71,5 +70,5 @@ func (g *guest) archive(ctx context.Context, at *url.URL) ([]byte, error) {
 	if response.ContentLength > g.limits.ArchiveBytes {
 		return nil, tooManyBytes("the archive", g.limits.ArchiveBytes)
 	}
-	return readBody(response.Body, "the archive", g.limits.ArchiveBytes)
+	return read(ctx, response.Body, response.ContentLength, "the archive", g.limits.ArchiveBytes)
 }

@@ -2,11 +2,7 @@
 
 package source
 
-import (
-	"bytes"
-
-	"github.com/cluster-chandler/chandler/internal/render"
-)
+import "github.com/cluster-chandler/chandler/internal/render"
 
 // keep puts what was downloaded into the store: an archive, or each of a bundle's
 // files under its own digest, and then the manifest that lists them.
@@ -22,7 +18,9 @@ func (r *remote) keep(digest string, got content) {
 	for _, file := range got.files {
 		p := partOf(file.Name, file.Data)
 		r.store.Put(p.digest, file.Data)
-		r.store.Grant(p.digest, partTitle(digest))
+		if !r.store.Granted(p.digest, partTitle(digest)) {
+			r.store.Grant(p.digest, partTitle(digest))
+		}
 	}
 	r.store.Put(digest, got.manifest)
 }
@@ -32,7 +30,7 @@ func (r *remote) keep(digest string, got content) {
 // may have it.
 func (r *remote) kept(ref Reference, digest string) (content, bool) {
 	data, found := r.store.Get(digest)
-	if !found || ref.Kind != KindBundle || bytes.HasPrefix(data, gzipStart) {
+	if !found || ref.Kind != KindBundle || isCompressed(data) {
 		return content{archive: data}, found
 	}
 	parts, listed, err := partsOf(data, r.access.limits)

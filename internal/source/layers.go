@@ -76,6 +76,9 @@ func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository
 	if !layered || err != nil {
 		return content{}, false, err
 	}
+	if err := reserve(ctx, sizeOf(parts)); err != nil {
+		return content{}, false, err
+	}
 	got := content{manifest: manifest, files: make([]render.File, 0, len(parts)), site: siteOf(as, len(manifest))}
 	for _, p := range parts {
 		data, err := p.fetch(ctx, repository)
@@ -90,11 +93,15 @@ func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository
 // fetch gets one file from a registry. Its size and digest are verified.
 func (p bundlePart) fetch(ctx context.Context, repository *orasremote.Repository) ([]byte, error) {
 	layer := ocispec.Descriptor{MediaType: layerType, Digest: digest.Digest(p.digest), Size: p.size}
-	data, err := orascontent.FetchAll(ctx, repository.Blobs(), layer)
+	body, err := repository.Blobs().Fetch(ctx, layer)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, gone(p.digest, "publish the release again, under another version")
 	}
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	defer release(body)
+	return orascontent.ReadAll(measured(ctx, body), layer)
 }
 
 // layerType is any type of a layer: a blob is asked for by its digest alone.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"regexp"
 	"strings"
 
@@ -134,12 +133,15 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 	if described.Size > as.limits.ArchiveBytes {
 		return content{}, tooManyBytes("the archive", as.limits.ArchiveBytes)
 	}
-	archive, err := readBody(body, "the archive", as.limits.ArchiveBytes)
+	archive, err := read(ctx, body, described.Size, "the archive", as.limits.ArchiveBytes)
 	if err != nil {
 		return content{}, err
 	}
 	got := content{archive: archive, site: siteOf(as, len(archive))}
 	if got.digest() != digest {
+		if startsAsPage(archive) {
+			return content{}, webPage(as.host)
+		}
 		return content{}, failure(ReasonDigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
 	}
 	return got, nil
@@ -172,18 +174,6 @@ func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
 	repository.MaxMetadataBytes = maxManifest
 	repository.ManifestMediaTypes = []string{ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex}
 	return repository, nil
-}
-
-// readBody reads the body of an answer, but no more of it than is accepted.
-func readBody(body io.Reader, what string, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(body, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > most {
-		return nil, tooManyBytes(what, most)
-	}
-	return data, nil
 }
 
 // notPublished is the error of a chart that the source doesn't have.

@@ -131,6 +131,14 @@ func parseListing(listing []byte, limits Limits) ([]bundlePart, error) {
 	return parts, nil
 }
 
+// sizeOf is the size of all files together, in bytes.
+func sizeOf(parts []bundlePart) (sum int64) {
+	for _, p := range parts {
+		sum += p.size
+	}
+	return sum
+}
+
 func sortFiles(files []render.File) {
 	slices.SortFunc(files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
 }

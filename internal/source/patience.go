@@ -55,6 +55,13 @@ func spend(ctx context.Context, waited time.Duration) {
 	}
 }
 
+// onItsOwn is the context of a flight, which goes on for others when the caller that
+// started it leaves. It has a patience of its own with what it waits for in turn, maybe
+// with several at once.
+func onItsOwn(ctx context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), patienceKey{}, nil)
+}
+
 // landed is the result of a flight to another host, which may come later than a
 // reconcile can wait.
 func landed(ctx context.Context, clock clock.Clock, flight <-chan singleflight.Result) (singleflight.Result, error) {

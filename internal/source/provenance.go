@@ -89,7 +89,7 @@ func (c helmChart) verify(ctx context.Context, as *guest, digest string, want po
 	if response.StatusCode == http.StatusNotFound {
 		return unsigned(want, "there is no "+quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
-	file, err := readBody(response.Body, "the provenance file", maxProvenance)
+	file, err := read(ctx, response.Body, response.ContentLength, "the provenance file", maxProvenance)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ type remote struct {
 	access  *access
 	stock   *stock
 	clock   clock.Clock
-	timeout time.Duration          // of one request, with its body
+	timeout time.Duration // of one request, with its body
+	room    *room
 	answers *cache[string, answer] // by what was asked
 	lists   *lists
 	flights singleflight.Group
@@ -44,9 +45,11 @@ type place interface {
 }
 
 func newRemote(options Options, limits Limits, shared *grants) *remote {
+	room := newRoom(limits)
 	return &remote{
 		access:  newAccess(options, limits),
-		stock:   newStock(limits, options.Clock),
+		stock:   newStock(limits, options.Clock, room),
+		room:    room,
 		clock:   options.Clock,
 		timeout: fetchTimeout,
 		answers: newCache[string](remembered, one[answer]),
@@ -78,6 +81,8 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 		defer cancel()
+		ctx, reading := r.room.enter(ctx)
+		defer reading.done()
 		var digest string
 		asked := r.clock.Now()
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {

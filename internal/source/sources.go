@@ -29,7 +29,7 @@ type Artifact struct {
 	// Of an archive it is the SHA-256 of its bytes as they are stored: what
 	// sha256sum prints, and what an OCI registry calls the layer's digest. The
 	// same archive has the same digest in every kind of source; packaging a chart
-	// anew changes it.
+	// anew changes it. So it is of a single file of manifests.
 	//
 	// Of a directory it is the SHA-256 of the line "chandler directory v1", and
 	// for each of Files in order, the length of its name, the name, the length of

@@ -43,13 +43,13 @@ type stockedIndex struct {
 	lastModified string
 }
 
-func newStock(limits Limits, clock clock.PassiveClock) *stock {
+func newStock(limits Limits, clock clock.PassiveClock, room *room) *stock {
 	return &stock{
 		limits:   limits,
 		clock:    clock,
 		indexes:  newCache[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
 		archives: newCache[string](archiveCache, content.bytes),
-		releases: newReleases(clock),
+		releases: newReleases(clock, room),
 	}
 }
 
@@ -104,10 +104,15 @@ func (s *stock) read(ctx context.Context, as *guest, at *url.URL, known stockedI
 	case response.StatusCode == http.StatusNotFound:
 		return stockedIndex{}, notPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
 	}
+	if firstOf(response) == '<' {
+		return stockedIndex{}, webPage(response.Request.URL.Host)
+	}
 	index, err := repoindex.Read(response.Body, repoindex.Limits{Bytes: s.limits.IndexBytes})
 	switch {
 	case errors.Is(err, repoindex.ErrTooLarge):
 		return stockedIndex{}, failure(ReasonArtifactTooLarge, "the repository's index.yaml: %w", err)
+	case errors.Is(err, repoindex.ErrNoIndex) && callsItselfPage(response): // some servers call all so, sound indexes too
+		return stockedIndex{}, webPage(response.Request.URL.Host)
 	case errors.Is(err, repoindex.ErrNoIndex):
 		return stockedIndex{}, failure(ReasonArtifactInvalid, "the repository's index.yaml: %w", repoindex.ErrNoIndex)
 	case err != nil:

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"unicode"
+)
+
+// maxBlank is how much white space is looked over for the start of a page.
+const maxBlank = 256 // bytes
+
+// webPage is the error of a page for people in place of an answer: it comes from what
+// is between here and the source, or from a source that is being worked on.
+func webPage(host string) *Error {
+	return failure(ReasonSourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or it isn't this kind of source", host)
+}
+
+// refusePage refuses an answer that is a web page in place of a JSON document. What is
+// neither is for who parses it.
+func refusePage(response *http.Response) error {
+	if response.StatusCode != http.StatusOK || response.Request.Method == http.MethodHead {
+		return nil
+	}
+	if first := firstOf(response); first == '<' || first != '{' && first != '[' && callsItselfPage(response) {
+		release(response.Body)
+		return webPage(response.Request.URL.Host)
+	}
+	return nil
+}
+
+// firstOf is the first character of the body that isn't white space; 0 if there is
+// none, or it can't be read. The body can still be read in whole.
+func firstOf(response *http.Response) byte {
+	type body struct {
+		io.Reader
+		io.Closer
+	}
+	ahead := bufio.NewReaderSize(response.Body, maxBlank)
+	response.Body = body{ahead, response.Body}
+	for n := 1; n <= maxBlank; n++ { // one by one: no more is waited for than has to come
+		start, err := ahead.Peek(n)
+		if err != nil {
+			return 0
+		}
+		if first, found := firstIn(start); found {
+			return first
+		}
+	}
+	return 0
+}
+
+// firstIn is the first character of text that isn't white space.
+func firstIn(start []byte) (first byte, found bool) {
+	start = bytes.TrimLeftFunc(bytes.TrimPrefix(start, utf8BOM), unicode.IsSpace)
+	if len(start) == 0 || bytes.HasPrefix(utf8BOM, start) {
+		return 0, false
+	}
+	return start[0], true
+}
+
+// startsAsPage tells whether content starts as a page does, and no archive.
+func startsAsPage(data []byte) bool {
+	first, _ := firstIn(data)
+	return first == '<'
+}
+
+// callsItselfPage tells whether the answer's type is that of a web page.
+func callsItselfPage(response *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && (kind == "text/html" || kind == "application/xhtml+xml")
+}
