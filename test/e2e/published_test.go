@@ -17,40 +17,60 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 // sourceKinds are the ways in which a publication offers its charts.
-var sourceKinds = []string{"oci", "helm", "http"}
+var sourceKinds = []string{"oci", "helm", "http", "github"}
 
 // published is a handler that serves one chart, in version 1.0.0, in each of these
-// ways: as a registry at /v2/<name>, as a Helm repository at /<name>, and as a file.
-// The three archives differ.
+// ways: as a registry at /v2/<name>, as a Helm repository at /<name>, as a file, and as
+// a release at GitHub, whose API is at /api/v3/repos/<name>. The archives differ.
 type published struct {
-	name     string
-	archives map[string][]byte // by kind
-	registry http.Handler
+	name             string
+	archives         map[string][]byte // by kind
+	registry, github http.Handler
 }
 
 // publish pushes to a registry what needs one.
 func publish(t *testing.T, to *registry.Registry, name string) published {
 	t.Helper()
-	at, err := url.Parse("http://" + to.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := published{name: name, archives: map[string][]byte{}, registry: &httputil.ReverseProxy{
-		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(at) },
-		ErrorLog: log.New(io.Discard, "", 0),
-	}}
+	releases := github.Start(t, github.Options{PlainHTTP: true})
+	p := published{name: name, archives: map[string][]byte{}, registry: inFrontOf(to.Host), github: inFrontOf(releases.Host)}
 	for _, kind := range sourceKinds {
 		c := maps.Clone(configMapChart)
 		c["README.md"] = "from " + name + " by " + kind
 		p.archives[kind] = c.archive("settings", "1.0.0")
 	}
 	to.Push(t, p.archives["oci"], name+"/settings", "1.0.0")
+	releases.Publish(name+"/settings", github.Release{Tag: "1.0.0", Files: []github.File{{Name: "settings.tgz", Data: p.archives["github"]}}})
 	return p
 }
+
+// inFrontOf passes requests on to a host that is open to all, and follows its redirects.
+func inFrontOf(host string) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: host})
+			r.Out.Header.Del("Authorization") // it isn't for that host
+		},
+		Transport: following{},
+		ErrorLog:  log.New(io.Discard, "", 0),
+	}
+}
+
+// following is a transport that follows redirects, so that all comes from one host.
+type following struct{}
+
+func (following) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.RequestURI = ""
+	return http.DefaultClient.Do(r)
+}
+
+// githubAPI is where the API is at a host of one's own.
+const githubAPI = "/api/v3/repos/"
 
 func (p published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
@@ -66,6 +86,10 @@ func (p published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.registry.ServeHTTP(w, r)
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, githubAPI) {
+			p.github.ServeHTTP(w, r)
+			return
+		}
 		http.NotFound(w, r)
 	}
 }
@@ -78,6 +102,8 @@ func (p published) from(kind string, server *faulty.Server, more ...func(*addons
 		chart.OCI = &addonsv1.OCISource{URL: "oci://" + server.Host + "/" + p.name + "/settings"}
 	case "helm":
 		chart.Helm = &addonsv1.HelmSource{URL: server.URL("/" + p.name), Chart: "settings"}
+	case "github":
+		chart.GitHub = &addonsv1.GitHubSource{URL: server.URL("/" + p.name + "/settings")}
 	case "http":
 		chart.HTTP, chart.Version = &addonsv1.HTTPSource{URL: server.URL("/" + p.name + "/http.tgz"), Digest: digestOf(p.archives[kind])}, ""
 	}
@@ -93,6 +119,8 @@ func kindAsked(r faulty.Request) string {
 	switch {
 	case strings.HasPrefix(path, "/v2/"):
 		return "oci"
+	case strings.HasPrefix(path, githubAPI):
+		return "github"
 	case strings.HasSuffix(path, "/http.tgz"):
 		return "http"
 	}

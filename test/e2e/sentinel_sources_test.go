@@ -57,7 +57,8 @@ func (s shown) challenge(w http.ResponseWriter, r *http.Request) {
 
 // publicationOf is the name of the publication that a request is about.
 func publicationOf(r *http.Request) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v2"), "/"), "/")
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v2/"), githubAPI)
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return name
 }
 
@@ -149,10 +150,12 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 		return ss.plantPlain("the username of " + what), ss.plant("the password of " + what)
 	}
 	g := &guarded{wanted: map[string]shown{}, charts: map[string]published{}, foreign: foreign}
-	hosts, ownHosts := map[string]*faulty.Server{}, map[string]*faulty.Server{}
+	hosts, ownHosts, tokenHosts := map[string]*faulty.Server{}, map[string]*faulty.Server{}, map[string]*faulty.Server{}
 	for manner := range manners {
-		hosts[manner], ownHosts[manner] = g.serve(t, authority, manner), g.serve(t, authority, manner)
-		servers = append(servers, hosts[manner], ownHosts[manner])
+		for _, at := range []map[string]*faulty.Server{hosts, ownHosts, tokenHosts} {
+			at[manner] = g.serve(t, authority, manner)
+			servers = append(servers, at[manner])
+		}
 	}
 	dockerConfig := func(at map[string]*faulty.Server, entry map[string]string) []byte {
 		auths := map[string]any{}
@@ -196,6 +199,11 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 	for _, server := range hosts {
 		write(t, own, credentials.KeyOf(server.Host)+".username", []byte(user))
 		write(t, own, credentials.KeyOf(server.Host)+".password", []byte(password+"\n"))
+	}
+	token = ss.plantPlain("the instance's token")
+	all["own-token"] = credential{shown: shown{bearer: token}, kinds: []string{"github"}, at: tokenHosts}
+	for _, server := range tokenHosts {
+		write(t, own, credentials.KeyOf(server.Host)+".token", []byte(token+"\n"))
 	}
 	user, password = basic("the instance's config.json")
 	all["own-config"] = credential{shown: shown{basic: user + ":" + password}, kinds: []string{"oci"}, at: ownHosts}
@@ -241,6 +249,8 @@ func withSecret(ref *addonsv1.CredentialsReference) func(*addonsv1.ChartSource) 
 			c.Helm.SecretRef = ref
 		case c.HTTP != nil:
 			c.HTTP.SecretRef = ref
+		case c.GitHub != nil:
+			c.GitHub.SecretRef = ref
 		}
 	}
 }

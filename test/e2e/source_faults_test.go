@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,8 +25,8 @@ import (
 type sourceFault struct {
 	fault faulty.Fault
 	// perTry is how many requests one attempt may take.
-	perTry          int
-	oci, helm, http complaint
+	perTry                  int
+	oci, helm, http, github complaint
 }
 
 // complaint is phase, reason and message of an add-on.
@@ -44,11 +45,11 @@ func failed(reason, message string) complaint {
 
 // alike is a fault that every kind of source meets in the same words.
 func alike(fault faulty.Fault, perTry int, c complaint) sourceFault {
-	return sourceFault{fault, perTry, c, c, c}
+	return sourceFault{fault, perTry, c, c, c, c}
 }
 
 func (f sourceFault) of(kind string) complaint {
-	return map[string]complaint{"oci": f.oci, "helm": f.helm, "http": f.http}[kind]
+	return map[string]complaint{"oci": f.oci, "helm": f.helm, "http": f.http, "github": f.github}[kind]
 }
 
 var slow = complaint{addonsv1.AddonPending, "ArtifactPending", "slow"}
@@ -71,12 +72,14 @@ func sourceFaults() map[string]sourceFault {
 		"broken":         alike(faulty.Status(500, 0), 3, unavailable("answers 500 Internal Server Error")),
 		"endless":        alike(faulty.Endless, 3, failed("ArtifactTooLarge", "the archive")),
 		"web-page": {faulty.WebPage, 3,
-			failed("ArtifactInvalid", "its manifest is no JSON"),
-			failed("ArtifactInvalid", "index.yaml"),
-			failed("DigestMismatch", "it isn't compressed with gzip")},
+			unavailable("answers with a web page"),
+			unavailable("answers with a web page"),
+			failed("DigestMismatch", "it isn't compressed with gzip"),
+			unavailable("answers with a web page")},
 		"tampered": {faulty.Tamper, 3,
 			failed("DigestMismatch", damaged), failed("DigestMismatch", damaged),
-			failed("DigestMismatch", "the archive isn't the one of http.digest")},
+			failed("DigestMismatch", "the archive isn't the one of http.digest"),
+			failed("DigestMismatch", damaged)},
 	}
 }
 
@@ -148,7 +151,7 @@ func TestSourceFaults(t *testing.T) {
 		tn := tn.in(t)
 		for _, cluster := range affected {
 			tn.awaitCluster(cluster, "what doesn't fail isn't held up",
-				installedAs("good-oci", 1, "1.0.0"), installedAs("good-helm", 1, "1.0.0"), installedAs("good-http", 1, "1.0.0"),
+				installedAs("good-oci", 1, "1.0.0"), installedAs("good-helm", 1, "1.0.0"), installedAs("good-http", 1, "1.0.0"), installedAs("good-github", 1, "1.0.0"),
 				condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "", ""))
 		}
 		tn.changeAddon("calm", calm[0], withValues(map[string]any{"text": "changed"}))
@@ -179,11 +182,18 @@ func TestSourceFaults(t *testing.T) {
 		server.Heal()
 	}
 	healed := time.Now()
+	// After a 429 without Retry-After, GitHub wants to be left alone for a minute.
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return strings.HasPrefix(name, "throttles") && strings.HasSuffix(name, "-github")
+	})
 	for _, cluster := range affected {
-		tn.awaitCluster(cluster, "all is well after the faults are gone", ready(names...))
+		tn.awaitCluster(cluster, "all is well after the faults are gone", ready(others...))
 	}
 	t.Logf("ready %s after the faults were gone", time.Since(healed).Round(time.Millisecond))
 	g.Expect(time.Since(healed)).To(BeNumerically("<", 45*time.Second))
+	for _, cluster := range affected {
+		tn.awaitCluster(cluster, "the others, too", ready(names...))
+	}
 }
 
 // attempts is how often a source may be asked within a time: after a second, and after
