@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +37,7 @@ type assigned struct {
 // installed of it stays. So is one whose assignment doesn't follow.
 func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 	var all []assigned
-	p.undecided = map[string]string{}
+	p.undecided, p.keeping = map[string]string{}, sets.New[string]()
 	for _, a := range p.ca.Spec.Stacks {
 		spec, err := p.specOf(ctx, a)
 		if err != nil {
@@ -44,6 +45,13 @@ func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 		}
 		if spec == nil {
 			p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision, or another instance looks after it: see its conditions, and its watch label", a.Name)
+			own, err := p.looksAfter(ctx, a.Name)
+			if err != nil {
+				return nil, err
+			}
+			if own {
+				p.keeping.Insert(a.Name)
+			}
 			continue
 		}
 		all = append(all, assigned{stack: a.Name, spec: spec, behind: deselects(spec, p.cluster)})
@@ -64,6 +72,15 @@ func (p *pass) specOf(ctx context.Context, a addonsv1.StackRevision) (*addonsv1.
 		return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
 	}
 	return stack.SpecOf(revision)
+}
+
+// looksAfter says whether the stack is there for this instance.
+func (p *pass) looksAfter(ctx context.Context, name string) (bool, error) {
+	err := p.Client.Get(ctx, p.keyOf(name), &addonsv1.AddonStack{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading AddonStack %s: %w", name, err)
+	}
+	return err == nil, nil
 }
 
 // deselects says whether it is certain that the spec doesn't select the Cluster.
@@ -88,6 +105,7 @@ func (p *pass) withoutLate(all []assigned) []assigned {
 		if a.behind && left <= 0 {
 			p.undecided[a.stack] = fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
 				"see the stack's watch label, and the log of the provider instance", a.stack, p.cluster.Name)
+			p.keeping.Insert(a.stack)
 			continue
 		}
 		if a.behind {

@@ -25,6 +25,9 @@ type pass struct {
 	workload *workload
 	// undecided are stacks of which it isn't known what they want, and why.
 	undecided map[string]string
+	// keeping are those of them that this instance looks after. What another one looks
+	// after may have been handed over with the Cluster.
+	keeping sets.Set[string]
 
 	installed  map[deliver.Release]deliver.Summary
 	statuses   []addonsv1.AddonStatus
@@ -36,7 +39,7 @@ type pass struct {
 
 // ensureAll takes each wanted add-on as far as it can go.
 func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
-	holder := claims(wanted, p.installed, p.undecided)
+	holder := claims(wanted, p.installed, p.keeping)
 	ready := map[string]bool{} // "stack/name"
 	for i := range wanted {
 		a := &wanted[i]

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -49,17 +51,18 @@ func (p *pass) wanted(ctx context.Context) ([]addon, error) {
 }
 
 // claims decides which stack has each release: the one that installed it, or
-// else the first in the list. The others are told. A stack that is undecided keeps what
-// it installed: it may want it still.
-func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, undecided map[string]string) map[deliver.Release]string {
+// else the first in the list. The others are told. A stack that isn't decided, and
+// keeps what it installed, may want it still.
+func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, keeping sets.Set[string]) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()
 		_, taken := holder[release]
 		record, ok := installed[release]
-		if _, open := undecided[record.Stack]; ok && open {
+		switch {
+		case ok && keeping.Has(record.Stack):
 			holder[release] = record.Stack
-		} else if !taken || ok && record.Stack == wanted[i].stack {
+		case !taken || ok && record.Stack == wanted[i].stack:
 			holder[release] = wanted[i].stack
 		}
 	}

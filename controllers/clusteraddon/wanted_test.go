@@ -36,15 +36,15 @@ func TestClaims(t *testing.T) {
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
-	undecided := map[string]string{"gone": "it has no valid revision"}
-	if got := claims(both, installed, undecided)[release]; got != "gone" {
+	keeping := sets.New("gone")
+	if got := claims(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
-	if got := claims(both, nil, undecided)[release]; got != "a" {
+	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
-	undecided = map[string]string{"": "no record has this name"}
-	if got := claims(both, nil, undecided)[release]; got != "a" {
+	keeping = sets.New("") // no record has this name
+	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
 }
