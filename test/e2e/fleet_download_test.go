@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// TestFleetSharesDownloads has a hundred clusters that want the same charts at once.
+func TestFleetSharesDownloads(t *testing.T) {
+	t.Parallel()
+	const clusters = 100
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
+	credentials := t.TempDir()
+	write(t, credentials, "ca.crt", authority.PEM)
+	offered := publish(t, origin, "offered")
+	server := faulty.Start(t, authority, offered)
+	for i := range clusters {
+		name := fmt.Sprintf("cluster-%d", i)
+		tn.makeCluster(name, s, labels("cluster="+name))
+		var addons []addonsv1.Addon
+		for _, kind := range sourceKinds {
+			addons = append(addons, tn.addon(kind, "", inNamespace(tn.namespace+"-"+name), func(a *addonsv1.Addon) { a.Chart = offered.from(kind, server) }))
+		}
+		tn.makeStack(name, labels("cluster="+name), addons...)
+	}
+	begun := time.Now()
+	m := tn.startManager("--credentials-dir="+credentials, "--cache-dir="+filepath.Join(t.TempDir(), "cache"))
+	for i := range clusters {
+		tn.awaitCluster(fmt.Sprintf("cluster-%d", i), "it has all charts", ready(sourceKinds...))
+	}
+	t.Logf("%d clusters with %d charts each are ready after %s", clusters, len(sourceKinds), time.Since(begun).Round(time.Millisecond))
+
+	asked := map[string][]string{}
+	for _, r := range server.Requests() {
+		asked[kindAsked(r)] = append(asked[kindAsked(r)], r.String())
+	}
+	for kind, requests := range asked {
+		// A registry: a manifest and a blob; a repository: the index and the archive; a
+		// host: the archive; GitHub: the release and the file.
+		g.Expect(len(requests)).To(BeNumerically("<=", 2), "%s is asked once for all clusters: %s", kind, strings.Join(requests, ", "))
+	}
+	g.Expect(asked).To(HaveLen(len(sourceKinds)))
+	for _, kind := range sourceKinds {
+		bytes, err := m.sum("chandler_source_artifact_bytes_total", `kind="`+kind+`"`)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(bytes).To(Equal(float64(len(offered.archives[kind]))), "each archive came once")
+	}
+}
