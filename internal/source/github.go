@@ -63,15 +63,11 @@ func (r githubRelease) resolve(ctx context.Context, as *guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	digest := got.digest()
-	r.stock.archives.put(r.stocked(as, digest), got)
-	return digest, nil
+	return r.stock.setAside(r.stocked(as), got), nil
 }
 
 func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (content, error) {
-	here := r.stocked(as, digest)
-	if got, found := r.stock.archives.get(here); found {
-		r.stock.archives.remove(here) // it is unpacked now, and remembered as such
+	if got, found := r.stock.takeUp(r.stocked(as), digest); found {
 		return got, nil
 	}
 	found, err := r.find(ctx, as)
@@ -102,8 +98,8 @@ func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (con
 
 // stocked is the name of what was read to know its digest, for who asks, whether it was
 // the digest that was asked for or not.
-func (r githubRelease) stocked(as *guest, digest string) string {
-	return r.release().at(as) + " file " + r.Asset + as.ref.Kind.suffix() + " is " + digest
+func (r githubRelease) stocked(as *guest) string {
+	return r.release().at(as) + " file " + r.Asset + as.ref.Kind.suffix()
 }
 
 // other is the error of a release that has something else now.

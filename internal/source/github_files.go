@@ -47,24 +47,24 @@ func promisedParts(parts []bundlePart) (listing []byte, complete bool) {
 }
 
 func (r githubRelease) resolveWhole(ctx context.Context, as *guest, found published) (string, error) {
-	parts, err := partsIn(filesIn(found), as.limits)
+	files := filesIn(found)
+	parts, err := partsIn(files, as.limits)
 	if err != nil {
 		return "", err
 	}
 	if listing, complete := promisedParts(parts); complete {
 		return content{manifest: listing}.digest(), nil
 	}
-	got, err := r.downloadWhole(ctx, as, found)
+	got, err := r.downloadWhole(ctx, as, files, sizeOf(parts))
 	if err != nil {
 		return "", err
 	}
-	digest := got.digest()
-	r.stock.archives.put(r.stocked(as, digest), got)
-	return digest, nil
+	return r.stock.setAside(r.stocked(as), got), nil
 }
 
 func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found published, digest string) (content, error) {
-	parts, err := partsIn(filesIn(found), as.limits)
+	files := filesIn(found)
+	parts, err := partsIn(files, as.limits)
 	if err != nil {
 		return content{}, err
 	}
@@ -73,7 +73,7 @@ func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found publishe
 			return content{}, r.other("list of files", is, digest)
 		}
 	}
-	got, err := r.downloadWhole(ctx, as, found)
+	got, err := r.downloadWhole(ctx, as, files, sizeOf(parts))
 	if err != nil {
 		return content{}, err
 	}
@@ -83,14 +83,10 @@ func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found publishe
 	return got, nil
 }
 
-// downloadWhole gets all files, one after the other.
-func (r githubRelease) downloadWhole(ctx context.Context, as *guest, found published) (content, error) {
-	files := filesIn(found)
-	total := int64(0)
-	for _, file := range files {
-		total += file.size
-	}
-	if err := reserve(ctx, total); err != nil {
+// downloadWhole gets all files, one after the other: as many bytes, if they are what
+// the list says.
+func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []asset, bytes int64) (content, error) {
+	if err := reserve(ctx, bytes); err != nil {
 		return content{}, err
 	}
 	parts := make([]bundlePart, 0, len(files))

@@ -37,15 +37,11 @@ func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	digest := got.digest()
-	c.stock.archives.put(as.ref.visit()+" is "+digest, got)
-	return digest, nil
+	return c.stock.setAside(as.ref.visit(), got), nil
 }
 
 func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
-	here := as.ref.visit() + " is " + digest
-	if got, found := c.stock.archives.get(here); found {
-		c.stock.archives.remove(here) // it is unpacked now, and remembered as such
+	if got, found := c.stock.takeUp(as.ref.visit(), digest); found {
 		return got, nil
 	}
 	entry, err := c.find(ctx, as)

@@ -9,7 +9,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -18,23 +17,25 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-
-	"github.com/cluster-chandler/chandler/internal/credentials"
 )
 
 // quiet is for servers whose errors a test expects.
 var quiet = log.New(io.Discard, "", 0)
 
-// servedBy is a chart of a Helm repository that the handler serves, with credentials for it.
-func servedBy(t testing.TB, handler http.HandlerFunc) (*Sources, *clocktesting.FakeClock, Reference, *httptest.Server) {
+// serving starts a server for the handler.
+func serving(t testing.TB, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = quiet
 	server.Start()
 	t.Cleanup(server.Close)
-	dir := t.TempDir()
-	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "http://"))
-	write(t, filepath.Join(dir, key+".token"), sentinelToken)
+	return server
+}
+
+// servedBy is a chart of a Helm repository that the handler serves, with credentials for it.
+func servedBy(t testing.TB, handler http.HandlerFunc) (*Sources, *clocktesting.FakeClock, Reference, *httptest.Server) {
+	t.Helper()
+	server, dir := serveAt(t, handler)
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
 	ref := inRepository(server.URL, "1.0.0")
 	ref.Chart.Helm.PlainHTTP = ptr.To(true)

@@ -28,10 +28,7 @@ func atAddress(url, digest string) Reference {
 // serveAt starts a server, and makes a directory of credentials for it.
 func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, credentialsDir string) {
 	t.Helper()
-	server = httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = quiet
-	server.Start()
-	t.Cleanup(server.Close)
+	server = serving(t, handler)
 	credentialsDir = t.TempDir()
 	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "http://"))
 	write(t, filepath.Join(credentialsDir, key+".token"), sentinelToken)

@@ -44,7 +44,7 @@ func watchHeap() func() int64 {
 func endless(t testing.TB, pause time.Duration) *httptest.Server {
 	t.Helper()
 	part := bytes.Repeat([]byte{0x1f, 0x8b}, 16<<10)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			if _, err := w.Write(part); err != nil {
 				return
@@ -55,10 +55,6 @@ func endless(t testing.TB, pause time.Duration) *httptest.Server {
 			}
 		}
 	}))
-	server.Config.ErrorLog = quiet
-	server.Start()
-	t.Cleanup(server.Close)
-	return server
 }
 
 // fetchAll fetches so many archives of a server at once, and returns what became of each.

@@ -53,6 +53,22 @@ func newStock(limits Limits, clock clock.PassiveClock, room *room) *stock {
 	}
 }
 
+// setAside keeps what was read to know its digest, until it is asked for.
+func (s *stock) setAside(whose string, got content) (digest string) {
+	digest = got.digest()
+	s.archives.put(whose+" is "+digest, got)
+	return digest
+}
+
+// takeUp returns what was set aside, once: it is unpacked then, and remembered as such.
+func (s *stock) takeUp(whose, digest string) (content, bool) {
+	got, found := s.archives.get(whose + " is " + digest)
+	if found {
+		s.archives.remove(whose + " is " + digest)
+	}
+	return got, found
+}
+
 // index of the repository. One is read for all charts of the repository.
 func (s *stock) index(ctx context.Context, as *guest, from *addonsv1.HelmSource) (*repoindex.Index, error) {
 	return s.indexSince(ctx, as, from, s.clock.Now().Add(-freshIndex))

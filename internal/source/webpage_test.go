@@ -160,10 +160,7 @@ func TestWhatCallsItselfAPage(t *testing.T) {
 // credentials for it have these keys.
 func registryBy(t testing.TB, keys map[string]string, handler http.HandlerFunc) (*Sources, Reference, string) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = quiet
-	server.Start()
-	t.Cleanup(server.Close)
+	server := serving(t, handler)
 	host := strings.TrimPrefix(server.URL, "http://")
 	dir := t.TempDir()
 	for key, value := range keys {

@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -29,13 +28,7 @@ func TestFleetSharesDownloads(t *testing.T) {
 	offered := publish(t, origin, "offered")
 	server := faulty.Start(t, authority, offered)
 	for i := range clusters {
-		name := fmt.Sprintf("cluster-%d", i)
-		tn.makeCluster(name, s, labels("cluster="+name))
-		var addons []addonsv1.Addon
-		for _, kind := range sourceKinds {
-			addons = append(addons, tn.addon(kind, "", inNamespace(tn.namespace+"-"+name), func(a *addonsv1.Addon) { a.Chart = offered.from(kind, server) }))
-		}
-		tn.makeStack(name, labels("cluster="+name), addons...)
+		tn.makeClusterWithAll(fmt.Sprintf("cluster-%d", i), s, offered, func(string) *faulty.Server { return server })
 	}
 	begun := time.Now()
 	m := tn.startManager("--credentials-dir="+credentials, "--cache-dir="+filepath.Join(t.TempDir(), "cache"))

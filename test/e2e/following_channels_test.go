@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -176,21 +175,7 @@ func TestFollowingChannels(t *testing.T) {
 		tn.awaitStatus("platform", "it goes on", follows(beta(12), ""), counts(2, 2))
 	})
 
-	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) {
-		tn := tn.in(t)
-		g := NewWithT(t)
-		tn.settle()
-		tn.stopManager()
-		server.Requests(t)
-		hub := world.hub.mark(t)
-		start()
-		tn.awaitReconcile("addonstack", 0)
-		tn.settle()
-		g.Expect(server.Requests(t)).To(BeEmpty(), "it isn't the stack's turn")
-		g.Expect(slices.DeleteFunc(writes(hub.requests(t, tn.user)), func(w string) bool {
-			return strings.Contains(w, "providerinstances") || strings.Contains(w, "leases")
-		})).To(BeEmpty())
-	})
+	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
 	t.Run("another channel", func(t *testing.T) {
 		tn := tn.in(t)

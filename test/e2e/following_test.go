@@ -148,21 +148,7 @@ func TestFollowing(t *testing.T) {
 		tn.awaitStatus("platform", "it goes on", at("1.4.5", ""), counts(2, 2))
 	})
 
-	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) {
-		tn := tn.in(t)
-		g := NewWithT(t)
-		tn.settle()
-		tn.stopManager()
-		server.Requests(t)
-		hub := world.hub.mark(t)
-		start()
-		tn.awaitReconcile("addonstack", 0)
-		tn.settle()
-		g.Expect(server.Requests(t)).To(BeEmpty(), "it isn't the stack's turn")
-		g.Expect(slices.DeleteFunc(writes(hub.requests(t, tn.user)), func(w string) bool {
-			return strings.Contains(w, "providerinstances") || strings.Contains(w, "leases")
-		})).To(BeEmpty())
-	})
+	t.Run("a restart asks for nothing, and changes nothing", func(t *testing.T) { tn.in(t).restartsAtRest(server, start) })
 
 	t.Run("a range that is none", func(t *testing.T) {
 		tn := tn.in(t)
@@ -290,4 +276,22 @@ func sources(status metav1.ConditionStatus, reason, message string) stackCheck {
 	return func(s *addonsv1.AddonStack) error {
 		return checkCondition(s, addonsv1.SourcesReadyCondition, status, reason, message)
 	}
+}
+
+// restartsAtRest restarts the manager, which asks the registry for nothing and writes
+// nothing but what a start takes.
+func (tn *tenant) restartsAtRest(server *registry.Registry, start func()) {
+	tn.t.Helper()
+	g := NewWithT(tn.t)
+	tn.settle()
+	tn.stopManager()
+	server.Requests(tn.t)
+	hub := world.hub.mark(tn.t)
+	start()
+	tn.awaitReconcile("addonstack", 0)
+	tn.settle()
+	g.Expect(server.Requests(tn.t)).To(BeEmpty(), "it isn't the stack's turn")
+	g.Expect(slices.DeleteFunc(writes(hub.requests(tn.t, tn.user)), func(w string) bool {
+		return strings.Contains(w, "providerinstances") || strings.Contains(w, "leases")
+	})).To(BeEmpty())
 }

@@ -113,6 +113,18 @@ func (p published) from(kind string, server *faulty.Server, more ...func(*addons
 	return chart
 }
 
+// makeClusterWithAll makes a cluster, and a stack of its own with the publication's
+// chart from each kind of source.
+func (tn *tenant) makeClusterWithAll(name string, s *server, offered published, at func(kind string) *faulty.Server) {
+	tn.t.Helper()
+	tn.makeCluster(name, s, labels("cluster="+name))
+	var addons []addonsv1.Addon
+	for _, kind := range sourceKinds {
+		addons = append(addons, tn.addon(kind, "", inNamespace(tn.namespace+"-"+name), func(a *addonsv1.Addon) { a.Chart = offered.from(kind, at(kind)) }))
+	}
+	tn.makeStack(name, labels("cluster="+name), addons...)
+}
+
 // kindAsked tells for which kind of source a request is.
 func kindAsked(r faulty.Request) string {
 	path, _, _ := strings.Cut(r.URI, "?")

@@ -41,12 +41,7 @@ func TestSourcesStopped(t *testing.T) {
 	start()
 	add := func(name string) {
 		t.Helper()
-		tn.makeCluster(name, s, labels("cluster="+name))
-		var addons []addonsv1.Addon
-		for _, kind := range sourceKinds {
-			addons = append(addons, tn.addon(kind, "", inNamespace(tn.namespace+"-"+name), func(a *addonsv1.Addon) { a.Chart = offered.from(kind, servers[kind]) }))
-		}
-		tn.makeStack(name, labels("cluster="+name), addons...)
+		tn.makeClusterWithAll(name, s, offered, func(kind string) *faulty.Server { return servers[kind] })
 	}
 	var names []string
 	for i := range clusters {
