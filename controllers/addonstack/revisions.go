@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -221,17 +222,34 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addon
 }
 
 // syncLabels carries a changed watch label over to the revisions, the newest first:
-// whoever sees some of them sees that one.
+// whoever sees some of them sees that one. It ends when the stack has another label
+// again: the revisions are then another instance's to label.
 func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		before := revisions[i].DeepCopy()
 		if !stack.SyncLabel(&revisions[i], s) {
 			continue
 		}
+		if err := r.sameLabel(ctx, s); err != nil {
+			return err
+		}
 		err := r.Client.Patch(ctx, &revisions[i], client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("labelling revision %s: %w", revisions[i].Name, err)
 		}
+	}
+	return nil
+}
+
+// sameLabel fails with errBehind if the cache shows the stack with another watch label
+// by now, or not at all.
+func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) error {
+	now := &addonsv1.AddonStack{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s), now); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if now.UID != s.UID || now.Labels[clusterv1.WatchLabel] != s.Labels[clusterv1.WatchLabel] {
+		return errBehind
 	}
 	return nil
 }

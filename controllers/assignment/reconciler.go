@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	case existing == nil && ptr.Deref(cluster.Spec.Paused, false):
 		// clusterctl takes ClusterAddons away from, and brings them to, paused
 		// Clusters: one that is made meanwhile would be in its way.
-		return ctrl.Result{}, r.takeOver(ctx, cluster)
+		return hub.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
 	}
 	stacks, err := r.candidates(ctx, cluster.Namespace)
 	if err != nil {
@@ -70,10 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, err
 	}
 	wanted, left := limited(append(wanted, hidden...), assigned)
-	if err := r.write(ctx, cluster, existing, wanted, left); !hub.IsLost(err) {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+	return hub.Retry(ctx, ctrl.Result{}, r.write(ctx, cluster, existing, wanted, left))
 }
 
 func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {

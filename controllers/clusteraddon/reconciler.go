@@ -66,7 +66,7 @@ type Reconciler struct {
 }
 
 // Reconcile takes one cluster as far as it can go now.
-func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ ctrl.Result, reterr error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (result ctrl.Result, reterr error) {
 	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 
@@ -94,7 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (_ 
 	defer func() {
 		summarize(ca)
 		r.recordEvents(ctx, before, ca)
-		reterr = errors.Join(reterr, r.statuses.Patch(ctx, before, ca))
+		written, err := hub.Retry(ctx, result, r.statuses.Patch(ctx, before, ca))
+		result, reterr = written, errors.Join(reterr, err)
 	}()
 
 	if blocked := gate(ca, cluster); blocked {

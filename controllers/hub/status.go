@@ -10,7 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // StaleDelay is how long the cache is given to show a write of our own.
@@ -19,6 +21,16 @@ const StaleDelay = 50 * time.Millisecond
 // writeTimeout bounds the write of a status, which is tried also when the time of
 // the reconcile is over: then it matters most.
 const writeTimeout = 10 * time.Second
+
+// Retry is what a reconcile returns that ended with a write, as the write went. One
+// that was lost to another write is no error: it takes another look, soon.
+func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
+	if IsLost(err) {
+		logf.FromContext(ctx).Info("Another write came first; looking again", "answer", err.Error())
+		return ctrl.Result{RequeueAfter: StaleDelay}, nil
+	}
+	return result, err
+}
 
 // Statuses writes the statuses of one kind. It remembers the version that each
 // write made: a reconcile that reads an older one from the cache would compare
