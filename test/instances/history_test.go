@@ -78,3 +78,13 @@ func (of versions) late(received, answered time.Time, wanted func(state) bool) (
 	}
 	return late, found
 }
+
+// at returns the version at a time, and whether that is the one that a creation made.
+func (of versions) at(moment time.Time) (v version, created bool) {
+	for k, v := range of {
+		if v.exists && !v.begin.After(moment) && (v.end.IsZero() || !v.end.Before(moment)) {
+			return v, k == 0 || !of[k-1].exists
+		}
+	}
+	return version{}, false
+}

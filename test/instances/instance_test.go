@@ -56,6 +56,11 @@ var quick = []string{
 	"--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms",
 }
 
+// unhurried take back what quick does, where only a slow machine would lose a lease.
+var unhurried = []string{
+	"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s",
+}
+
 // start starts one more replica.
 func (i *instance) start(flags ...string) *process {
 	i.w.t.Helper()

@@ -4,6 +4,7 @@ package instances
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,12 @@ func TestJudge(t *testing.T) {
 		"it was relabelled":        {events: relabelled, workload: []event{toWorkload(blue, "team-c", 2*time.Minute)}, found: "isn't in charge"},
 		"another's workload":       {events: relabelled, workload: []event{toWorkload(red, "team-c", time.Second)}, found: "namespace isn't in the scope"},
 		"a Cluster that never was": {workload: []event{toWorkload(red, "team-a", time.Second)}, found: "never was"},
+		"as late as others are early": {events: append(relabelled,
+			on(admin, "create", "clusters", "", "team-c", "d", "blue", 0), answered(on(blue.user(), "patch", "clusteraddons", "", "team-c", "d", "blue", 10*time.Second), http.StatusCreated),
+			on(blue.user(), "patch", "clusteraddons", "", "team-c", "c", "blue", time.Minute+24*time.Second))},
+		"later than others are early": {events: append(relabelled,
+			on(admin, "create", "clusters", "", "team-c", "d", "blue", 0), answered(on(blue.user(), "patch", "clusteraddons", "", "team-c", "d", "blue", 10*time.Second), http.StatusCreated),
+			on(blue.user(), "patch", "clusteraddons", "", "team-c", "c", "blue", time.Minute+26*time.Second)), found: "isn't in charge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJudge(&world{id: "w"}, tc.events, red, blue)
@@ -67,6 +74,11 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+func answered(e event, code int32) event {
+	e.ResponseStatus.Code = code
+	return e
 }
 
 func instanceOf(o overlay, number int) *instance {

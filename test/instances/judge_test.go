@@ -5,6 +5,7 @@ package instances
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/audit"
 )
 
-// grace is how long after a user's write an instance may still act on what was before:
-// it learns of the write by a watch, and finishes the request it is in. What the
-// instance writes to objects that tell their scope themselves has no grace at all.
-const grace = 3 * time.Second
+// minGrace is how long after a user's write an instance may at least act on what was
+// before, see grace.
+const minGrace = 5 * time.Second
 
 // judge finds, in audit logs, what instances did outside of their scopes.
 //
@@ -34,6 +34,11 @@ type judge struct {
 	instances map[string]*instance // by user on the management cluster
 	versions  map[string]*instance // by version of the program, which workload clusters are told
 	history   history
+	// grace is how long after a user's write an instance may still act on what was before:
+	// it learns of the write by a watch, and ends the reconcile that it is in. On a busy
+	// machine both take longer, by what it takes to act on something new in the same log.
+	// What is written to objects that tell their scope themselves has no grace at all.
+	grace time.Duration
 
 	verdicts []string
 	latest   time.Duration // that an instance wrote after its scope ended, within grace
@@ -46,7 +51,25 @@ func newJudge(w *world, events []event, all ...*instance) *judge {
 		j.instances[i.user()] = i
 		j.versions[i.version] = i
 	}
+	j.grace = minGrace + 2*j.slowest(events)
 	return j
+}
+
+// slowest is the longest time between a Cluster's creation in an instance's scope, and
+// that of its ClusterAddon.
+func (j *judge) slowest(events []event) (longest time.Duration) {
+	for k := range events {
+		e := &events[k]
+		i := j.instances[e.User.Username]
+		if i == nil || e.ObjectRef == nil || e.ObjectRef.Resource != "clusteraddons" || e.ResponseStatus == nil || e.ResponseStatus.Code != http.StatusCreated {
+			continue
+		}
+		at := e.RequestReceivedTimestamp.Time
+		if v, created := j.history["clusters "+e.ObjectRef.Namespace+"/"+e.ObjectRef.Name].at(at); created && (i.filter == "" || v.filter == i.filter) {
+			longest = max(longest, at.Sub(v.begin))
+		}
+	}
+	return longest
 }
 
 func (j *judge) find(e *event, format string, args ...any) {
@@ -165,10 +188,10 @@ func (j *judge) inTime(i *instance, e *event, resource, name string, unpaused bo
 		inScope := i.filter == "" || s.filter == i.filter || resource == "addonstacks" && s.filter == addonsv1.SharedWatchFilter
 		return s.exists && inScope && (!unpaused || !s.paused)
 	})
-	if !ok || late > grace {
+	if !ok || late > j.grace {
 		since := "and never was"
 		if ok {
-			since = fmt.Sprintf("for %s", late)
+			since = fmt.Sprintf("for %s, more than %s", late, j.grace)
 		}
 		j.find(e, "instance %s isn't in charge of %s %s, %s", i.name, resource, name, since)
 		return

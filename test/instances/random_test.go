@@ -70,7 +70,7 @@ func TestRandomEvents(t *testing.T) {
 	} {
 		i := w.install(o)
 		i.version = versionNumber(number)
-		i.start("--render-workers=1")
+		i.start(append([]string{"--render-workers=1"}, unhurried...)...)
 		all = append(all, i)
 	}
 	for _, i := range all {
@@ -96,7 +96,8 @@ func TestRandomEvents(t *testing.T) {
 	for _, s := range begin {
 		j.workload(s.Requests(t, wrote))
 	}
-	t.Logf("%d writes by instances; the latest one was %s after its scope had ended", j.judged, j.latest.Round(time.Millisecond))
+	t.Logf("%d writes by instances; the latest one was %s after its scope had ended; up to %s are allowed",
+		j.judged, j.latest.Round(time.Millisecond), j.grace.Round(time.Millisecond))
 	if len(j.verdicts) > 0 {
 		t.Errorf("instances did %d things outside of their scopes, the first are:\n%s", len(j.verdicts), lines(j.verdicts[:min(len(j.verdicts), 20)]))
 	}
