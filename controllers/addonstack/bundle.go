@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/bundle"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -73,7 +74,7 @@ func (r *Reconciler) open(ctx context.Context, s *addonsv1.AddonStack, from *add
 }
 
 // tryBundle says whether a version of the bundle could be the stack's: one that can't
-// be would make the stack invalid. Errors are of type *source.Error, but for those of
+// be would make the stack invalid. Errors are of type *failure.Error, but for those of
 // a request that goes on.
 func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
 	pins := stack.Pins{addonsv1.FollowedSource: pin}
@@ -85,8 +86,8 @@ func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin 
 }
 
 // bundleFailure is the error as one of the source; nil if it is another one.
-func bundleFailure(pins stack.Pins, err error) *source.Error {
-	if failed, ok := errors.AsType[*source.Error](err); ok {
+func bundleFailure(pins stack.Pins, err error) *failure.Error {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		whole := *failed
 		if err.Error() != failed.Error() { // it is that of a part of the bundle
 			whole.Field, whole.Subject, whole.Err = "source", pins[addonsv1.FollowedSource].Version, err
@@ -94,7 +95,7 @@ func bundleFailure(pins stack.Pins, err error) *source.Error {
 		return &whole
 	}
 	if invalid, ok := errors.AsType[*bundle.Error](err); ok {
-		return &source.Error{Reason: source.ReasonArtifactInvalid, Field: "source", Subject: pins[addonsv1.FollowedSource].Version, Err: invalid}
+		return &failure.Error{Reason: failure.ArtifactInvalid, Field: "source", Subject: pins[addonsv1.FollowedSource].Version, Err: invalid}
 	}
 	return nil
 }
@@ -153,18 +154,18 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 		r.reportInvalidBundle(s, addonsv1.InvalidSourceReason, invalid)
 		return 0, nil
 	}
-	failed, ok := errors.AsType[*source.Error](err)
+	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok {
 		return 0, err
 	}
 	switch failed.Reason {
-	case source.ReasonArtifactInvalid, source.ReasonArtifactRefused, source.ReasonArtifactTooLarge:
+	case failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:
 		r.reportInvalidBundle(s, failed.Reason, err)
 		return failed.RetryAfter, nil
 	}
 	r.reportValidity(s, nil)
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionUnknown, Reason: failed.Reason}
-	if failed.Reason == source.ReasonArtifactPending {
+	if failed.Reason == failure.ArtifactPending {
 		c.Reason = addonsv1.SourcesPendingReason
 	}
 	c.Message = "The spec waits for its bundle. " + shorten("spec."+err.Error())

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -46,7 +47,7 @@ type following struct {
 // failedLook is why a source couldn't be looked at, or what it has not be taken.
 type failedLook struct {
 	addon string // or spec.source: the follower's name
-	err   *source.Error
+	err   *failure.Error
 }
 
 // hasFailed says whether the last look for versions of an add-on failed.
@@ -124,9 +125,9 @@ func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers
 			continue
 		}
 		found, err := r.find(ctx, s, follower, current, o.notBefore)
-		var failed *source.Error
+		var failed *failure.Error
 		switch {
-		case errors.As(err, &failed) && failed.Reason != source.ReasonArtifactPending:
+		case errors.As(err, &failed) && failed.Reason != failure.ArtifactPending:
 			if found.newest == "" {
 				found.newest = o.found[follower.Name].newest
 			}
@@ -203,14 +204,14 @@ func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.
 
 // stepBack leaves spec.source at the version of the newest revision, as the newer one
 // can't be used after all; false if there is no such version. It is tried again.
-func (f *following) stepBack(failed *source.Error) bool {
+func (f *following) stepBack(failed *failure.Error) bool {
 	const name = addonsv1.FollowedSource
 	pin, pinned := f.current[name]
 	if !pinned || f.pins[name] == pin {
 		return false
 	}
 	f.available[name], f.pins[name] = f.pins[name].Version, pin
-	if failed.Reason == source.ReasonArtifactPending {
+	if failed.Reason == failure.ArtifactPending {
 		f.looking, f.again = true, time.Second
 		return true
 	}

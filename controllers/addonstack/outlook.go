@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -53,7 +53,7 @@ type outlook struct {
 type finding struct {
 	newest string    // of its line
 	pin    stack.Pin // of newest, if it was found good
-	err    *source.Error
+	err    *failure.Error
 }
 
 // get returns the outlook of a stack, an empty one if nothing was looked at yet.

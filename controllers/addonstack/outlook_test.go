@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -101,7 +102,7 @@ func TestWhenToLookAgainAfterAFailure(t *testing.T) {
 		"a new stack of a source that says nothing": {0, true, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &outlook{looking: true, found: map[string]finding{"web": {err: &source.Error{Reason: "X", Err: errors.New("x"), RetryAfter: tc.after}}}}
+			o := &outlook{looking: true, found: map[string]finding{"web": {err: &failure.Error{Reason: "X", Err: errors.New("x"), RetryAfter: tc.after}}}}
 			o.finish(s, now, tc.waiting)
 			if got := o.again(now); got != tc.want {
 				t.Errorf("again after %s, want %s", got, tc.want)
@@ -111,7 +112,7 @@ func TestWhenToLookAgainAfterAFailure(t *testing.T) {
 }
 
 func TestConclude(t *testing.T) {
-	refused := &source.Error{Reason: source.ReasonDigestMismatch, Err: errors.New("it is damaged")}
+	refused := &failure.Error{Reason: failure.DigestMismatch, Err: errors.New("it is damaged")}
 	pin := func(version string) stack.Pin { return stack.Pin{Version: version, Digest: "sha256:" + version} }
 	for name, tc := range map[string]struct {
 		current   string
@@ -131,9 +132,9 @@ func TestConclude(t *testing.T) {
 		"suspended":                        {current: "1.4.2", found: finding{newest: "1.4.3"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
 		"suspended after it was found":     {current: "1.4.2", found: finding{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
 		"suspended, and nothing runs yet":  {found: finding{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.3", status: metav1.ConditionTrue},
-		"a newer version can't be used":    {current: "1.4.2", found: finding{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: source.ReasonDigestMismatch},
+		"a newer version can't be used":    {current: "1.4.2", found: finding{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
 		"the first version can't be used":  {found: finding{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
-		"the source is down":               {current: "1.4.2", found: finding{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: source.ReasonDigestMismatch},
+		"the source is down":               {current: "1.4.2", found: finding{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
 		"a digest is found for what there": {current: "1.4.2", found: finding{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,8 +200,8 @@ func TestStepBack(t *testing.T) {
 	begin := func(current stack.Pins) *following {
 		return &following{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
 	}
-	broken := &source.Error{Reason: source.ReasonArtifactInvalid, Err: errors.New("broken")}
-	slow := &source.Error{Reason: source.ReasonArtifactPending, Err: errors.New("slow")}
+	broken := &failure.Error{Reason: failure.ArtifactInvalid, Err: errors.New("broken")}
+	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
 
 	f := begin(stack.Pins{name: was})
 	if !f.stepBack(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
@@ -259,12 +260,12 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 	if got := sourcesReady(conclude(s, followers, nil, o), nil).Message; got != "Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
 		t.Errorf("got %q", got)
 	}
-	o.found[addonsv1.FollowedSource] = finding{newest: "docker-scs-1-31-v10", err: &source.Error{
-		Reason: source.ReasonSignatureMissing, Field: "source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
+	o.found[addonsv1.FollowedSource] = finding{newest: "docker-scs-1-31-v10", err: &failure.Error{
+		Reason: failure.SignatureMissing, Field: "source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
 	}}
 	f := conclude(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
 	const want = "spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
-	if c := sourcesReady(f, nil); c.Message != want || c.Reason != source.ReasonSignatureMissing || c.Status != metav1.ConditionFalse {
+	if c := sourcesReady(f, nil); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // What is known of sources is what clusters and looks for versions came to: a source
@@ -69,9 +70,9 @@ func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.Clu
 // said is what an add-on's status says of its source.
 func said(status *addonsv1.AddonStatus) metav1.Condition {
 	switch {
-	case status.Reason == source.ReasonArtifactPending:
+	case status.Reason == failure.ArtifactPending:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: status.Reason, Message: status.Message}
-	case source.IsReason(status.Reason):
+	case failure.IsReason(status.Reason):
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: status.Reason, Message: status.Message}
 	case status.Digest != "":
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
@@ -85,7 +86,7 @@ func worse(a, b metav1.Condition) metav1.Condition {
 		switch {
 		case c.Status == metav1.ConditionFalse:
 			return 3
-		case c.Reason == source.ReasonArtifactPending:
+		case c.Reason == failure.ArtifactPending:
 			return 2
 		case c.Status == metav1.ConditionTrue:
 			return 1

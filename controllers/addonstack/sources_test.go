@@ -12,21 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestSourcesOf(t *testing.T) {
 	const down = "addons[cni].chart.oci: oci://r.example/cni:1.0.0: r.example: connection refused"
-	unread := addonsv1.AddonStatus{Reason: source.ReasonSourceUnavailable, Message: down}
-	other := addonsv1.AddonStatus{Reason: source.ReasonSourceUnauthorized, Message: "a"}
-	slow := addonsv1.AddonStatus{Reason: source.ReasonArtifactPending, Message: "slow"}
+	unread := addonsv1.AddonStatus{Reason: failure.SourceUnavailable, Message: down}
+	other := addonsv1.AddonStatus{Reason: failure.SourceUnauthorized, Message: "a"}
+	slow := addonsv1.AddonStatus{Reason: failure.ArtifactPending, Message: "slow"}
 	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, Digest: "sha256:1"}
 	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", Digest: "sha256:1"}
 	waits := addonsv1.AddonStatus{Phase: addonsv1.AddonPending, Reason: "WaitingForDependency"}
 	for name, tc := range map[string]struct {
 		clusters []addonsv1.AddonStatus
-		look     *source.Error
+		look     *failure.Error
 		want     string
 	}{
 		"no cluster":               {nil, nil, "Unknown NotAsked: No cluster has asked for it yet"},
@@ -37,8 +37,8 @@ func TestSourcesOf(t *testing.T) {
 		"one is at it":             {[]addonsv1.AddonStatus{given, slow}, nil, "Unknown ArtifactPending: slow"},
 		"different failures":       {[]addonsv1.AddonStatus{unread, other}, nil, "False SourceUnauthorized: a"},
 		"the other way round":      {[]addonsv1.AddonStatus{other, slow, unread}, nil, "False SourceUnauthorized: a"},
-		"the last look failed":     {[]addonsv1.AddonStatus{given}, &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: gone"},
-		"both, the cluster counts": {[]addonsv1.AddonStatus{unread}, &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("gone")}, "False SourceUnavailable: " + down},
+		"the last look failed":     {[]addonsv1.AddonStatus{given}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: gone"},
+		"both, the cluster counts": {[]addonsv1.AddonStatus{unread}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False SourceUnavailable: " + down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "base", Namespace: "team", Generation: 3}}
@@ -77,7 +77,7 @@ func TestSourcesOfOldRevisionsDontCount(t *testing.T) {
 		Source: &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "v2"}},
 		Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}}},
 	}
-	clusters := clustersWith("cni", []addonsv1.AddonStatus{{Reason: source.ReasonArtifactNotFound, Message: "of base-1"}})
+	clusters := clustersWith("cni", []addonsv1.AddonStatus{{Reason: failure.ArtifactNotFound, Message: "of base-1"}})
 	got := sourcesOf(s, spec, clusters, nil)
 	if len(got) != 2 || got[0].Addon != addonsv1.FollowedSource || got[0].Conditions[0].Status != metav1.ConditionTrue {
 		t.Fatalf("got %+v, want the bundle first, which is available", got)
@@ -99,8 +99,8 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.Clu
 		ca := &addonsv1.ClusterAddon{}
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "base", Revision: "base-1"}}
 		ca.Status.Addons = []addonsv1.AddonStatus{
-			{Stack: "base", Name: "other", Reason: source.ReasonArtifactRefused, Message: "0"},
-			{Stack: "else", Name: addon, Reason: source.ReasonArtifactRefused, Message: "0"},
+			{Stack: "base", Name: "other", Reason: failure.ArtifactRefused, Message: "0"},
+			{Stack: "else", Name: addon, Reason: failure.ArtifactRefused, Message: "0"},
 			status,
 		}
 		clusters = append(clusters, ca)
@@ -116,11 +116,11 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 	}
 	sources := []addonsv1.StackSource{
 		entry("a", metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "no"),
-		entry("b", metav1.ConditionFalse, source.ReasonSourceUnavailable, "b is down"),
-		entry("c", metav1.ConditionFalse, source.ReasonArtifactNotFound, "Looking for newer versions: c is gone"),
+		entry("b", metav1.ConditionFalse, failure.SourceUnavailable, "b is down"),
+		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
 		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
 	}
-	failed := &following{failures: []failedLook{{"c", &source.Error{Reason: source.ReasonArtifactNotFound, Err: errors.New("c is gone")}}}}
+	failed := &following{failures: []failedLook{{"c", &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
 	for name, tc := range map[string]struct {
 		f       *following
 		sources []addonsv1.StackSource

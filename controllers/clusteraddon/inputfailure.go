@@ -9,7 +9,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // inputError is a failure to get an add-on's inputs that its user can mend.
@@ -39,7 +39,7 @@ func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *
 		p.clusterFailed(err, status)
 		return
 	}
-	if in, ok := errors.AsType[*source.Error](err); ok && in.RetryAfter > 0 {
+	if in, ok := errors.AsType[*failure.Error](err); ok && in.RetryAfter > 0 {
 		p.retryIn(in.RetryAfter)
 	} else if retried(reason) {
 		p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", a.Name, err)) // no event will tell
@@ -63,9 +63,9 @@ func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
 // away says whether a reason is about a source, and not about what is in the chart.
 func away(reason string) bool {
 	switch reason {
-	case source.ReasonSourceUnavailable, source.ReasonSourceUnauthorized, source.ReasonArtifactNotFound,
-		source.ReasonArtifactChanged, source.ReasonArtifactPending, source.ReasonDigestMismatch,
-		source.ReasonSignatureMissing, source.ReasonSignatureInvalid, source.ReasonVerificationPolicyInvalid:
+	case failure.SourceUnavailable, failure.SourceUnauthorized, failure.ArtifactNotFound,
+		failure.ArtifactChanged, failure.ArtifactPending, failure.DigestMismatch,
+		failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid:
 		return true
 	}
 	return false
@@ -77,8 +77,8 @@ func describeInput(err error, a *addon) (reason, message string, wait bool) {
 	if in, ok := errors.AsType[*inputError](err); ok {
 		return in.reason, err.Error(), in.wait
 	}
-	if in, ok := errors.AsType[*source.Error](err); ok {
-		return in.Reason, fmt.Sprintf("addons[%s].%s", a.Name, err), in.Wait || in.Reason == source.ReasonSourceUnavailable
+	if in, ok := errors.AsType[*failure.Error](err); ok {
+		return in.Reason, fmt.Sprintf("addons[%s].%s", a.Name, err), in.Wait || in.Reason == failure.SourceUnavailable
 	}
 	if in, ok := errors.AsType[*render.Error](err); ok {
 		return in.Reason, in.Err.Error(), false
@@ -89,7 +89,7 @@ func describeInput(err error, a *addon) (reason, message string, wait bool) {
 // retried says whether a failure may pass without an event that tells of it.
 func retried(reason string) bool {
 	switch reason {
-	case source.ReasonSourceUnavailable, source.ReasonArtifactChanged, ReasonProviderObjectUnavailable,
+	case failure.SourceUnavailable, failure.ArtifactChanged, ReasonProviderObjectUnavailable,
 		render.ReasonRenderTimeout, render.ReasonOutOfMemory:
 		return true
 	}

@@ -16,7 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
+	sourcefailure "github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
@@ -113,7 +113,7 @@ func (r *run) renderFailed(digest string, err error) (*Outcome, error) {
 	if e, ok := errors.AsType[*render.Error](err); ok {
 		return ptr(r.refuse(digest, e.Reason, e.Err.Error())), nil
 	}
-	if e, ok := errors.AsType[*source.Error](err); ok {
+	if e, ok := errors.AsType[*sourcefailure.Error](err); ok {
 		phase := addonsv1.AddonFailed
 		if e.Wait {
 			phase = addonsv1.AddonPending

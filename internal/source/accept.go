@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // accepts checks that content which was named by its digest is the version that
@@ -22,10 +24,10 @@ func (r Reference) accepts(artifact *Artifact) error {
 	same := strings.TrimPrefix(is, "v") == strings.TrimPrefix(r.Chart.Version, "v")
 	if digest == "" && !same {
 		// Who signed it signed other versions, too, and whoever may move a tag can show one of them.
-		return failure(ReasonSignatureInvalid, "what is signed is version %s of the chart, not version; publish the signed chart under its own version", quote(is))
+		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not version; publish the signed chart under its own version", failure.Quote(is))
 	}
 	if !same {
-		return failure(ReasonDigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, quote(is))
+		return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, failure.Quote(is))
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 // maxClients bounds how many clients keep their connections and access tokens.
@@ -30,7 +32,7 @@ type access struct {
 	limits        Limits
 	clock         clock.PassiveClock
 
-	clients *cache[string, clients] // by host and credential
+	clients *lru.Cache[string, clients] // by host and credential
 }
 
 // clients speak to one host with one credential.
@@ -46,7 +48,7 @@ func newAccess(options Options, limits Limits) *access {
 		userAgent:     options.UserAgent,
 		limits:        limits,
 		clock:         options.Clock,
-		clients:       newCache[string](maxClients, one[clients]),
+		clients:       lru.New[string](maxClients, lru.One[clients]),
 	}
 	if options.Client != nil {
 		a.objects = newObjects(options.Client, options.Metadata)
@@ -80,7 +82,7 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 	host, _ := ref.host()
 	as := &guest{ref: ref, host: host, credential: credential, limits: a.limits}
 	name := to.Scheme + " " + host + " " + as.credential.Fingerprint()
-	if known, found := a.clients.get(name); found {
+	if known, found := a.clients.Get(name); found {
 		as.clients = known
 		return as, nil
 	}
@@ -90,10 +92,10 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 		PlainHTTP: to.Scheme == "http", AllowLoopback: a.allowLoopback, UserAgent: a.userAgent, Clock: a.clock,
 	})
 	if err != nil {
-		return nil, ref.atCredentials(ReasonSourceUnauthorized, err)
+		return nil, ref.atCredentials(failure.SourceUnauthorized, err)
 	}
 	as.registry = newRegistryClient(as.http, host, as.credential)
-	a.clients.put(name, as.clients)
+	a.clients.Put(name, as.clients)
 	return as, nil
 }
 
@@ -113,33 +115,33 @@ func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error
 	if secret == nil {
 		set, err := a.own.Load()
 		if err != nil {
-			err = ref.atCredentials(ReasonSourceUnauthorized, err)
+			err = ref.atCredentials(failure.SourceUnauthorized, err)
 		}
 		return set, err
 	}
 	if a.objects == nil {
-		return credentials.Set{}, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	}
 	object := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: ref.Namespace}}
 	if err := a.objects.get(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name}, &object); err != nil {
-		var missing *Error
+		var missing *failure.Error
 		if errors.As(err, &missing) {
-			return credentials.Set{}, ref.atCredentials(ReasonSourceUnauthorized, missing.Err)
+			return credentials.Set{}, ref.atCredentials(failure.SourceUnauthorized, missing.Err)
 		}
-		return credentials.Set{}, ref.atCredentials(ReasonSourceUnavailable, err)
+		return credentials.Set{}, ref.atCredentials(failure.SourceUnavailable, err)
 	}
 	set, err := credentials.FromSecret(object.Data)
 	if err != nil {
-		err = ref.atCredentials(ReasonSourceUnauthorized, err)
+		err = ref.atCredentials(failure.SourceUnauthorized, err)
 	}
 	return set, err
 }
 
 // atCredentials is an error about the credentials of the reference, not about the source.
-func (r Reference) atCredentials(reason string, err error) *Error {
-	failed := &Error{Reason: reason, Err: err, Subject: "the provider instance's own credentials", Wait: true}
+func (r Reference) atCredentials(reason string, err error) *failure.Error {
+	failed := &failure.Error{Reason: reason, Err: err, Subject: "the provider instance's own credentials", Wait: true}
 	if secret := r.secretRef(); secret != nil {
-		failed.part = ".secretRef"
+		failed.Part = ".secretRef"
 		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
 	}
 	return failed

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -31,7 +33,7 @@ type answer struct {
 	digest string
 	asked  time.Time // not set of a failure
 
-	err         *Error
+	err         *failure.Error
 	until       time.Time // ask again
 	failures    int       // in a row
 	credentials string    // that were used
@@ -47,7 +49,7 @@ func (a answer) error() error {
 
 // recall returns an answer that is still good.
 func (r *remote) recall(ctx context.Context, question string, ref Reference) (answer, bool) {
-	known, found := r.answers.get(question)
+	known, found := r.answers.Get(question)
 	if !found || known.err == nil {
 		return known, found
 	}
@@ -55,45 +57,45 @@ func (r *remote) recall(ctx context.Context, question string, ref Reference) (an
 	if left <= 0 || known.credentials != r.access.version(ctx, ref) {
 		return answer{}, false
 	}
-	known.err = known.err.again(left, ref)
+	known.err = again(known.err, left, ref)
 	return known, true
 }
 
 // remember keeps a failure for a time that grows with their number.
 func (r *remote) remember(question string, ref Reference, credentials string, err error) answer {
-	var failed *Error
+	var failed *failure.Error
 	if !errors.As(err, &failed) {
-		failed = &Error{Reason: ReasonSourceUnavailable, Err: err} // of the API server, as for a Secret
+		failed = &failure.Error{Reason: failure.SourceUnavailable, Err: err} // of the API server, as for a Secret
 	}
-	before, _ := r.answers.get(question)
+	before, _ := r.answers.Get(question)
 	failures := 0
 	if before.err != nil && before.credentials == credentials {
 		failures = before.failures + 1
 	}
 	delay := max(backoff(failed.Reason, failures), failed.RetryAfter)
 	now := answer{err: failed, until: r.clock.Now().Add(delay), failures: failures, credentials: credentials}
-	r.answers.put(question, now)
-	now.err = failed.again(delay, ref)
+	r.answers.Put(question, now)
+	now.err = again(failed, delay, ref)
 	return now
 }
 
 // again is the error with the time after which to come back.
-func (e *Error) again(left time.Duration, ref Reference) *Error {
-	again := *e
-	again.Wait = e.Wait || e.Reason == ReasonSourceUnavailable
-	if again.RetryAfter = left; e.Reason == ReasonSourceUnauthorized && (ref.secretRef() == nil || ref.bound()) {
-		again.RetryAfter = min(left, ownCredentials)
+func again(e *failure.Error, left time.Duration, ref Reference) *failure.Error {
+	repeated := *e
+	repeated.Wait = e.Wait || e.Reason == failure.SourceUnavailable
+	if repeated.RetryAfter = left; e.Reason == failure.SourceUnauthorized && (ref.secretRef() == nil || ref.bound()) {
+		repeated.RetryAfter = min(left, ownCredentials)
 	}
-	return &again
+	return &repeated
 }
 
 // backoff is the time until the next try.
 func backoff(reason string, failures int) time.Duration {
 	most := maxRetry
 	switch reason {
-	case ReasonSourceUnavailable:
+	case failure.SourceUnavailable:
 		most = maxUnavailable
-	case ReasonArtifactNotFound, ReasonSignatureMissing:
+	case failure.ArtifactNotFound, failure.SignatureMissing:
 		most = maxNotFound
 	}
 	delay := firstRetry << min(failures, 16)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // chartFile is what makes a directory a chart.
@@ -23,7 +24,7 @@ var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 // unpack checks the content and returns its files, sorted by name: those in the
 // archive, or the one that plain manifests are. It holds at
 // most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
-// that an honest chart doesn't have. Errors are [Error]s without a reference.
+// that an honest chart doesn't have. Errors are [failure.Error]s without a reference.
 func (c content) unpack(limits Limits) ([]render.File, error) {
 	check := &inspection{kind: c.kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
 	if c.files != nil {
@@ -33,7 +34,7 @@ func (c content) unpack(limits Limits) ([]render.File, error) {
 		return c.files, check.nested(c.files, 0)
 	}
 	if int64(len(c.archive)) > limits.ArchiveBytes {
-		return nil, tooManyBytes("the archive", limits.ArchiveBytes)
+		return nil, failure.TooLarge("the archive", limits.ArchiveBytes)
 	}
 	if c.kind == KindManifests && !isCompressed(c.archive) {
 		return plain(c.archive, limits)
@@ -58,7 +59,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 	in := bytes.NewReader(data) // an io.ByteReader, so that nothing is read ahead of the gzip stream's end
 	expanded, err := i.decompress(in, depth)
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive: %w", err)
+		return nil, failure.New(failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive: %w", err)
 	}
 	meter := &meter{in: expanded, check: i}
 	names := &layout{kind: i.kind, limits: i.limits, names: map[string]bool{}}
@@ -70,7 +71,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 		return nil, err
 	}
 	if in.Len() > 0 {
-		return nil, failure(ReasonArtifactRefused, "there is more content after the end of its gzip stream")
+		return nil, failure.New(failure.ArtifactRefused, "there is more content after the end of its gzip stream")
 	}
 	if err := names.finish(); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 		}
 		in.endHeader()
 		if i.entries--; i.entries < 0 {
-			return nil, failure(ReasonArtifactTooLarge, "it has more than %d entries", i.limits.Entries)
+			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries", i.limits.Entries)
 		}
 		if err := checkType(header); err != nil {
 			return nil, err
@@ -133,10 +134,10 @@ func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 // file reads an entry's content. Its declared size is checked before anything is allocated.
 func (i *inspection) file(in io.Reader, header *tar.Header) ([]byte, error) {
 	if header.Size > i.limits.FileBytes {
-		return nil, tooManyBytes("entry "+quote(header.Name), i.limits.FileBytes)
+		return nil, failure.TooLarge("entry "+failure.Quote(header.Name), i.limits.FileBytes)
 	}
 	if header.Size > i.total {
-		return nil, tooManyBytes("its expanded content", i.limits.TotalBytes)
+		return nil, failure.TooLarge("its expanded content", i.limits.TotalBytes)
 	}
 	data := make([]byte, header.Size)
 	if _, err := io.ReadFull(in, data); err != nil {
@@ -155,12 +156,12 @@ func (i *inspection) nested(files []render.File, depth int) error {
 			continue
 		}
 		if depth == i.limits.Nesting {
-			return failure(ReasonArtifactRefused, "%s: archives are nested more than %d deep", quote(file.Name), i.limits.Nesting)
+			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep", failure.Quote(file.Name), i.limits.Nesting)
 		}
 		if _, err := i.archive(file.Data, depth+1); err != nil {
-			var inner *Error
+			var inner *failure.Error
 			errors.As(err, &inner)
-			return failure(inner.Reason, "%s: %w", quote(file.Name), inner.Err)
+			return failure.New(inner.Reason, "%s: %w", failure.Quote(file.Name), inner.Err)
 		}
 	}
 	return nil
@@ -179,7 +180,7 @@ func isNested(name string) bool {
 func checkType(header *tar.Header) error {
 	for key := range header.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
-			return failure(ReasonArtifactRefused, "entry %s is a sparse file", quote(header.Name))
+			return failure.New(failure.ArtifactRefused, "entry %s is a sparse file", failure.Quote(header.Name))
 		}
 	}
 	switch header.Typeflag {
@@ -190,7 +191,7 @@ func checkType(header *tar.Header) error {
 		// the entries for other tools, but not for this one.
 		for key := range header.PAXRecords {
 			if key != "comment" {
-				return failure(ReasonArtifactRefused, "a global PAX header changes all entries")
+				return failure.New(failure.ArtifactRefused, "a global PAX header changes all entries")
 			}
 		}
 		return nil
@@ -202,19 +203,19 @@ func checkType(header *tar.Header) error {
 	if !known {
 		kind = "neither a file nor a directory"
 	}
-	return failure(ReasonArtifactRefused, "entry %s is %s", quote(header.Name), kind)
+	return failure.New(failure.ArtifactRefused, "entry %s is %s", failure.Quote(header.Name), kind)
 }
 
 // broken words an error of the gzip or tar format; a refusal of the meter stays as it is.
 func broken(err error) error {
-	var refusal *Error
+	var refusal *failure.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return failure(ReasonArtifactInvalid, "the archive is broken: %w", err)
+	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w", err)
 }
 
 // trimBOM takes the byte order mark off the start of a file, as Helm does.

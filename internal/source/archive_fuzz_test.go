@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // FuzzArchive looks for an archive that makes the reader panic, or that it
@@ -24,7 +25,7 @@ func FuzzArchive(f *testing.F) {
 	f.Add(tarOf(f, entry{name: "demo/Chart.yaml", data: chartYAML}), false)
 	corpus := hostiles()
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
-		if corpus[name].reason == ReasonArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
+		if corpus[name].reason == failure.ArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
 			continue
 		}
 		if archive := corpus[name].make(f); len(archive) < 4<<10 {
@@ -38,7 +39,7 @@ func FuzzArchive(f *testing.F) {
 		}
 		files, err := content{archive: data}.unpack(limits)
 		if err != nil {
-			var refusal *Error
+			var refusal *failure.Error
 			if !errors.As(err, &refusal) || refusal.Reason == "" || strings.ContainsFunc(err.Error(), unprintable) {
 				t.Fatalf("the error isn't fit for a condition: %q", err)
 			}

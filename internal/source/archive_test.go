@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // The most that one hostile archive may cost.
@@ -45,7 +46,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			var err error
 			took, peak, allocated := cost(func() { files, err = archive.unpack(limits) })
 
-			var refusal *Error
+			var refusal *failure.Error
 			if !errors.As(err, &refusal) {
 				t.Fatalf("it was accepted (%d files), or refused with no *Error: %v", len(files), err)
 			}

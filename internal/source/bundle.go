@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // KindBundle is files with charts among them, as directories or archives.
@@ -49,7 +50,7 @@ func (b bundled) resolve(ctx context.Context, ref Reference) (string, error) {
 		return "", err
 	}
 	key := bundle.Digest + " " + ref.Chart.Path + ref.Kind.suffix()
-	if digest, known := b.sources.inBundles.get(key); known {
+	if digest, known := b.sources.inBundles.Get(key); known {
 		return digest, nil
 	}
 	got, err := bundle.content(ref.Chart.Path, ref.Kind)
@@ -57,7 +58,7 @@ func (b bundled) resolve(ctx context.Context, ref Reference) (string, error) {
 		return "", err
 	}
 	digest := got.digest()
-	b.sources.inBundles.put(key, digest)
+	b.sources.inBundles.Put(key, digest)
 	return digest, nil
 }
 
@@ -136,7 +137,7 @@ func (b *Bundle) content(name string, kind Kind) (content, error) {
 	}
 	files := below(within.files, rest)
 	if len(files) == 0 {
-		return content{}, failure(ReasonArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
+		return content{}, failure.New(failure.ArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
 	}
 	if kind.files() {
 		return content{files: files}, nil
@@ -156,7 +157,7 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 	case b.find(name) != nil:
 		return nil, noDirectory(name)
 	}
-	return nil, failure(ReasonArtifactNotFound, "there is no %s in the bundle", quote(name))
+	return nil, failure.New(failure.ArtifactNotFound, "there is no %s in the bundle", failure.Quote(name))
 }
 
 // chartIn returns the files of a chart's directory, as Helm would package them.
@@ -166,7 +167,7 @@ func chartIn(files []render.File) ([]render.File, error) {
 		return nil, err
 	}
 	if find(files, chartFile) == nil {
-		return nil, failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return files, nil
 }
@@ -181,7 +182,7 @@ func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
 			return within, rest, nil
 		}
 		if depth == b.sources.limits.Nesting {
-			return nil, "", failure(ReasonArtifactRefused, "archives are nested more than %d deep", b.sources.limits.Nesting)
+			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep", b.sources.limits.Nesting)
 		}
 		if within, err = within.open(archive); err != nil {
 			return nil, "", err
@@ -255,7 +256,7 @@ func (r Reference) expects(digest string) error {
 	if r.Chart.Digest == "" || r.Chart.Digest == digest {
 		return nil
 	}
-	return failure(ReasonDigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.field())
+	return failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.field())
 }
 
 // changed is the error of content that isn't what was resolved.
@@ -263,7 +264,7 @@ func (r Reference) changed() error {
 	if r.pinned() == "" {
 		return changed()
 	}
-	other := failure(ReasonDigestMismatch, "its content isn't what the stack's revision was made of; it is used with the stack's next revision")
+	other := failure.New(failure.DigestMismatch, "its content isn't what the stack's revision was made of; it is used with the stack's next revision")
 	other.Wait = true
 	return other
 }

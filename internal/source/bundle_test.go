@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // packedFiles is an archive with these files.
@@ -122,15 +123,15 @@ func TestChartsInBundles(t *testing.T) {
 func TestPathsThatABundleDoesNotHave(t *testing.T) {
 	sources, _ := bundleRoot(t)
 	for path, want := range map[string]struct{ reason, says string }{
-		"missing":             {ReasonArtifactNotFound, "the bundle has nothing of this name"},
-		"addons.tgz/missing":  {ReasonArtifactNotFound, "the bundle has nothing of this name"},
-		"../plain":            {ReasonArtifactNotFound, "the bundle has nothing of this name"},
-		"none":                {ReasonArtifactInvalid, "no Chart.yaml"},
-		"none/README":         {ReasonArtifactInvalid, "doesn't end in .tgz"},
+		"missing":             {failure.ArtifactNotFound, "the bundle has nothing of this name"},
+		"addons.tgz/missing":  {failure.ArtifactNotFound, "the bundle has nothing of this name"},
+		"../plain":            {failure.ArtifactNotFound, "the bundle has nothing of this name"},
+		"none":                {failure.ArtifactInvalid, "no Chart.yaml"},
+		"none/README":         {failure.ArtifactInvalid, "doesn't end in .tgz"},
 		"charts/one.tgz/one/": {"", ""},
 	} {
 		_, err := sources.Resolve(t.Context(), inBundle("bundle", path))
-		var located *Error
+		var located *failure.Error
 		if want.reason == "" {
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
@@ -174,17 +175,17 @@ func TestPinnedBundle(t *testing.T) {
 	if got, err := restarted.Resolve(t.Context(), pinned); err != nil || got != digest {
 		t.Errorf("after a restart: %s, %v", got, err)
 	}
-	var located *Error
-	if _, err := restarted.Fetch(t.Context(), pinned, digest); !errors.As(err, &located) || located.Reason != ReasonDigestMismatch || located.Field != "source.path" || !located.Wait {
+	var located *failure.Error
+	if _, err := restarted.Fetch(t.Context(), pinned, digest); !errors.As(err, &located) || located.Reason != failure.DigestMismatch || located.Field != "source.path" || !located.Wait {
 		t.Errorf("a bundle with other content: %v", err)
 	}
 }
 
 func TestChartWithTheWrongDigest(t *testing.T) {
 	sources, _ := bundleRoot(t)
-	var located *Error
+	var located *failure.Error
 	_, err := sources.Resolve(t.Context(), ChartOf("fleet", addonsv1.ChartSource{Path: "bundle/plain", Digest: "sha256:" + strings.Repeat("0", 64)}))
-	if !errors.As(err, &located) || located.Reason != ReasonDigestMismatch || !strings.Contains(err.Error(), "correct chart.digest") {
+	if !errors.As(err, &located) || located.Reason != failure.DigestMismatch || !strings.Contains(err.Error(), "correct chart.digest") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -80,7 +81,7 @@ func TestFollowAChannel(t *testing.T) {
 		t.Errorf("requests %q, want one list for all", got)
 	}
 	_, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", "alpha"), clock.Now())
-	expectError(t, err, ReasonArtifactNotFound, fmt.Sprintf(`source.oci: %s: it has no release in channel alpha of docker-scs-1-31, `+
+	expectError(t, err, failure.ArtifactNotFound, fmt.Sprintf(`source.oci: %s: it has no release in channel alpha of docker-scs-1-31, `+
 		`the newest one of all channels is "docker-scs-1-31-v1"; publish one, or correct channel`, server.URL("stacks")))
 
 	clock.Step(time.Second)
@@ -125,7 +126,7 @@ func TestAPinIsAskedForAnew(t *testing.T) {
 	ref := inRegistry(server.URL("charts/demo"), "~1.4")
 	look := clock.Now()
 	for range 2 {
-		if _, err := sources.Pin(t.Context(), ref, "1.4.0", look); asError(t, err).Reason != ReasonDigestMismatch {
+		if _, err := sources.Pin(t.Context(), ref, "1.4.0", look); asError(t, err).Reason != failure.DigestMismatch {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -153,7 +154,7 @@ func TestManyTagsOfReleases(t *testing.T) {
 	if got, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", ""), clock.Now()); err != nil || got != "docker-scs-1-31-v1" {
 		t.Errorf("got %s, %v", got, err)
 	}
-	known, found := sources.remote.lists.known.get(ref.chart())
+	known, found := sources.remote.lists.known.Get(ref.chart())
 	if !found || !slices.Equal(known.versions, []string{"docker-scs-1-31-v1"}) {
 		t.Errorf("%d tags are kept", len(known.versions))
 	}

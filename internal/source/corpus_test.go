@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // entry of an archive that a test builds.
@@ -160,10 +162,10 @@ const mebibyte = 1 << 20
 // hostiles are archives that no honest tool makes of a chart.
 func hostiles() map[string]hostile {
 	named := func(name, says string) hostile {
-		return hostile{ReasonArtifactRefused, says, chartWith(entry{name: name, data: "x"})}
+		return hostile{failure.ArtifactRefused, says, chartWith(entry{name: name, data: "x"})}
 	}
 	typed := func(kind byte, says string) hostile {
-		return hostile{ReasonArtifactRefused, says, chartWith(entry{name: "demo/x", kind: kind, link: "/etc/passwd"})}
+		return hostile{failure.ArtifactRefused, says, chartWith(entry{name: "demo/x", kind: kind, link: "/etc/passwd"})}
 	}
 	return map[string]hostile{
 		// Names.
@@ -186,18 +188,18 @@ func hostiles() map[string]hostile {
 		"a name that isn't UTF-8":               named("demo/\xff\xfe", "UTF-8"),
 		"a name that is too long":               named("demo/"+strings.Repeat("n", 2000), "more than 512 bytes"),
 		"a path that is too deep":               named("demo/"+strings.Repeat("d/", 32)+"x", "more than 32 parts"),
-		"a file twice":                          {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/x"}, entry{name: "demo/x"})},
+		"a file twice":                          {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/x"}, entry{name: "demo/x"})},
 		"a second Chart.yaml":                   named("demo/Chart.yaml", "there twice"),
-		"a directory twice":                     {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/d/", kind: tar.TypeDir}, entry{name: "demo/d/", kind: tar.TypeDir})},
-		"a file and a directory of one name":    {ReasonArtifactRefused, "there twice", chartWith(entry{name: "demo/d"}, entry{name: "demo/d/", kind: tar.TypeDir})},
-		"a file below a file":                   {ReasonArtifactRefused, `"demo/d" is both`, chartWith(entry{name: "demo/d/x"}, entry{name: "demo/d"})},
+		"a directory twice":                     {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/d/", kind: tar.TypeDir}, entry{name: "demo/d/", kind: tar.TypeDir})},
+		"a file and a directory of one name":    {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/d"}, entry{name: "demo/d/", kind: tar.TypeDir})},
+		"a file below a file":                   {failure.ArtifactRefused, `"demo/d" is both`, chartWith(entry{name: "demo/d/x"}, entry{name: "demo/d"})},
 		"a second top-level directory":          named("other/x", "outside of \"demo\""),
 		"a file beside the top-level directory": named("x", "outside of a top-level directory"),
-		"no top-level directory":                {ReasonArtifactRefused, "outside of a top-level directory", only(entry{name: "Chart.yaml", data: chartYAML})},
-		"a NUL in a PAX path":                   {ReasonArtifactInvalid, "broken", raw(rawEntry("pax", 'x', "20 path=demo/a\x00bbb\n"), rawEntry("demo/x", '0', "x"))},
-		"a PAX path that leaves the chart":      {ReasonArtifactRefused, "leaves the chart", raw(rawEntry("pax", 'x', paxRecords("path", "demo/../../x")), rawEntry("demo/x", '0', "x"))},
-		"a GNU long name that leaves the chart": {ReasonArtifactRefused, "leaves the chart", raw(rawEntry("././@LongLink", 'L', "demo/../../x\x00"), rawEntry("demo/x", '0', "x"))},
-		"an empty name":                         {ReasonArtifactRefused, "absolute or empty", raw(rawEntry("", '0', "x"))},
+		"no top-level directory":                {failure.ArtifactRefused, "outside of a top-level directory", only(entry{name: "Chart.yaml", data: chartYAML})},
+		"a NUL in a PAX path":                   {failure.ArtifactInvalid, "broken", raw(rawEntry("pax", 'x', "20 path=demo/a\x00bbb\n"), rawEntry("demo/x", '0', "x"))},
+		"a PAX path that leaves the chart":      {failure.ArtifactRefused, "leaves the chart", raw(rawEntry("pax", 'x', paxRecords("path", "demo/../../x")), rawEntry("demo/x", '0', "x"))},
+		"a GNU long name that leaves the chart": {failure.ArtifactRefused, "leaves the chart", raw(rawEntry("././@LongLink", 'L', "demo/../../x\x00"), rawEntry("demo/x", '0', "x"))},
+		"an empty name":                         {failure.ArtifactRefused, "absolute or empty", raw(rawEntry("", '0', "x"))},
 
 		// Kinds of entries.
 		"a symbolic link":           typed(tar.TypeSymlink, "symbolic link"),
@@ -205,32 +207,32 @@ func hostiles() map[string]hostile {
 		"a character device":        typed(tar.TypeChar, "a device"),
 		"a block device":            typed(tar.TypeBlock, "a device"),
 		"a named pipe":              typed(tar.TypeFifo, "named pipe"),
-		"a contiguous file":         {ReasonArtifactRefused, "neither", raw(rawEntry("demo/x", '7', "x"))},
-		"an unknown kind of entry":  {ReasonArtifactRefused, "neither", raw(rawEntry("demo/x", 'Z', "x"))},
-		"a top-level symbolic link": {ReasonArtifactRefused, "symbolic link", only(entry{name: "demo", kind: tar.TypeSymlink, link: "/"})},
-		"an old GNU sparse file":    {ReasonArtifactRefused, "sparse file", raw(rawHeader("demo/x", 'S', "00000000000\x00", gnuSparse))},
-		"a PAX sparse file of 1 TiB": {ReasonArtifactRefused, "sparse file", raw(rawEntry("pax", 'x', paxRecords(
+		"a contiguous file":         {failure.ArtifactRefused, "neither", raw(rawEntry("demo/x", '7', "x"))},
+		"an unknown kind of entry":  {failure.ArtifactRefused, "neither", raw(rawEntry("demo/x", 'Z', "x"))},
+		"a top-level symbolic link": {failure.ArtifactRefused, "symbolic link", only(entry{name: "demo", kind: tar.TypeSymlink, link: "/"})},
+		"an old GNU sparse file":    {failure.ArtifactRefused, "sparse file", raw(rawHeader("demo/x", 'S', "00000000000\x00", gnuSparse))},
+		"a PAX sparse file of 1 TiB": {failure.ArtifactRefused, "sparse file", raw(rawEntry("pax", 'x', paxRecords(
 			"GNU.sparse.major", "0", "GNU.sparse.minor", "1", "GNU.sparse.name", "demo/x", "GNU.sparse.size", "1099511627776",
 			"GNU.sparse.numblocks", "1", "GNU.sparse.map", "0,1")), rawEntry("demo/x", '0', "x"))},
-		"a global header that renames": {ReasonArtifactRefused, "global PAX header", chartWith(
+		"a global header that renames": {failure.ArtifactRefused, "global PAX header", chartWith(
 			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"path": "demo/templates/evil.yaml"}}, entry{name: "demo/x", data: "x"})},
 
 		// Sizes.
-		"a file that is too large": {ReasonArtifactTooLarge, "5242880 bytes", chartWith(entry{name: "demo/x", data: strings.Repeat("\x00", 5*mebibyte+1)})},
-		"many files that are too large together": {ReasonArtifactTooLarge, "33554432 bytes", many(20, func(i int) entry {
+		"a file that is too large": {failure.ArtifactTooLarge, "5242880 bytes", chartWith(entry{name: "demo/x", data: strings.Repeat("\x00", 5*mebibyte+1)})},
+		"many files that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", many(20, func(i int) entry {
 			return entry{name: fmt.Sprintf("demo/x%d", i), data: strings.Repeat("\x00", 4*mebibyte)}
 		})},
-		"an archive that is too large":           {ReasonArtifactTooLarge, "10485760 bytes", func(testing.TB) []byte { return make([]byte, 10*mebibyte+1) }},
-		"a declared size of 8 GiB":               {ReasonArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "77777777777\x00"))},
-		"a declared size of 8 EiB":               {ReasonArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff"))},
-		"a negative size":                        {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))},
-		"a size that isn't a number":             {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "xyz"))},
-		"a size that the content falls short of": {ReasonArtifactInvalid, "unexpected EOF", raw(rawHeader("demo/x", '0', "00020000000\x00"))},
-		"a PAX size of 1 TiB":                    {ReasonArtifactTooLarge, "5242880 bytes", raw(rawEntry("pax", 'x', paxRecords("size", "1099511627776")), rawEntry("demo/x", '0', "x"))},
-		"a directory with a size":                {ReasonArtifactInvalid, "broken", raw(rawHeader("demo/d/", '5', "00000001000\x00"), bytes.Repeat([]byte("x"), 512))},
-		"too many entries":                       {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d", i)} })},
-		"too many directories":                   {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d/", i), kind: tar.TypeDir} })},
-		"a million entries": {ReasonArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
+		"an archive that is too large":           {failure.ArtifactTooLarge, "10485760 bytes", func(testing.TB) []byte { return make([]byte, 10*mebibyte+1) }},
+		"a declared size of 8 GiB":               {failure.ArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "77777777777\x00"))},
+		"a declared size of 8 EiB":               {failure.ArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff"))},
+		"a negative size":                        {failure.ArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))},
+		"a size that isn't a number":             {failure.ArtifactInvalid, "broken", raw(rawHeader("demo/x", '0', "xyz"))},
+		"a size that the content falls short of": {failure.ArtifactInvalid, "unexpected EOF", raw(rawHeader("demo/x", '0', "00020000000\x00"))},
+		"a PAX size of 1 TiB":                    {failure.ArtifactTooLarge, "5242880 bytes", raw(rawEntry("pax", 'x', paxRecords("size", "1099511627776")), rawEntry("demo/x", '0', "x"))},
+		"a directory with a size":                {failure.ArtifactInvalid, "broken", raw(rawHeader("demo/d/", '5', "00000001000\x00"), bytes.Repeat([]byte("x"), 512))},
+		"too many entries":                       {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d", i)} })},
+		"too many directories":                   {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d/", i), kind: tar.TypeDir} })},
+		"a million entries": {failure.ArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
 			var unique bytes.Buffer // as many as it takes to reach the limit
 			for i := range 11_000 {
 				unique.Write(rawHeader(fmt.Sprintf("demo/%d", i), '0', "00000000000\x00"))
@@ -241,67 +243,67 @@ func hostiles() map[string]hostile {
 			}
 			return gzipOf(t, parts...)
 		}},
-		"10,000 long and deep names": {ReasonArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry {
+		"10,000 long and deep names": {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry {
 			return entry{name: "demo/" + strings.Repeat("dddddddddddddddd/", 29) + fmt.Sprint(i)}
 		})},
-		"a PAX header that is too large": {ReasonArtifactTooLarge, "header of an entry", chartWith(
+		"a PAX header that is too large": {failure.ArtifactTooLarge, "header of an entry", chartWith(
 			entry{name: "demo/x", pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 64<<10)}})},
-		"many PAX headers before one entry": {ReasonArtifactTooLarge, "header of an entry", raw(
+		"many PAX headers before one entry": {failure.ArtifactTooLarge, "header of an entry", raw(
 			bytes.Repeat(rawEntry("pax", 'x', paxRecords("CHANDLER.x", strings.Repeat("p", 4000))), 1000), rawEntry("demo/x", '0', "x"))},
-		"endless GNU long names": {ReasonArtifactTooLarge, "header of an entry", raw(
+		"endless GNU long names": {failure.ArtifactTooLarge, "header of an entry", raw(
 			bytes.Repeat(rawHeader("././@LongLink", 'L', "00000000000\x00"), 100_000))},
-		"a global header that is too large": {ReasonArtifactTooLarge, "header of an entry", chartWith(
+		"a global header that is too large": {failure.ArtifactTooLarge, "header of an entry", chartWith(
 			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"comment": strings.Repeat("p", 64<<10)}})},
-		"large PAX headers before each entry": {ReasonArtifactTooLarge, "sum of all headers", many(3000, func(i int) entry {
+		"large PAX headers before each entry": {failure.ArtifactTooLarge, "sum of all headers", many(3000, func(i int) entry {
 			return entry{name: fmt.Sprintf("demo/x%d", i), pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 14<<10)}}
 		})},
 
 		// Streams.
-		"nothing":                   {ReasonArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return nil }},
-		"no gzip":                   {ReasonArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return []byte(chartYAML) }},
-		"tar that isn't compressed": {ReasonArtifactInvalid, "isn't a gzip", func(t testing.TB) []byte { return tarOf(t, entry{name: "demo/Chart.yaml"}) }},
-		"gzip of something else":    {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, strings.NewReader(strings.Repeat("values: 1\n", 200))) }},
-		"gzip of nothing":           {ReasonArtifactInvalid, "no Chart.yaml", func(t testing.TB) []byte { return gzipOf(t) }},
-		"a broken checksum":         {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { a := chartOf(t); a[len(a)-6] ^= 1; return a }},
-		"a broken tar checksum": {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte {
+		"nothing":                   {failure.ArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return nil }},
+		"no gzip":                   {failure.ArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return []byte(chartYAML) }},
+		"tar that isn't compressed": {failure.ArtifactInvalid, "isn't a gzip", func(t testing.TB) []byte { return tarOf(t, entry{name: "demo/Chart.yaml"}) }},
+		"gzip of something else":    {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, strings.NewReader(strings.Repeat("values: 1\n", 200))) }},
+		"gzip of nothing":           {failure.ArtifactInvalid, "no Chart.yaml", func(t testing.TB) []byte { return gzipOf(t) }},
+		"a broken checksum":         {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { a := chartOf(t); a[len(a)-6] ^= 1; return a }},
+		"a broken tar checksum": {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte {
 			a := tarOf(t, entry{name: "demo/Chart.yaml"})
 			a[0] ^= 1
 			return gzipOf(t, bytes.NewReader(a))
 		}},
-		"a truncated archive":        {ReasonArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)/2] }},
-		"no end of the gzip stream":  {ReasonArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)-8] }},
-		"garbage after the archive":  {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), "garbage"...) }},
-		"a second gzip stream":       {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), chartOf(t)...) }},
-		"endless empty gzip streams": {ReasonArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), bytes.Repeat(gzipOf(t), 300_000)...) }},
-		"a second tar archive": {ReasonArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
+		"a truncated archive":        {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)/2] }},
+		"no end of the gzip stream":  {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)-8] }},
+		"garbage after the archive":  {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), "garbage"...) }},
+		"a second gzip stream":       {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), chartOf(t)...) }},
+		"endless empty gzip streams": {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), bytes.Repeat(gzipOf(t), 300_000)...) }},
+		"a second tar archive": {failure.ArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
 			one := tarOf(t, entry{name: "demo/Chart.yaml"})
 			return gzipOf(t, bytes.NewReader(one), bytes.NewReader(one))
 		}},
-		"a bomb after the archive": {ReasonArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
+		"a bomb after the archive": {failure.ArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
 			return gzipOf(t, bytes.NewReader(tarOf(t, entry{name: "demo/Chart.yaml"})), zeros(64*mebibyte))
 		}},
-		"gzip in gzip":                     {ReasonArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, bytes.NewReader(chartOf(t))) }},
-		"no Chart.yaml":                    {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/values.yaml"})},
-		"a Chart.yaml that is a directory": {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/Chart.yaml/", kind: tar.TypeDir})},
-		"a Chart.yaml too deep":            {ReasonArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/demo/Chart.yaml", data: chartYAML})},
+		"gzip in gzip":                     {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, bytes.NewReader(chartOf(t))) }},
+		"no Chart.yaml":                    {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/values.yaml"})},
+		"a Chart.yaml that is a directory": {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/Chart.yaml/", kind: tar.TypeDir})},
+		"a Chart.yaml too deep":            {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/demo/Chart.yaml", data: chartYAML})},
 
 		// Archives in archives.
-		"a nested archive with a link": {ReasonArtifactRefused, `"charts/inner.tgz": entry "demo/x" is a symbolic link`, func(t testing.TB) []byte {
+		"a nested archive with a link": {failure.ArtifactRefused, `"charts/inner.tgz": entry "demo/x" is a symbolic link`, func(t testing.TB) []byte {
 			return nest(t, chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink, link: "/"}), 1)
 		}},
-		"a nested archive that leaves the chart, deep down": {ReasonArtifactRefused, "leaves the chart", func(t testing.TB) []byte {
+		"a nested archive that leaves the chart, deep down": {failure.ArtifactRefused, "leaves the chart", func(t testing.TB) []byte {
 			return nest(t, chartOf(t, entry{name: "demo/../x"}), 3)
 		}},
-		"a nested archive of an unpacked dependency": {ReasonArtifactRefused, "symbolic link", func(t testing.TB) []byte {
+		"a nested archive of an unpacked dependency": {failure.ArtifactRefused, "symbolic link", func(t testing.TB) []byte {
 			return chartOf(t, entry{name: "demo/charts/a/charts/inner.tgz", data: string(chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink}))})
 		}},
-		"a nested file that is no archive": {ReasonArtifactInvalid, "charts/inner.tgz", chartWith(entry{name: "demo/charts/inner.tgz", data: "x"})},
-		"archives nested too deep":         {ReasonArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, chartOf(t), 5) }},
-		"nested bombs that are too large together": {ReasonArtifactTooLarge, "33554432 bytes", func(t testing.TB) []byte {
+		"a nested file that is no archive": {failure.ArtifactInvalid, "charts/inner.tgz", chartWith(entry{name: "demo/charts/inner.tgz", data: "x"})},
+		"archives nested too deep":         {failure.ArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, chartOf(t), 5) }},
+		"nested bombs that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", func(t testing.TB) []byte {
 			bomb := string(chartOf(t, entry{name: "demo/x", data: strings.Repeat("\x00", 4*mebibyte)}))
 			return many(1000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: bomb} })(t)
 		}},
-		"nested archives with too many entries together": {ReasonArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
+		"nested archives with too many entries together": {failure.ArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
 			tiny := string(chartOf(t, entry{name: "demo/x"}))
 			return many(5000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: tiny} })(t)
 		}},

@@ -5,6 +5,8 @@ package source
 import (
 	"context"
 	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // A chart that names dependencies in Chart.yaml and doesn't have them in charts/ gets
@@ -62,7 +64,7 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 	}
 	held := assembly(digest, parts)
 	result, err, _ := s.unpacking.Do(held, func() (any, error) {
-		if known, found := s.known.get(held); found {
+		if known, found := s.known.Get(held); found {
 			return known, nil
 		}
 		select {
@@ -77,7 +79,7 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 		} else {
 			whole.artifact = &Artifact{Digest: digest, Files: files}
 		}
-		s.known.put(held, whole)
+		s.known.Put(held, whole)
 		return whole, nil
 	})
 	if err != nil {
@@ -88,16 +90,16 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 }
 
 // uncovered is the error of a signed chart with dependencies that nobody signed.
-func uncovered(wants []want) *Error {
+func uncovered(wants []want) *failure.Error {
 	names := make([]string, 0, len(wants))
 	for _, w := range wants {
-		names = append(names, quote(w.name+" "+w.version))
+		names = append(names, failure.Quote(w.name+" "+w.version))
 	}
 	const shown = 5
 	if len(names) > shown {
 		names = append(names[:shown], "...")
 	}
-	failed := failure(ReasonSignatureMissing, "the signature doesn't cover the dependencies that Chart.yaml names and charts/ doesn't have (%s); "+
+	failed := failure.New(failure.SignatureMissing, "the signature doesn't cover the dependencies that Chart.yaml names and charts/ doesn't have (%s); "+
 		"package the chart with its dependencies (`helm package --dependency-update`) and sign it, or take verify away", strings.Join(names, ", "))
 	failed.RetryAfter = maxNotFound // as verify may be taken away
 	return failed

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // What addresses in Chart.yaml have to look like: as those in the API.
@@ -43,7 +44,7 @@ func (w want) reference(root Reference) (Reference, error) {
 		ref.Chart = addonsv1.ChartSource{Version: w.version, Helm: &addonsv1.HelmSource{URL: w.repository, Chart: w.name, SecretRef: secret, PlainHTTP: &plain}}
 	}
 	if ref.base().Host == "" {
-		return ref, failure(ReasonArtifactInvalid, "its repository's URL has no host; correct it, "+orVendor)
+		return ref, failure.New(failure.ArtifactInvalid, "its repository's URL has no host; correct it, "+orVendor)
 	}
 	return ref, nil
 }
@@ -56,15 +57,15 @@ func (w want) fit(plainHTTP bool) error {
 	scheme, _, hasScheme := strings.Cut(w.repository, "://")
 	switch {
 	case isName(w.repository):
-		return failure(ReasonArtifactInvalid, "its repository is a name that only the chart's author has an address for; set it to the repository's URL, "+orVendor)
+		return failure.New(failure.ArtifactInvalid, "its repository is a name that only the chart's author has an address for; set it to the repository's URL, "+orVendor)
 	case scheme == "file":
-		return failure(ReasonArtifactInvalid, "its repository is a path, and only a chart in a directory has others beside it; put the chart there as one, "+orVendor)
+		return failure.New(failure.ArtifactInvalid, "its repository is a path, and only a chart in a directory has others beside it; put the chart there as one, "+orVendor)
 	case !hasScheme || scheme != "https" && scheme != "http" && scheme != "oci":
-		return failure(ReasonArtifactInvalid, "its repository is no URL with https:// or oci://; correct it, "+orVendor)
+		return failure.New(failure.ArtifactInvalid, "its repository is no URL with https:// or oci://; correct it, "+orVendor)
 	case scheme == "http" && !plainHTTP:
-		return failure(ReasonArtifactRefused, "its repository has no TLS, which only a chart whose own source has plainHTTP may refer to; use https://, "+orVendor)
+		return failure.New(failure.ArtifactRefused, "its repository has no TLS, which only a chart whose own source has plainHTTP may refer to; use https://, "+orVendor)
 	case len(w.repository) > maxAddress:
-		return failure(ReasonArtifactInvalid, "its repository's URL is longer than %d bytes", maxAddress)
+		return failure.New(failure.ArtifactInvalid, "its repository's URL is longer than %d bytes", maxAddress)
 	}
 	return w.wellFormed(scheme)
 }
@@ -73,13 +74,13 @@ func (w want) fit(plainHTTP bool) error {
 func (w want) wellFormed(scheme string) error {
 	switch {
 	case !dependencyName.MatchString(w.name) || strings.HasSuffix(w.name, ".tgz"):
-		return failure(ReasonArtifactInvalid, "its name can't be that of a chart; correct it")
+		return failure.New(failure.ArtifactInvalid, "its name can't be that of a chart; correct it")
 	case !dependencyVersion.MatchString(w.version) || strings.HasSuffix(w.version, ".tgz"):
-		return failure(ReasonArtifactInvalid, "its version %s can't be that of a chart; correct it", quote(w.version))
+		return failure.New(failure.ArtifactInvalid, "its version %s can't be that of a chart; correct it", failure.Quote(w.version))
 	case scheme == "oci" && !ociRepository.MatchString(w.inRegistry()):
-		return failure(ReasonArtifactInvalid, "its repository and name make no address in a registry: oci://registry/path/chart, in lower case; correct it, "+orVendor)
+		return failure.New(failure.ArtifactInvalid, "its repository and name make no address in a registry: oci://registry/path/chart, in lower case; correct it, "+orVendor)
 	case scheme != "oci" && !helmRepository.MatchString(w.repository):
-		return failure(ReasonArtifactInvalid, "its repository's URL isn't https://host/path without user, query and fragment; correct it, "+orVendor)
+		return failure.New(failure.ArtifactInvalid, "its repository's URL isn't https://host/path without user, query and fragment; correct it, "+orVendor)
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (at movedToRegistry) reference(from Reference, version string) (Reference, 
 		named, tag = named[:i], named[i+1:]
 	}
 	if tag != tagOf(version) || !ociRepository.MatchString(named) {
-		return from, failure(ReasonArtifactInvalid, "the index of its repository says that it is in a registry, at %s, which is no address of this version there", quote(string(at)))
+		return from, failure.New(failure.ArtifactInvalid, "the index of its repository says that it is in a registry, at %s, which is no address of this version there", failure.Quote(string(at)))
 	}
 	ref := Reference{Namespace: from.Namespace, of: from.of, Chart: addonsv1.ChartSource{Version: version, OCI: &addonsv1.OCISource{URL: named}}}
 	ref.Chart.OCI.SecretRef = from.secretRef()
@@ -149,7 +150,7 @@ func fieldOf(file string, index int) string {
 
 // String names the dependency, and where Chart.yaml says that it is.
 func (w want) String() string {
-	text := w.field + " of chart " + quote(w.by) + ", " + quote(strings.TrimSpace(w.name+" "+w.version))
+	text := w.field + " of chart " + failure.Quote(w.by) + ", " + failure.Quote(strings.TrimSpace(w.name+" "+w.version))
 	if w.repository == "" {
 		return text
 	}
@@ -157,23 +158,23 @@ func (w want) String() string {
 	if err != nil || at.User != nil || at.RawQuery != "" {
 		return text // the address may hold a secret
 	}
-	return text + " at " + quote(w.repository)
+	return text + " at " + failure.Quote(w.repository)
 }
 
 // refused is an error about the dependency, seen from its chart. What is said of fields
 // of the API is left out: the address isn't from there.
-func (w want) refused(err error) *Error {
-	failed := Error{Reason: ReasonSourceUnavailable, Err: err}
-	var known *Error
+func (w want) refused(err error) *failure.Error {
+	failed := failure.Error{Reason: failure.SourceUnavailable, Err: err}
+	var known *failure.Error
 	if errors.As(err, &known) {
 		failed = *known
 	}
 	said := failed.Err
 	switch failed.Reason {
-	case ReasonArtifactNotFound, ReasonArtifactChanged:
+	case failure.ArtifactNotFound, failure.ArtifactChanged:
 		what, _, _ := strings.Cut(said.Error(), "; ")
 		said = errors.New(what + "; publish it there, or correct the dependency and run `helm dependency update`")
-	case ReasonSourceUnauthorized:
+	case failure.SourceUnauthorized:
 		if failed.Subject != "" && failed.Subject != w.subject {
 			said = fmt.Errorf("%s: %w", failed.Subject, said) // a Secret that can't be used
 			break

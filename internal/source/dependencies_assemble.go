@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // directoryOf is where the dependency is put. Its name is seen by nobody: Helm goes by
@@ -34,7 +35,7 @@ func assemble(files []render.File, parts []part, limits Limits) ([]render.File, 
 	for _, part := range parts {
 		for _, file := range all {
 			if strings.HasPrefix(file.Name, part.directory) || file.Name+"/" == part.directory {
-				return nil, failure(ReasonArtifactRefused, "it has %s already, with something else in it; take that away", quote(strings.TrimSuffix(part.directory, "/")))
+				return nil, failure.New(failure.ArtifactRefused, "it has %s already, with something else in it; take that away", failure.Quote(strings.TrimSuffix(part.directory, "/")))
 			}
 		}
 		for _, file := range part.Files {
@@ -45,7 +46,7 @@ func assemble(files []render.File, parts []part, limits Limits) ([]render.File, 
 			all = append(all, render.File{Name: name, Data: file.Data})
 		}
 		if len(all) > limits.Entries {
-			return nil, failure(ReasonArtifactTooLarge, "it has more than %d entries, with its dependencies", limits.Entries)
+			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies", limits.Entries)
 		}
 	}
 	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
@@ -57,7 +58,7 @@ func checkWhole(files []render.File, limits Limits) error {
 	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(files)}
 	for _, file := range files {
 		if check.total -= int64(len(file.Data)); check.total < 0 {
-			return tooManyBytes("its expanded content, with its dependencies,", limits.TotalBytes)
+			return failure.TooLarge("its expanded content, with its dependencies,", limits.TotalBytes)
 		}
 	}
 	return check.nested(files, 0)

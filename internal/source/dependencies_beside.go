@@ -11,6 +11,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // withBeside puts those dependencies into a chart's directory that have file:// for a
@@ -58,11 +59,11 @@ func (b beside) one(w want, needs requirements, declared *chart.Dependency, path
 	at := pathBeside(paths[len(paths)-1], declared)
 	switch {
 	case at == "":
-		return part{}, failure(ReasonArtifactRefused, "its path has to be relative, and to stay in the artifact")
+		return part{}, failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
 	case slices.ContainsFunc(paths, func(above string) bool { return above == at || at == "." || strings.HasPrefix(above, at+"/") }):
-		return part{}, failure(ReasonArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
+		return part{}, failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
 	case len(paths) > maxDependencyDepth:
-		return part{}, failure(ReasonArtifactRefused, "dependencies depend on others more than %d deep", maxDependencyDepth)
+		return part{}, failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", maxDependencyDepth)
 	}
 	files, err := b.read(at)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b beside) one(w want, needs requirements, declared *chart.Dependency, path
 		fits = version == locked
 	}
 	if name != w.name || !fits || !dependencyName.MatchString(name) || !dependencyVersion.MatchString(version) {
-		return part{}, failure(ReasonArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", quote(at), quote(name+" "+version))
+		return part{}, failure.New(failure.ArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", failure.Quote(at), failure.Quote(name+" "+version))
 	}
 	if is.Files, err = b.put(files, append(paths[:len(paths):len(paths)], at)); err != nil {
 		return part{}, err
@@ -118,6 +119,6 @@ func (r requirements) anyBeside() bool {
 }
 
 // noDirectory is the error of a path with something else than a chart's directory.
-func noDirectory(name string) *Error {
-	return failure(ReasonArtifactInvalid, "%s isn't a directory; put the chart there as one, or package the chart with its dependencies (`helm package --dependency-update`)", quote(name))
+func noDirectory(name string) *failure.Error {
+	return failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one, or package the chart with its dependencies (`helm package --dependency-update`)", failure.Quote(name))
 }

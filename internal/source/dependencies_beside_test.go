@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Directories of the artifact root and of bundles have others beside them.
@@ -67,7 +68,7 @@ func TestDependenciesBeside(t *testing.T) {
 		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0", dep("redis", "1.x", "https://charts.example.org"))})
 		_, err := sources.Fetch(t.Context(), atPath("stage/umbrella"), expectResolved(t, sources, atPath("stage/umbrella")))
 		failed := asError(t, err)
-		if failed.Reason != ReasonArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
+		if failed.Reason != failure.ArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
 			t.Errorf("got %+v", failed)
 		}
 		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0")})
@@ -85,19 +86,19 @@ func TestDependenciesBeside(t *testing.T) {
 		lock         string
 		reason, says string
 	}{
-		"an archive":             {path: "umbrella.tgz", reason: ReasonArtifactInvalid, says: "only a chart in a directory has others beside it"},
-		"nothing there":          {declared: []string{"common", "1.x", "file://../gone"}, reason: ReasonArtifactNotFound, says: `gone"`},
-		"outside":                {declared: []string{"common", "1.x", "file://../../../common"}, reason: ReasonArtifactRefused, says: "its path has to be relative, and to stay in the artifact"},
-		"absolute":               {declared: []string{"common", "1.x", "file:///etc"}, reason: ReasonArtifactRefused, says: "its path has to be relative"},
-		"by a link":              {declared: []string{"common", "1.x", "file://../../links/etc"}, reason: ReasonArtifactRefused, says: "leads out of the artifact root"},
-		"a file":                 {declared: []string{"common", "1.x", "file://../lib/file"}, reason: ReasonArtifactInvalid, says: "doesn't end in .tgz"},
-		"an archive beside":      {declared: []string{"common", "1.x", "file://../umbrella.tgz"}, reason: ReasonArtifactInvalid, says: "isn't a directory"},
-		"no chart":               {declared: []string{"common", "1.x", "file://../lib"}, reason: ReasonArtifactInvalid, says: "no Chart.yaml"},
-		"itself":                 {declared: []string{"common", "1.x", "file://."}, reason: ReasonArtifactRefused, says: "depends on a chart that depends on it"},
-		"what it is in":          {declared: []string{"common", "1.x", "file://.."}, reason: ReasonArtifactRefused, says: "or is in it"},
-		"another version":        {declared: []string{"common", "2.x", "file://../lib/common"}, reason: ReasonArtifactInvalid, says: `what is at "stage/lib/common" is chart "common 1.2.0"`},
-		"another chart":          {declared: []string{"redis", "1.x", "file://../lib/common"}, reason: ReasonArtifactInvalid, says: `is chart "common 1.2.0"`},
-		"another version locked": {declared: []string{"common", "1.x", "file://../lib/common"}, lock: "1.1.0", reason: ReasonArtifactInvalid, says: `is chart "common 1.2.0"`},
+		"an archive":             {path: "umbrella.tgz", reason: failure.ArtifactInvalid, says: "only a chart in a directory has others beside it"},
+		"nothing there":          {declared: []string{"common", "1.x", "file://../gone"}, reason: failure.ArtifactNotFound, says: `gone"`},
+		"outside":                {declared: []string{"common", "1.x", "file://../../../common"}, reason: failure.ArtifactRefused, says: "its path has to be relative, and to stay in the artifact"},
+		"absolute":               {declared: []string{"common", "1.x", "file:///etc"}, reason: failure.ArtifactRefused, says: "its path has to be relative"},
+		"by a link":              {declared: []string{"common", "1.x", "file://../../links/etc"}, reason: failure.ArtifactRefused, says: "leads out of the artifact root"},
+		"a file":                 {declared: []string{"common", "1.x", "file://../lib/file"}, reason: failure.ArtifactInvalid, says: "doesn't end in .tgz"},
+		"an archive beside":      {declared: []string{"common", "1.x", "file://../umbrella.tgz"}, reason: failure.ArtifactInvalid, says: "isn't a directory"},
+		"no chart":               {declared: []string{"common", "1.x", "file://../lib"}, reason: failure.ArtifactInvalid, says: "no Chart.yaml"},
+		"itself":                 {declared: []string{"common", "1.x", "file://."}, reason: failure.ArtifactRefused, says: "depends on a chart that depends on it"},
+		"what it is in":          {declared: []string{"common", "1.x", "file://.."}, reason: failure.ArtifactRefused, says: "or is in it"},
+		"another version":        {declared: []string{"common", "2.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `what is at "stage/lib/common" is chart "common 1.2.0"`},
+		"another chart":          {declared: []string{"redis", "1.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `is chart "common 1.2.0"`},
+		"another version locked": {declared: []string{"common", "1.x", "file://../lib/common"}, lock: "1.1.0", reason: failure.ArtifactInvalid, says: `is chart "common 1.2.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.path == "" {
@@ -139,7 +140,7 @@ func TestCirclesBeside(t *testing.T) {
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for path, says := range map[string]string{"a": "depends on a chart that depends on it", "c": "more than 4 deep"} {
-		if _, err := sources.Resolve(t.Context(), atPath(path)); asError(t, err).Reason != ReasonArtifactRefused || !strings.Contains(err.Error(), says) {
+		if _, err := sources.Resolve(t.Context(), atPath(path)); asError(t, err).Reason != failure.ArtifactRefused || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

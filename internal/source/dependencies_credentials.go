@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Credentials for a dependency that isn't at the place of its chart: a chart may name
@@ -26,7 +27,7 @@ func (a *access) credential(ctx context.Context, ref Reference) (credentials.Cre
 	}
 	own, err := a.own.Load()
 	if err != nil {
-		return credentials.Credential{}, ref.atOwnCredentials(ReasonSourceUnauthorized, err)
+		return credentials.Credential{}, ref.atOwnCredentials(failure.SourceUnauthorized, err)
 	}
 	found := ref.credential(own)
 	if found.IsZero() { // else whoever wrote the Secret could say whom the instance's credentials are shown
@@ -53,8 +54,8 @@ func (a *access) secretVersion(ctx context.Context, ref Reference) string {
 }
 
 // atOwnCredentials is an error about the instance's credentials.
-func (r Reference) atOwnCredentials(reason string, err error) *Error {
+func (r Reference) atOwnCredentials(reason string, err error) *failure.Error {
 	failed := r.atCredentials(reason, err)
-	failed.part, failed.Subject = "", "the provider instance's own credentials"
+	failed.Part, failed.Subject = "", "the provider instance's own credentials"
 	return failed
 }

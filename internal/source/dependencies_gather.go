@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -76,7 +77,7 @@ func (g *gatherer) gather(ctx context.Context, at level, wants []want) ([]part, 
 // worst is the first error that won't go away by itself, or else the first one.
 func worst(failed []error) (first error) {
 	for _, err := range failed {
-		var known *Error
+		var known *failure.Error
 		if err != nil && errors.As(err, &known) && !known.Wait {
 			return err
 		}
@@ -116,11 +117,11 @@ func (g *gatherer) one(ctx context.Context, at level, w want) ([]part, error) {
 	digest := found.artifact.Digest
 	for _, above := range at.above {
 		if above == digest {
-			return nil, w.refused(failure(ReasonArtifactRefused, "it depends on a chart that depends on it; take one of both dependencies away"))
+			return nil, w.refused(failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it; take one of both dependencies away"))
 		}
 	}
 	if len(at.above) >= maxDependencyDepth {
-		return nil, w.refused(failure(ReasonArtifactRefused, "it has dependencies of its own, and is itself one of a dependency, more than %d deep; "+
+		return nil, w.refused(failure.New(failure.ArtifactRefused, "it has dependencies of its own, and is itself one of a dependency, more than %d deep; "+
 			"package the chart with its dependencies (`helm package --dependency-update`)", maxDependencyDepth))
 	}
 	below, err := g.gather(ctx, level{digest: digest, directory: directory, above: append(at.above[:len(at.above):len(at.above)], digest)}, found.wants)
@@ -136,8 +137,8 @@ func (g *gatherer) one(ctx context.Context, at level, w want) ([]part, error) {
 func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verdict, error) {
 	if digest, kept := g.pins.get(by, ref); kept {
 		found, err := g.take(ctx, ref, digest)
-		var changed *Error
-		if err == nil || !errors.As(err, &changed) || changed.Reason != ReasonArtifactChanged {
+		var changed *failure.Error
+		if err == nil || !errors.As(err, &changed) || changed.Reason != failure.ArtifactChanged {
 			return found, err
 		}
 	}
@@ -184,11 +185,11 @@ func (w want) at(ref Reference) want {
 func (w want) is(artifact *Artifact) error {
 	name, version := artifact.chart()
 	if name != w.name || strings.TrimPrefix(version, "v") != strings.TrimPrefix(w.version, "v") {
-		return failure(ReasonArtifactInvalid, "what is published there is chart %s; publish the right one, or correct the dependency and run `helm dependency update`", quote(name+" "+version))
+		return failure.New(failure.ArtifactInvalid, "what is published there is chart %s; publish the right one, or correct the dependency and run `helm dependency update`", failure.Quote(name+" "+version))
 	}
 	return nil
 }
 
-func tooManyDependencies() *Error {
-	return failure(ReasonArtifactTooLarge, "it has more than %d dependencies, the most that is accepted, those of its dependencies counted in", maxDependencies)
+func tooManyDependencies() *failure.Error {
+	return failure.New(failure.ArtifactTooLarge, "it has more than %d dependencies, the most that is accepted, those of its dependencies counted in", maxDependencies)
 }

@@ -16,6 +16,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -74,7 +75,7 @@ func missingWithin(files []render.File, within string, depth int) ([]want, error
 		if i := slices.IndexFunc(wants, w.sameChart); i < 0 {
 			wants = append(wants, w)
 		} else if strings.TrimSuffix(wants[i].repository, "/") != strings.TrimSuffix(w.repository, "/") {
-			return nil, w.refused(failure(ReasonArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
+			return nil, w.refused(failure.New(failure.ArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
 		}
 	}
 	return wants, nil
@@ -98,11 +99,11 @@ func (r requirements) want(index int, within string) want {
 func (r requirements) version(declared *chart.Dependency) (string, error) {
 	switch {
 	case declared.Repository == "":
-		return "", failure(ReasonArtifactInvalid, "it isn't in charts/, and has no repository; package the chart with it, or say where it is")
+		return "", failure.New(failure.ArtifactInvalid, "it isn't in charts/, and has no repository; package the chart with it, or say where it is")
 	case isName(declared.Repository) || strings.HasPrefix(declared.Repository, fileScheme):
 		return declared.Version, nil // it is refused for that, later
 	case r.lock == nil && !versions.IsExact(declared.Version):
-		return "", failure(ReasonArtifactInvalid, "it isn't in charts/, its version is a range, and there is no %s to say which one it is; "+updateLock, r.lockFile, r.lockFile)
+		return "", failure.New(failure.ArtifactInvalid, "it isn't in charts/, its version is a range, and there is no %s to say which one it is; "+updateLock, r.lockFile, r.lockFile)
 	case r.lock == nil:
 		return declared.Version, nil
 	}
@@ -121,11 +122,11 @@ const updateLock = "run `helm dependency update`, and package the chart with the
 // lockedVersion is the version that the lock has for the dependency.
 func (r requirements) lockedVersion(declared *chart.Dependency) (string, error) {
 	if !r.inSync() {
-		return "", failure(ReasonArtifactInvalid, "%s isn't up to date with %s: it was made for other dependencies; "+updateLock, r.lockFile, r.file, r.lockFile)
+		return "", failure.New(failure.ArtifactInvalid, "%s isn't up to date with %s: it was made for other dependencies; "+updateLock, r.lockFile, r.file, r.lockFile)
 	}
 	locked := r.locked(declared)
 	if _, err := semver.NewVersion(locked); err != nil {
-		return "", failure(ReasonArtifactInvalid, "%s has no version for it that %s allows; "+updateLock, r.lockFile, r.file, r.lockFile)
+		return "", failure.New(failure.ArtifactInvalid, "%s has no version for it that %s allows; "+updateLock, r.lockFile, r.file, r.lockFile)
 	}
 	return locked, nil
 }

@@ -2,7 +2,11 @@
 
 package source
 
-import "github.com/cluster-chandler/chandler/internal/source/store"
+import (
+	"github.com/cluster-chandler/chandler/internal/source/store"
+
+	"github.com/cluster-chandler/chandler/internal/source/lru"
+)
 
 // pins are what dependencies were when charts were put together of them: the digest of
 // each, by the digest of the chart that wants it and where it is. So a chart stays what
@@ -11,29 +15,29 @@ import "github.com/cluster-chandler/chandler/internal/source/store"
 // They are kept as long as what they refer to is of use. A pin gives no right to the
 // content: for that there are grants.
 type pins struct {
-	memory *cache[string, string]
+	memory *lru.Cache[string, string]
 	store  *store.Store
 }
 
 func newPins(store *store.Store) *pins {
-	return &pins{memory: newCache[string](remembered, one[string]), store: store}
+	return &pins{memory: lru.New[string](remembered, lru.One[string]), store: store}
 }
 
 func pinName(by string, ref Reference) string { return "dependency of " + by + ": " + ref.String() }
 
 func (p *pins) get(by string, ref Reference) (digest string, kept bool) {
 	name := pinName(by, ref)
-	if digest, kept = p.memory.get(name); kept {
+	if digest, kept = p.memory.Get(name); kept {
 		return digest, true
 	}
 	if digest, kept = p.store.Pinned(name); kept {
-		p.memory.put(name, digest)
+		p.memory.Put(name, digest)
 	}
 	return digest, kept
 }
 
 func (p *pins) put(by string, ref Reference, digest string) {
 	name := pinName(by, ref)
-	p.memory.put(name, digest)
+	p.memory.Put(name, digest)
 	p.store.Pin(name, digest)
 }

@@ -20,6 +20,7 @@ import (
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // renderFiles of a chart, as they come out of an archive.
@@ -189,7 +190,7 @@ func TestWhatIsMissing(t *testing.T) {
 				if d.Repository != "" {
 					text += ` at "` + d.Repository + `"`
 				}
-				expectError(t, err, ReasonArtifactInvalid, text+": "+test.refused)
+				expectError(t, err, failure.ArtifactInvalid, text+": "+test.refused)
 				return
 			}
 			if err != nil {
@@ -209,7 +210,7 @@ func TestWhatIsMissing(t *testing.T) {
 		for i := range maxDependencies + 1 {
 			declared = append(declared, dep("c"+strings.Repeat("x", i), "1.0.0", url))
 		}
-		if _, err := missing(renderFiles(filesOf(t, "umbrella", "1.0.0", declared))); asError(t, err).Reason != ReasonArtifactTooLarge {
+		if _, err := missing(renderFiles(filesOf(t, "umbrella", "1.0.0", declared))); asError(t, err).Reason != failure.ArtifactTooLarge {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -208,7 +209,7 @@ func TestDependencySourceThatIsDown(t *testing.T) {
 	w.other.set(func() { w.other.down = true })
 	_, err := w.sources.Fetch(t.Context(), w.umbrella(), digest)
 	failed := asError(t, err)
-	if failed.Reason != ReasonSourceUnavailable || !failed.Wait || failed.RetryAfter <= 0 {
+	if failed.Reason != failure.SourceUnavailable || !failed.Wait || failed.RetryAfter <= 0 {
 		t.Errorf("got %+v", failed)
 	}
 	want := "chart.helm: " + w.own.URL + `/umbrella 1.0.0: dependencies[0] of Chart.yaml of chart "umbrella 1.0.0", "redis 17.0.1" at "` + w.other.URL + `": ` +
@@ -283,7 +284,7 @@ func TestDependenciesOfDependencies(t *testing.T) {
 			w.options.Store = nil
 			w.restart(t)
 			_, err := w.sources.Fetch(t.Context(), w.umbrella(), expectResolved(t, w.sources, w.umbrella()))
-			if failed := asError(t, err); failed.Reason != ReasonArtifactRefused || !strings.Contains(err.Error(), test.says) {
+			if failed := asError(t, err); failed.Reason != failure.ArtifactRefused || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %s: %v", failed.Reason, err)
 			}
 		})
@@ -392,23 +393,23 @@ func TestHostileDependencies(t *testing.T) {
 		limits       Limits
 		reason, says string
 	}{
-		"another chart":    {archive: simple(t, "mysql", "1.0.0", ""), reason: ReasonArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
-		"another version":  {archive: simple(t, "redis", "1.0.1", ""), reason: ReasonArtifactInvalid, says: `chart "redis 1.0.1"`},
-		"traversal":        {archive: archiveOf(t, entry{name: "redis/Chart.yaml", data: chartYAMLOf(t, "redis", "1.0.0")}, entry{name: "redis/../../x"}), reason: ReasonArtifactRefused, says: "leaves the chart"},
-		"no archive":       {archive: []byte("<html>"), reason: ReasonArtifactInvalid, says: "isn't compressed"},
-		"too large itself": {archive: packed(t, "redis", large("redis")), limits: Limits{TotalBytes: 5 << 20}, reason: ReasonArtifactTooLarge, says: "5242880 bytes"},
+		"another chart":    {archive: simple(t, "mysql", "1.0.0", ""), reason: failure.ArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
+		"another version":  {archive: simple(t, "redis", "1.0.1", ""), reason: failure.ArtifactInvalid, says: `chart "redis 1.0.1"`},
+		"traversal":        {archive: archiveOf(t, entry{name: "redis/Chart.yaml", data: chartYAMLOf(t, "redis", "1.0.0")}, entry{name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
+		"no archive":       {archive: []byte("<html>"), reason: failure.ArtifactInvalid, says: "isn't compressed"},
+		"too large itself": {archive: packed(t, "redis", large("redis")), limits: Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
 		"too large together": {
 			archive: packed(t, "redis", large("redis")), limits: Limits{TotalBytes: 13 << 19},
-			reason: ReasonArtifactTooLarge, says: "with its dependencies",
+			reason: failure.ArtifactTooLarge, says: "with its dependencies",
 		},
-		"too many files together": {archive: simple(t, "redis", "1.0.0", ""), limits: Limits{Entries: 4}, reason: ReasonArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
+		"too many files together": {archive: simple(t, "redis", "1.0.0", ""), limits: Limits{Entries: 4}, reason: failure.ArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
 		"too deep together": {
 			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "a/b/c/d", "")), limits: Limits{PathDepth: 5},
-			reason: ReasonArtifactRefused, says: "more than 5 parts",
+			reason: failure.ArtifactRefused, says: "more than 5 parts",
 		},
 		"archives in it": {
 			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "charts/sub-1.0.0.tgz", string(packed(t, "sub", large("sub"))))),
-			limits:  Limits{TotalBytes: 13 << 19}, reason: ReasonArtifactTooLarge, says: "expanded content",
+			limits:  Limits{TotalBytes: 13 << 19}, reason: failure.ArtifactTooLarge, says: "expanded content",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -435,7 +436,7 @@ func TestSignedChartWithoutItsDependencies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := sources.complete(t.Context(), ref, found)
 			failed := asError(t, err)
-			if failed.Reason != ReasonSignatureMissing || failed.RetryAfter == 0 || !strings.Contains(err.Error(), `("redis 17.0.1"); package the chart with its dependencies`) {
+			if failed.Reason != failure.SignatureMissing || failed.RetryAfter == 0 || !strings.Contains(err.Error(), `("redis 17.0.1"); package the chart with its dependencies`) {
 				t.Errorf("got %+v", failed)
 			}
 			if _, err := sources.complete(t.Context(), ref, verdict{artifact: found.artifact}); err != nil {
@@ -518,7 +519,7 @@ func TestSlowDependency(t *testing.T) {
 	for done := false; !done; {
 		select {
 		case err := <-result:
-			if failed := asError(t, err); failed.Reason != ReasonArtifactPending || !failed.Wait || failed.RetryAfter != time.Second {
+			if failed := asError(t, err); failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter != time.Second {
 				t.Errorf("got %+v", failed)
 			}
 			done = true
@@ -557,7 +558,7 @@ func TestSlowDependencySharesPatience(t *testing.T) {
 	spend(spent, patience)
 	begun := time.Now()
 	_, err := w.sources.Fetch(spent, w.umbrella(), digest)
-	if failed := asError(t, err); failed.Reason != ReasonArtifactPending {
+	if failed := asError(t, err); failed.Reason != failure.ArtifactPending {
 		t.Errorf("got %+v", failed)
 	}
 	if took := time.Since(begun); took > patience/2 {

@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // shot is what the file system says of an artifact's path, without its files' content.
@@ -141,7 +142,7 @@ func (s *shot) walk(root *os.Root, limits Limits) error {
 	}
 	slices.SortFunc(s.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
 	if !s.kind.files() && !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == chartFile }) {
-		return failure(ReasonArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+		return failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return nil
 }
@@ -153,14 +154,14 @@ func (s *shot) rules(root *os.Root, limits Limits) (*ignore.Rules, error) {
 		return rules, nil
 	}
 	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), limits.FileBytes)
-	var missing *Error
+	var missing *failure.Error
 	switch {
 	case errors.As(err, &missing) && missing.Wait:
 	case err != nil:
 		return nil, err
 	default:
 		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return nil, failure(ReasonArtifactInvalid, "its .helmignore: %w", err)
+			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w", err)
 		}
 	}
 	rules.AddDefaults()
@@ -212,7 +213,7 @@ func (w *walk) list(full string) ([]fs.DirEntry, error) {
 		return nil, pathError(w.root, full, err)
 	}
 	if w.entries -= len(entries); w.entries < 0 {
-		return nil, failure(ReasonArtifactTooLarge, "the directory has more than %d entries", w.limits.Entries)
+		return nil, failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries", w.limits.Entries)
 	}
 	// In order, so that of several errors it is always the same that is told.
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -243,7 +244,7 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 	case !info.Mode().IsRegular():
 		return irregular(full)
 	case info.Size() > w.limits.FileBytes:
-		return tooManyBytes(quote(full), w.limits.FileBytes)
+		return failure.TooLarge(failure.Quote(full), w.limits.FileBytes)
 	}
 	w.files = append(w.files, statted{name, info})
 	return nil

@@ -2,7 +2,11 @@
 
 package source
 
-import "context"
+import (
+	"context"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
 
 // fetch is called by one flight for each reference; see [Sources.fly], which is
 // patient, too. What one reference downloads is there for the others that go to the
@@ -52,8 +56,8 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (co
 		countArtifact(ref, got)
 		r.keep(digest, got)
 		r.grants.add(digest, got.site.title())
-	case failed.err != nil && failed.err.Reason == ReasonArtifactChanged:
-		r.answers.remove("digest of " + ref.String()) // for those who ask from now on
+	case failed.err != nil && failed.err.Reason == failure.ArtifactChanged:
+		r.answers.Remove("digest of " + ref.String()) // for those who ask from now on
 	}
 	return got, failed.error()
 }

@@ -5,6 +5,8 @@ package source
 import (
 	"context"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -29,7 +31,7 @@ type verdict struct {
 
 // Fetch returns the content with the digest, which has to be what Resolve said of
 // the same reference. Concurrent calls for one reference share one fetch. Errors
-// are of type [*Error], but for that of ctx.
+// are of type [*failure.Error], but for that of ctx.
 //
 // To know a digest gives no right to the content: a reference gets it once its own
 // source has given it, or has said that it would; see grants.
@@ -66,7 +68,7 @@ func (s *Sources) take(ctx context.Context, ref Reference, digest string) (verdi
 
 // recall returns what is in memory, if the reference may have it.
 func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (verdict, bool) {
-	found, known := s.known.get(ref.held(digest))
+	found, known := s.known.Get(ref.held(digest))
 	if !known || !s.grants.has(digest, s.title(ctx, ref)) {
 		return verdict{}, false
 	}
@@ -102,7 +104,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 	// one chart that makes a parser panic must not end the process for all others.
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			found, err = verdict{}, failure(ReasonArtifactInvalid, "reading it panicked: %v", panicked)
+			found, err = verdict{}, failure.New(failure.ArtifactInvalid, "reading it panicked: %v", panicked)
 		}
 	}()
 	if found, known := s.recall(ctx, ref, digest); known { // by a flight that ended just before this one began
@@ -113,7 +115,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 		return verdict{}, err
 	}
 	title := s.title(ctx, ref) // if the credentials change meanwhile, it is that of the former
-	if found, known := s.known.get(ref.held(digest)); known && ref.remote() && s.remote.confirms(ctx, ref, digest) {
+	if found, known := s.known.Get(ref.held(digest)); known && ref.remote() && s.remote.confirms(ctx, ref, digest) {
 		s.grants.add(digest, title)
 		return found, nil
 	}
@@ -137,7 +139,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest string) (verdict, error) {
 	held := ref.held(digest)
 	found, err, _ := s.unpacking.Do(held, func() (any, error) {
-		if found, known := s.known.get(held); known {
+		if found, known := s.known.Get(held); known {
 			return found, nil
 		}
 		select {
@@ -156,7 +158,7 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest 
 				found.wants, found.flaw = missing(files)
 			}
 		}
-		s.known.put(held, found)
+		s.known.Put(held, found)
 		return found, nil
 	})
 	return found.(verdict), err
@@ -175,6 +177,6 @@ func (v verdict) bytes() int64 {
 }
 
 // changed is the error of content that was overwritten between two looks at it.
-func changed() *Error {
-	return failure(ReasonArtifactChanged, "the content changed while it was read; it will be read again")
+func changed() *failure.Error {
+	return failure.New(failure.ArtifactChanged, "the content changed while it was read; it will be read again")
 }

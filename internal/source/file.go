@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // readFile reads a regular file of at most that many bytes.
@@ -26,14 +28,14 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, irregular(name)
 	}
 	if info.Size() > most {
-		return nil, tooManyBytes(quote(name), most)
+		return nil, failure.TooLarge(failure.Quote(name), most)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
 		return nil, pathError(root, name, err)
 	}
 	if int64(len(data)) > most {
-		return nil, tooManyBytes(quote(name), most)
+		return nil, failure.TooLarge(failure.Quote(name), most)
 	}
 	return data, nil
 }
@@ -43,7 +45,7 @@ func release(closer io.Closer) { _ = closer.Close() }
 
 // rootError is the error of an artifact root that is gone. It doesn't tell where that was.
 func rootError(err error) error {
-	return failure(ReasonSourceUnavailable, "the artifact root can't be opened: %w", cause(err))
+	return failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w", cause(err))
 }
 
 // pathError words what the file system said of a name.
@@ -52,19 +54,19 @@ func pathError(root *os.Root, name string, err error) error {
 	_, escapes := root.Lstat("..")
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		missing := failure(ReasonArtifactNotFound, "there is no %s; put it there, or correct the path", quote(name))
+		missing := failure.New(failure.ArtifactNotFound, "there is no %s; put it there, or correct the path", failure.Quote(name))
 		missing.Wait = true
 		return missing
 	case errors.Is(err, cause(escapes)):
-		return failure(ReasonArtifactRefused, "%s leads out of the artifact root", quote(name))
+		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root", failure.Quote(name))
 	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
-		return failure(ReasonArtifactRefused, "%s can't be followed: %w", quote(name), cause(err))
+		return failure.New(failure.ArtifactRefused, "%s can't be followed: %w", failure.Quote(name), cause(err))
 	}
-	return failure(ReasonSourceUnavailable, "%s can't be read: %w", quote(name), cause(err))
+	return failure.New(failure.SourceUnavailable, "%s can't be read: %w", failure.Quote(name), cause(err))
 }
 
 func irregular(name string) error {
-	return failure(ReasonArtifactRefused, "%s is neither a file nor a directory", quote(name))
+	return failure.New(failure.ArtifactRefused, "%s is neither a file nor a directory", failure.Quote(name))
 }
 
 // cause takes the path off a file system's error.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -82,7 +83,7 @@ func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (con
 		return content{}, err
 	}
 	if file.digest != "" && file.digest != digest {
-		return content{}, r.other("file "+quote(file.name), file.digest, digest)
+		return content{}, r.other("file "+failure.Quote(file.name), file.digest, digest)
 	}
 	got, err := r.download(ctx, as, file)
 	switch {
@@ -93,7 +94,7 @@ func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (con
 	case file.digest != "":
 		return content{}, damaged(file)
 	}
-	return content{}, r.other("file "+quote(file.name), got.digest(), digest)
+	return content{}, r.other("file "+failure.Quote(file.name), got.digest(), digest)
 }
 
 // stocked is the name of what was read to know its digest, for who asks, whether it was
@@ -103,16 +104,16 @@ func (r githubRelease) stocked(as *guest) string {
 }
 
 // other is the error of a release that has something else now.
-func (r githubRelease) other(what, is, wanted string) *Error {
+func (r githubRelease) other(what, is, wanted string) *failure.Error {
 	if r.Digest != "" {
-		return failure(ReasonDigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version", what, is)
+		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version", what, is)
 	}
 	return gone(wanted, "set github.digest to that of the content that is to be installed, or publish another release")
 }
 
 // damaged is the error of a file that isn't what the server itself says it is.
-func damaged(file asset) *Error {
-	return failure(ReasonDigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with", quote(file.name))
+func damaged(file asset) *failure.Error {
+	return failure.New(failure.DigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with", failure.Quote(file.name))
 }
 
 // archiveIn picks the archive among the release's files.
@@ -124,11 +125,11 @@ func (r githubRelease) archiveIn(in published) (asset, error) {
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return asset{}, failure(ReasonArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), quote(r.pattern()), mention(fits))
+		return asset{}, failure.New(failure.ArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), failure.Quote(r.pattern()), mention(fits))
 	case len(in.assets) == 0:
 		return asset{}, notPublished("the release has no files; put the archive there")
 	}
-	return asset{}, notPublished("the release has no file called %s, but %s; put the archive there, or correct github.asset", quote(r.pattern()), mention(in.assets))
+	return asset{}, notPublished("the release has no file called %s, but %s; put the archive there, or correct github.asset", failure.Quote(r.pattern()), mention(in.assets))
 }
 
 // matches tells whether a name is as the pattern says, in which "*" stands for any characters.
@@ -141,7 +142,7 @@ func matches(pattern, name string) bool {
 func mention(files []asset) string {
 	names := make([]string, 0, maxNamed)
 	for _, file := range files[:min(len(files), maxNamed)] {
-		names = append(names, quote(file.name))
+		names = append(names, failure.Quote(file.name))
 	}
 	slices.Sort(names)
 	if len(files) > maxNamed {
@@ -157,7 +158,7 @@ func (r githubRelease) download(ctx context.Context, as *guest, file asset) (con
 	case err != nil:
 		return content{}, err
 	case r.kind.unfit(archive) != "":
-		return content{}, failure(ReasonArtifactInvalid, "the release's file %s is no %s: %s", quote(file.name), r.kind.packing(), r.kind.unfit(archive))
+		return content{}, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.packing(), r.kind.unfit(archive))
 	}
 	return content{archive: archive, site: r.siteOf(as, file)}, nil
 }

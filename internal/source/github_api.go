@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 type releases struct {
 	clock   clock.PassiveClock
 	room    *room
-	known   *cache[string, told] // by URL and credential
+	known   *lru.Cache[string, told] // by URL and credential
 	flights singleflight.Group
 }
 
@@ -47,7 +49,7 @@ type told struct {
 }
 
 func newReleases(clock clock.PassiveClock, room *room) *releases {
-	return &releases{clock: clock, room: room, known: newCache[string](releaseCache, told.bytes)}
+	return &releases{clock: clock, room: room, known: lru.New[string](releaseCache, told.bytes)}
 }
 
 func (t told) bytes() int64 {
@@ -68,7 +70,7 @@ type question struct {
 	what  string // the answer is
 	most  int64  // bytes
 	parse func(data []byte, into *told) error
-	none  *Error // what 404 means
+	none  *failure.Error // what 404 means
 }
 
 // at is the question's address, with who asks.
@@ -79,14 +81,14 @@ func (q question) at(as *guest) string {
 // since returns the answer as it was then, or later.
 func (s *releases) since(ctx context.Context, as *guest, asked question, notBefore time.Time) (told, error) {
 	at := asked.at(as)
-	known, found := s.known.get(at)
+	known, found := s.known.Get(at)
 	if found && !known.read.Before(notBefore) {
 		return known, nil
 	}
 	result, err, _ := s.flights.Do(at, func() (any, error) {
 		answer, err := s.ask(ctx, as, asked, known)
 		if err == nil {
-			s.known.put(at, answer)
+			s.known.Put(at, answer)
 		}
 		return answer, err
 	})
@@ -104,7 +106,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	defer reading.done()
 	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
 	if err != nil {
-		return told{}, failure(ReasonArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
+		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
 	}
 	if known.etag != "" {
 		request.Header.Set("If-None-Match", known.etag)
@@ -126,7 +128,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	case response.StatusCode == http.StatusUnauthorized:
 		return told{}, as.unauthorized(host + " answers 401 Unauthorized")
 	case response.StatusCode != http.StatusOK:
-		return told{}, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
+		return told{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	if err := refusePage(response.Response); err != nil {
 		return told{}, err
@@ -145,7 +147,7 @@ func (g *guest) github() (*github.Client, error) {
 	// The guest's own client heeds rate limits, for as long as it is kept.
 	client, err := github.NewClient(github.WithHTTPClient(g.http), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "github.apiURL is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "github.apiURL is no URL")
 	}
 	return client, nil
 }
@@ -168,7 +170,7 @@ func (r githubRelease) release() question {
 			return err
 		},
 		none: notPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
-			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", quote(r.tag()), repositoryOf(r.GitHubSource)),
+			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), repositoryOf(r.GitHubSource)),
 	}
 }
 
@@ -181,7 +183,7 @@ func (r githubRelease) fileURL(as *guest, file asset) *url.URL {
 // gets to see no credentials.
 func (r githubRelease) read(ctx context.Context, as *guest, file asset, what string, most int64) ([]byte, error) {
 	if file.size > most {
-		return nil, tooManyBytes(what, most)
+		return nil, failure.TooLarge(what, most)
 	}
 	// Transport compression is refused: it would make other bytes of the same file.
 	response, err := as.get(ctx, r.fileURL(as, file), http.Header{"Accept": {"application/octet-stream"}, "Accept-Encoding": {"identity"}})
@@ -190,8 +192,8 @@ func (r githubRelease) read(ctx context.Context, as *guest, file asset, what str
 	}
 	defer release(response.Body)
 	if response.StatusCode != http.StatusOK {
-		r.stock.releases.known.remove(r.release().at(as)) // it may be another by now
-		return nil, notPublished("the release lists file %s, but there is none; put it there again", quote(file.name))
+		r.stock.releases.known.Remove(r.release().at(as)) // it may be another by now
+		return nil, notPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
 	return read(ctx, response.Body, response.ContentLength, what, most)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
@@ -93,7 +94,7 @@ func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []ass
 	got := content{files: make([]render.File, 0, len(files))}
 	left := as.limits.TotalBytes
 	for _, file := range files {
-		data, err := r.read(ctx, as, file, "file "+quote(file.name), min(as.limits.ArchiveBytes, left))
+		data, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.limits.ArchiveBytes, left))
 		if err != nil {
 			return content{}, err
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v89/github"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // maxAssets is how many files a release at GitHub can have.
@@ -34,7 +36,7 @@ func parseRelease(data []byte) (published, error) {
 		return published{}, notGitHub()
 	}
 	if len(read.Assets) > maxAssets {
-		return published{}, failure(ReasonArtifactTooLarge, "the release has more than %d files, the most that are accepted", maxAssets)
+		return published{}, failure.New(failure.ArtifactTooLarge, "the release has more than %d files, the most that are accepted", maxAssets)
 	}
 	found := published{tag: read.GetTagName(), draft: read.GetDraft()}
 	for _, file := range read.Assets {
@@ -78,6 +80,6 @@ func parseTags(data []byte) ([]string, error) {
 }
 
 // notGitHub is the error of an answer that the API wouldn't give.
-func notGitHub() *Error {
-	return failure(ReasonArtifactInvalid, "what the server sends isn't what GitHub's API does; correct github.url or github.apiURL")
+func notGitHub() *failure.Error {
+	return failure.New(failure.ArtifactInvalid, "what the server sends isn't what GitHub's API does; correct github.url or github.apiURL")
 }

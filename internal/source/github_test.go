@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 )
 
@@ -125,15 +126,15 @@ func TestChartsInReleases(t *testing.T) {
 			}
 			at := "chart.github: " + w.URL(demoRepository) + " release "
 			for ref, want := range map[*Reference][2]string{
-				ptrTo(w.chart("9.9.9")): {ReasonArtifactNotFound, at + "9.9.9: the server has no release with tag \"9.9.9\" in repository demo/charts, or doesn't show it to these credentials; " +
+				ptrTo(w.chart("9.9.9")): {failure.ArtifactNotFound, at + "9.9.9: the server has no release with tag \"9.9.9\" in repository demo/charts, or doesn't show it to these credentials; " +
 					"publish it, correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository"},
-				ptrTo(w.chart("3.0.0")): {ReasonArtifactNotFound, "no release with tag \"3.0.0\""}, // a draft
-				ptrTo(w.chart("4.0.0")): {ReasonArtifactNotFound, at + "4.0.0: the release has no files; put the archive there"},
-				ptrTo(w.chart("1.0.0+7", prefixed("charts/demo/v"))): {ReasonArtifactInvalid, at + "charts/demo/v1.0.0+7: 2 files of the release are called \"*.tgz\": \"demo-1.0.0.tgz\", \"other-1.0.0.tgz\"; " +
+				ptrTo(w.chart("3.0.0")): {failure.ArtifactNotFound, "no release with tag \"3.0.0\""}, // a draft
+				ptrTo(w.chart("4.0.0")): {failure.ArtifactNotFound, at + "4.0.0: the release has no files; put the archive there"},
+				ptrTo(w.chart("1.0.0+7", prefixed("charts/demo/v"))): {failure.ArtifactInvalid, at + "charts/demo/v1.0.0+7: 2 files of the release are called \"*.tgz\": \"demo-1.0.0.tgz\", \"other-1.0.0.tgz\"; " +
 					"set github.asset so that it fits one of them"},
-				ptrTo(w.chart("many")): {ReasonArtifactNotFound, "\"file-06.txt\", \"file-07.txt\", and others; put the archive there, or correct github.asset"},
-				ptrTo(w.chart("page")): {ReasonArtifactInvalid, "the release's file \"demo.tgz\" is no archive: it isn't compressed with gzip"},
-				ptrTo(w.chart("1.0.0", being(digestOfArchive(two)))): {ReasonDigestMismatch, at + "1.0.0@" + digestOfArchive(two) + ": the release's file \"demo-1.0.0.tgz\" is " + digestOfArchive(one) +
+				ptrTo(w.chart("many")): {failure.ArtifactNotFound, "\"file-06.txt\", \"file-07.txt\", and others; put the archive there, or correct github.asset"},
+				ptrTo(w.chart("page")): {failure.ArtifactInvalid, "the release's file \"demo.tgz\" is no archive: it isn't compressed with gzip"},
+				ptrTo(w.chart("1.0.0", being(digestOfArchive(two)))): {failure.DigestMismatch, at + "1.0.0@" + digestOfArchive(two) + ": the release's file \"demo-1.0.0.tgz\" is " + digestOfArchive(one) +
 					", not github.digest; correct one of github.digest and version"},
 			} {
 				expectRefused(t, get(t, sources, *ref), want[0], want[1])
@@ -177,10 +178,10 @@ func TestReplacedFiles(t *testing.T) {
 	digest := expectResolved(t, sources, w.chart("1.0.0"))
 	w.publish("1.0.0", file("demo-1.0.0.tgz", chartVersion(t, "1.0.1")))
 	_, err := sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
-	expectRefused(t, err, ReasonArtifactNotFound, "the release lists file \"demo-1.0.0.tgz\", but there is none")
+	expectRefused(t, err, failure.ArtifactNotFound, "the release lists file \"demo-1.0.0.tgz\", but there is none")
 	w.clock.Step(maxRetry * 2)
 	_, err = sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
-	expectRefused(t, err, ReasonArtifactChanged, "set github.digest to that of the content that is to be installed")
+	expectRefused(t, err, failure.ArtifactChanged, "set github.digest to that of the content that is to be installed")
 }
 
 func TestFollowReleases(t *testing.T) {
@@ -218,7 +219,7 @@ func TestFollowReleases(t *testing.T) {
 		t.Errorf("it is pinned by %s", digest)
 	}
 	_, err := newest(t, sources, w.chart("~1", prefixed("none-")), w.clock.Now())
-	expectRefused(t, err, ReasonArtifactNotFound, "repository demo/charts has no release whose tag starts with \"none-\"; publish one, or correct github.url or github.tagPrefix")
+	expectRefused(t, err, failure.ArtifactNotFound, "repository demo/charts has no release whose tag starts with \"none-\"; publish one, or correct github.url or github.tagPrefix")
 }
 
 func TestRateLimitOfReleases(t *testing.T) {
@@ -239,7 +240,7 @@ func TestRateLimitOfReleases(t *testing.T) {
 			limit.set(w)
 			first := asError(t, get(t, sources, w.chart("1.0.0")))
 			want := w.Host + " asks to be left alone for a while (" + limit.why + ")"
-			if first.Reason != ReasonSourceUnavailable || first.Err.Error() != want || first.RetryAfter < limit.wait || first.RetryAfter > limit.wait+2*time.Second {
+			if first.Reason != failure.SourceUnavailable || first.Err.Error() != want || first.RetryAfter < limit.wait || first.RetryAfter > limit.wait+2*time.Second {
 				t.Errorf("%s after %s", first, first.RetryAfter)
 			}
 			w.Requests()
@@ -267,12 +268,12 @@ func TestCredentialsForReleases(t *testing.T) {
 	w.giveToken(t, "sentinel-other")
 	sources := w.sources(t, "")
 	err := get(t, sources, w.chart("1.0.0"))
-	expectRefused(t, err, ReasonSourceUnauthorized, w.Host+" answers 401 Unauthorized to the provider instance's own credentials")
+	expectRefused(t, err, failure.SourceUnauthorized, w.Host+" answers 401 Unauthorized to the provider instance's own credentials")
 	expectNoSecrets(t, err.Error())
 	if err := os.Remove(filepath.Join(w.dir, credentials.KeyOf(w.Host)+".token")); err != nil {
 		t.Fatal(err)
 	}
-	expectRefused(t, get(t, sources, w.chart("1.0.0")), ReasonArtifactNotFound, "or doesn't show it to these credentials")
+	expectRefused(t, get(t, sources, w.chart("1.0.0")), failure.ArtifactNotFound, "or doesn't show it to these credentials")
 	w.giveToken(t, sentinelToken)
 	if err := get(t, sources, w.chart("1.0.0")); err != nil {
 		t.Error(err)
@@ -282,7 +283,7 @@ func TestCredentialsForReleases(t *testing.T) {
 		return true
 	})
 	err = get(t, sources, w.chart("2.0.0"))
-	expectRefused(t, err, ReasonSourceUnauthorized, "answers 403 Forbidden")
+	expectRefused(t, err, failure.SourceUnauthorized, "answers 403 Forbidden")
 	expectNoSecrets(t, err.Error())
 }
 
@@ -342,7 +343,7 @@ func TestPromisedDigestsGiveNoRight(t *testing.T) {
 		if digest := expectResolved(t, sources, evil); digest != private.Digest {
 			t.Fatalf("%s: it is %s, not the list of others' files", name, digest)
 		}
-		expectRefused(t, get(t, sources, evil), ReasonArtifactNotFound, `lists file "values.yaml", but there is none`)
+		expectRefused(t, get(t, sources, evil), failure.ArtifactNotFound, `lists file "values.yaml", but there is none`)
 	}
 }
 
@@ -360,24 +361,24 @@ func TestHostileReleases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, reason, says string
 	}{
-		"no JSON":          {"sentinel", ReasonArtifactInvalid, "isn't what GitHub's API does; correct github.url or github.apiURL"},
-		"a list":           {"[]", ReasonArtifactInvalid, "isn't what GitHub's API does"},
-		"nothing":          {"null", ReasonArtifactNotFound, "no release with tag"},
-		"another release":  {strings.Replace(release(asset(1, "a")), `"1"`, `"2"`, 1), ReasonArtifactNotFound, "no release with tag"},
-		"no name":          {release(`{"id": 1, "size": 3}`), ReasonArtifactRefused, "empty"},
-		"no number":        {release(`{"name": "a", "size": 3}`), ReasonArtifactInvalid, "isn't what GitHub's API does"},
-		"a size below 0":   {release(`{"id": 1, "name": "a", "size": -3}`), ReasonArtifactInvalid, "isn't what GitHub's API does"},
-		"a huge file":      {release(`{"id": 1, "name": "a", "size": 999999999999}`), ReasonArtifactTooLarge, `file "a" is larger than 10485760 bytes`},
-		"a path":           {release(asset(1, "../../a")), ReasonArtifactRefused, "leaves the chart"},
-		"a directory":      {release(asset(1, "a/b")), ReasonArtifactRefused, "more than one part"},
-		"a line break":     {release(asset(1, "a\nb")), ReasonArtifactRefused, "control characters"},
-		"twice":            {release(asset(1, "a"), asset(2, "a")), ReasonArtifactRefused, "there twice"},
-		"too many files":   {release(many...), ReasonArtifactTooLarge, "more than 1000 files"},
-		"many files":       {release(many[:maxParts+1]...), ReasonArtifactTooLarge, "more than 128 files"},
-		"large in sum":     {release(strings.Replace(asset(1, "a"), "3", "9000000", 1), strings.Replace(asset(2, "b"), "3", "9000000", 1), strings.Replace(asset(4, "c"), "3", "9000000", 1), strings.Replace(asset(5, "d"), "3", "9000000", 1)), ReasonArtifactTooLarge, "its content is larger than 33554432 bytes"},
-		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", maxRelease) + `"}`, ReasonArtifactTooLarge, "the description of the release is larger than 4194304 bytes"},
-		"a deep answer":    {strings.Repeat("[", 1<<20), ReasonArtifactInvalid, "isn't what GitHub's API does"},
-		"still on its way": {release(`{"id": 1, "name": "a", "state": "starter"}`), ReasonArtifactNotFound, "the release has no files"},
+		"no JSON":          {"sentinel", failure.ArtifactInvalid, "isn't what GitHub's API does; correct github.url or github.apiURL"},
+		"a list":           {"[]", failure.ArtifactInvalid, "isn't what GitHub's API does"},
+		"nothing":          {"null", failure.ArtifactNotFound, "no release with tag"},
+		"another release":  {strings.Replace(release(asset(1, "a")), `"1"`, `"2"`, 1), failure.ArtifactNotFound, "no release with tag"},
+		"no name":          {release(`{"id": 1, "size": 3}`), failure.ArtifactRefused, "empty"},
+		"no number":        {release(`{"name": "a", "size": 3}`), failure.ArtifactInvalid, "isn't what GitHub's API does"},
+		"a size below 0":   {release(`{"id": 1, "name": "a", "size": -3}`), failure.ArtifactInvalid, "isn't what GitHub's API does"},
+		"a huge file":      {release(`{"id": 1, "name": "a", "size": 999999999999}`), failure.ArtifactTooLarge, `file "a" is larger than 10485760 bytes`},
+		"a path":           {release(asset(1, "../../a")), failure.ArtifactRefused, "leaves the chart"},
+		"a directory":      {release(asset(1, "a/b")), failure.ArtifactRefused, "more than one part"},
+		"a line break":     {release(asset(1, "a\nb")), failure.ArtifactRefused, "control characters"},
+		"twice":            {release(asset(1, "a"), asset(2, "a")), failure.ArtifactRefused, "there twice"},
+		"too many files":   {release(many...), failure.ArtifactTooLarge, "more than 1000 files"},
+		"many files":       {release(many[:maxParts+1]...), failure.ArtifactTooLarge, "more than 128 files"},
+		"large in sum":     {release(strings.Replace(asset(1, "a"), "3", "9000000", 1), strings.Replace(asset(2, "b"), "3", "9000000", 1), strings.Replace(asset(4, "c"), "3", "9000000", 1), strings.Replace(asset(5, "d"), "3", "9000000", 1)), failure.ArtifactTooLarge, "its content is larger than 33554432 bytes"},
+		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", maxRelease) + `"}`, failure.ArtifactTooLarge, "the description of the release is larger than 4194304 bytes"},
+		"a deep answer":    {strings.Repeat("[", 1<<20), failure.ArtifactInvalid, "isn't what GitHub's API does"},
+		"still on its way": {release(`{"id": 1, "name": "a", "state": "starter"}`), failure.ArtifactNotFound, "the release has no files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := startGitHub(t, github.Options{})
@@ -395,12 +396,12 @@ func TestHostileListsOfReleases(t *testing.T) {
 		link, answer, reason, says string
 		requests                   int
 	}{
-		"pages without end": {`<https://x/?page=%d>; rel="next"`, "[]", ReasonArtifactTooLarge, "more than 100 pages; name an exact version", maxReleasePages},
-		"the same page":     {`<https://x/?page=1>; rel="next"`, "[]", ReasonArtifactInvalid, "isn't what GitHub's API does", 1},
-		"no list":           {"", "{}", ReasonArtifactInvalid, "isn't what GitHub's API does", 1},
-		"nothing":           {"", "null", ReasonArtifactNotFound, "has no release", 1},
-		"a huge page":       {"", `[{"body": "` + strings.Repeat("x", maxReleasePage) + `"}]`, ReasonArtifactTooLarge, "larger than 33554432 bytes", 1},
-		"no tags":           {"", `[{"tag_name": null}, {"tag_name": ""}, {}]`, ReasonArtifactNotFound, "has no release", 1},
+		"pages without end": {`<https://x/?page=%d>; rel="next"`, "[]", failure.ArtifactTooLarge, "more than 100 pages; name an exact version", maxReleasePages},
+		"the same page":     {`<https://x/?page=1>; rel="next"`, "[]", failure.ArtifactInvalid, "isn't what GitHub's API does", 1},
+		"no list":           {"", "{}", failure.ArtifactInvalid, "isn't what GitHub's API does", 1},
+		"nothing":           {"", "null", failure.ArtifactNotFound, "has no release", 1},
+		"a huge page":       {"", `[{"body": "` + strings.Repeat("x", maxReleasePage) + `"}]`, failure.ArtifactTooLarge, "larger than 33554432 bytes", 1},
+		"no tags":           {"", `[{"tag_name": null}, {"tag_name": ""}, {}]`, failure.ArtifactNotFound, "has no release", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := startGitHub(t, github.Options{})

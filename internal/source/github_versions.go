@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -21,7 +22,7 @@ func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.T
 	seen := map[string]bool{} // a release that comes while pages are read moves others to the next
 	for page := 1; page != 0; {
 		if page > maxReleasePages {
-			return nil, failure(ReasonArtifactTooLarge, "its list of releases has more than %d pages; name an exact version", maxReleasePages)
+			return nil, failure.New(failure.ArtifactTooLarge, "its list of releases has more than %d pages; name an exact version", maxReleasePages)
 		}
 		answer, err := r.stock.releases.since(ctx, as, r.list(page), notBefore)
 		if err != nil {
@@ -48,12 +49,12 @@ func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.T
 	return found, nil
 }
 
-func (r githubRelease) nothingListed() *Error {
+func (r githubRelease) nothingListed() *failure.Error {
 	if r.TagPrefix == "" {
 		return notPublished("repository %s has no release; publish one, or correct github.url", repositoryOf(r.GitHubSource))
 	}
 	return notPublished("repository %s has no release whose tag starts with %s; publish one, or correct github.url or github.tagPrefix",
-		repositoryOf(r.GitHubSource), quote(r.TagPrefix))
+		repositoryOf(r.GitHubSource), failure.Quote(r.TagPrefix))
 }
 
 // list is the question for a page of the list of releases.

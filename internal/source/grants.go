@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -22,7 +23,7 @@ const maxGrants = 16_384
 // from says that it would. After that it is remembered under the reference's
 // title, on disk, too: a source that is down takes away nothing that it gave.
 type grants struct {
-	memory *cache[grant, struct{}]
+	memory *lru.Cache[grant, struct{}]
 	store  *store.Store
 }
 
@@ -38,7 +39,7 @@ type site struct {
 func (s site) title() string { return fmt.Sprintf("site %s of %d bytes", s.url, s.bytes) }
 
 func newGrants(store *store.Store) *grants {
-	return &grants{memory: newCache[grant](maxGrants, one[struct{}]), store: store}
+	return &grants{memory: lru.New[grant](maxGrants, lru.One[struct{}]), store: store}
 }
 
 // add notes a title, unless it is empty.
@@ -46,7 +47,7 @@ func (g *grants) add(digest, title string) {
 	if title == "" || g.has(digest, title) {
 		return
 	}
-	g.memory.put(grant{digest, title}, struct{}{})
+	g.memory.Put(grant{digest, title}, struct{}{})
 	g.store.Grant(digest, title)
 }
 
@@ -55,13 +56,13 @@ func (g *grants) has(digest, title string) bool {
 	if title == "" {
 		return false
 	}
-	if _, found := g.memory.get(grant{digest, title}); found {
+	if _, found := g.memory.Get(grant{digest, title}); found {
 		return true
 	}
 	if !g.store.Granted(digest, title) {
 		return false
 	}
-	g.memory.put(grant{digest, title}, struct{}{})
+	g.memory.Put(grant{digest, title}, struct{}{})
 	return true
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -131,7 +132,7 @@ func TestDigestGivesNoRight(t *testing.T) {
 				if err == nil {
 					t.Fatalf("the spy got %d files", len(got.Files))
 				}
-				if reason := asError(t, err).Reason; reason != ReasonDigestMismatch && reason != ReasonArtifactChanged {
+				if reason := asError(t, err).Reason; reason != failure.DigestMismatch && reason != failure.ArtifactChanged {
 					t.Errorf("got %s: %v", reason, err)
 				}
 			})
@@ -189,7 +190,7 @@ func TestTeamsShareAnArchiveByTheirOwnCredentials(t *testing.T) {
 		t.Errorf("the second team: %d downloads, %d questions, %v", gets, heads, err)
 	}
 	_, _, err := downloads(sources, "default")
-	if known := asError(t, err); known.Reason != ReasonSourceUnauthorized {
+	if known := asError(t, err); known.Reason != failure.SourceUnauthorized {
 		t.Errorf("a team that isn't let in: %v", err)
 	}
 	restarted, _ := remoteSources(t, Options{Client: c.counted, Metadata: c.metadata, Store: storeAt(dir)})
@@ -198,7 +199,7 @@ func TestTeamsShareAnArchiveByTheirOwnCredentials(t *testing.T) {
 			t.Errorf("%s after a restart: %d downloads, %d questions, %v", team, gets, heads, err)
 		}
 	}
-	if _, _, err := downloads(restarted, "default"); asError(t, err).Reason != ReasonSourceUnauthorized {
+	if _, _, err := downloads(restarted, "default"); asError(t, err).Reason != failure.SourceUnauthorized {
 		t.Errorf("a team that isn't let in, after a restart: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // guest is who visits a host for a reference.
@@ -48,7 +49,7 @@ func (g *guest) size(ctx context.Context, at *url.URL) (int64, error) {
 func (g *guest) request(ctx context.Context, method string, at *url.URL, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "the source's address makes no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "the source's address makes no URL")
 	}
 	if header != nil {
 		request.Header = header
@@ -66,7 +67,7 @@ func (g *guest) request(ctx context.Context, method string, at *url.URL, header 
 		return nil, g.unauthorized(response.Request.URL.Host + " answers 401 Unauthorized")
 	}
 	release(response.Body)
-	return nil, failure(ReasonSourceUnavailable, "%s answers %d %s, which isn't expected", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+	return nil, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 }
 
 // authorize adds the credential to a request, if it goes to the source's own host.
@@ -82,13 +83,13 @@ func (g *guest) authorize(request *http.Request) {
 	}
 }
 
-// word makes an [Error] of what went wrong. What hosts and libraries say is left
+// word makes a [failure.Error] of what went wrong. What hosts and libraries say is left
 // out, but for codes: it may hold secrets, or be another text each time.
 func (g *guest) word(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *Error
+	var known *failure.Error
 	if errors.As(err, &known) {
 		return known
 	}
@@ -98,7 +99,7 @@ func (g *guest) word(ctx context.Context, err error) error {
 		if answer.StatusCode == http.StatusUnauthorized {
 			return g.unauthorized(said)
 		}
-		return failure(ReasonSourceUnavailable, "%s, which isn't expected", said)
+		return failure.New(failure.SourceUnavailable, "%s, which isn't expected", said)
 	}
 	var service privateTokenService
 	switch {
@@ -107,49 +108,49 @@ func (g *guest) word(ctx context.Context, err error) error {
 	case errors.Is(err, errPasswordWanted):
 		return g.passwordWanted()
 	case errors.As(err, &service):
-		return failure(ReasonSourceUnavailable, "%s refers to a token service at %s, which is a private address of another host: it gets no credentials, whatever they are. "+
+		return failure.New(failure.SourceUnavailable, "%s refers to a token service at %s, which is a private address of another host: it gets no credentials, whatever they are. "+
 			"Have the registry name a token service under its own host name; the port may be another one", g.host, string(service))
 	case errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData), errors.Is(err, orascontent.ErrInvalidDescriptorSize):
-		return failure(ReasonDigestMismatch, "what %s sends isn't the content with the digest that it promised", g.host)
+		return failure.New(failure.DigestMismatch, "what %s sends isn't the content with the digest that it promised", g.host)
 	}
 	fault := egress.Explain(ctx, g.host, err)
 	switch {
 	case fault == nil:
-		return failure(ReasonSourceUnavailable, "%s answers with what can't be used: it may be no registry, have headers that contradict the content, "+
+		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, have headers that contradict the content, "+
 			"or refer to a token service without TLS or at a private address", g.host)
 	case fault.Kind == egress.Unauthorized:
 		return g.unauthorized(fault.Error())
 	case fault.Kind == egress.Refused:
-		return failure(ReasonArtifactRefused, "%w", fault)
+		return failure.New(failure.ArtifactRefused, "%w", fault)
 	}
-	unavailable := failure(ReasonSourceUnavailable, "%w", fault)
+	unavailable := failure.New(failure.SourceUnavailable, "%w", fault)
 	unavailable.RetryAfter = fault.RetryAfter
 	return unavailable
 }
 
 // unauthorized says what credentials were shown, and where other ones may be put.
-func (g *guest) unauthorized(said string) *Error {
+func (g *guest) unauthorized(said string) *failure.Error {
 	add, own := "username and password, token, or .dockerconfigjson", "config.json, or KEY.username and KEY.password"
 	if g.ref.Chart.GitHub != nil {
 		add, own = "token", "KEY.token"
 	}
 	own = strings.ReplaceAll(own, "KEY", credentials.KeyOf(g.ref.repositoryHost()))
 	secret := g.ref.secretRef()
-	var refused *Error
+	var refused *failure.Error
 	switch {
 	case g.ref.bound():
-		refused = failure(ReasonSourceUnauthorized, "%s", said) // the way out is told with the dependency
+		refused = failure.New(failure.SourceUnauthorized, "%s", said) // the way out is told with the dependency
 	case secret != nil && g.credential.IsZero():
-		refused = failure(ReasonSourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
+		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
 			said, g.ref.Namespace, secret.Name, g.host, add)
 	case secret != nil:
-		refused = failure(ReasonSourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
+		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
 			said, g.ref.Namespace, secret.Name)
 	case g.credential.IsZero():
-		refused = failure(ReasonSourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)",
+		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)",
 			said, ownSecret, own)
 	default:
-		refused = failure(ReasonSourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
+		refused = failure.New(failure.SourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
 			said, ownSecret)
 	}
 	refused.Wait = true
@@ -158,18 +159,18 @@ func (g *guest) unauthorized(said string) *Error {
 
 // passwordWanted is the error of a registry that takes username and password, while
 // the credentials are a token, or half of both.
-func (g *guest) passwordWanted() *Error {
+func (g *guest) passwordWanted() *failure.Error {
 	const said = "%s takes username and password only (Basic authentication), and not a token"
 	secret := g.ref.secretRef()
-	var refused *Error
+	var refused *failure.Error
 	switch {
 	case g.ref.bound():
-		refused = failure(ReasonSourceUnauthorized, said, g.host) // the way out is told with the dependency
+		refused = failure.New(failure.SourceUnauthorized, said, g.host) // the way out is told with the dependency
 	case secret != nil:
-		refused = failure(ReasonSourceUnauthorized, said+"; add username and password to Secret %s/%s, in place of what is there for it", g.host, g.ref.Namespace, secret.Name)
+		refused = failure.New(failure.SourceUnauthorized, said+"; add username and password to Secret %s/%s, in place of what is there for it", g.host, g.ref.Namespace, secret.Name)
 	default:
 		key := credentials.KeyOf(g.ref.repositoryHost())
-		refused = failure(ReasonSourceUnauthorized, said+"; have both added to the provider instance's own Secret %s (%s.username and %s.password), or name another Secret in its secretRef",
+		refused = failure.New(failure.SourceUnauthorized, said+"; have both added to the provider instance's own Secret %s (%s.username and %s.password), or name another Secret in its secretRef",
 			g.host, ownSecret, key, key)
 	}
 	refused.Wait = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 func newSources(t testing.TB, options Options) *Sources {
@@ -77,9 +78,9 @@ func expectFetched(t testing.TB, sources *Sources, ref Reference) *Artifact {
 }
 
 // asError expects an *Error.
-func asError(t testing.TB, err error) *Error {
+func asError(t testing.TB, err error) *failure.Error {
 	t.Helper()
-	var known *Error
+	var known *failure.Error
 	if !errors.As(err, &known) {
 		t.Fatalf("got %v, want an *Error", err)
 	}

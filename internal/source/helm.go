@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
 )
 
@@ -52,7 +53,7 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content
 	promised := promise(entry)
 	if promised != "" && promised != digest {
 		if c.Digest != "" {
-			return content{}, failure(ReasonDigestMismatch, "the index says that this version is %s, not helm.digest", promised)
+			return content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest", promised)
 		}
 		return content{}, gone(digest, wayOut)
 	}
@@ -63,9 +64,9 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content
 	case got.digest() == digest:
 		return got, nil
 	case promised != "":
-		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
+		return content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
 	case c.Digest != "":
-		return content{}, failure(ReasonDigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.digest())
+		return content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.digest())
 	}
 	return content{}, gone(digest, wayOut)
 }
@@ -81,9 +82,9 @@ func (c helmChart) find(ctx context.Context, as *guest) (repoindex.Version, erro
 	case found:
 		return entry, nil
 	case len(index.Versions(c.Chart)) == 0:
-		return entry, notPublished("the repository has no chart %s; publish it, or correct helm.chart", quote(c.Chart))
+		return entry, notPublished("the repository has no chart %s; publish it, or correct helm.chart", failure.Quote(c.Chart))
 	}
-	return entry, notPublished("the repository has chart %s, but not in version %s; publish it, or correct version", quote(c.Chart), quote(c.version))
+	return entry, notPublished("the repository has chart %s, but not in version %s; publish it, or correct version", failure.Quote(c.Chart), failure.Quote(c.version))
 }
 
 // download gets the archive of a version.
@@ -99,7 +100,7 @@ func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Vers
 	case archive == nil:
 		return content{}, notPublished("the index names an archive for this version, but there is none")
 	case !isCompressed(archive):
-		return content{}, failure(ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
+		return content{}, failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
 	}
 	return content{archive: archive, site: site{at.String(), int64(len(archive))}}, nil
 }
@@ -126,32 +127,32 @@ func (c helmChart) archiveURL(written string) (*url.URL, error) {
 	}
 	at, err := url.Parse(written)
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "the index names an archive by what is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL")
 	}
 	at = base.ResolveReference(at)
 	switch {
 	case at.Scheme == "oci":
-		return nil, &Error{Reason: ReasonArtifactInvalid, Err: movedToRegistry(written)}
+		return nil, &failure.Error{Reason: failure.ArtifactInvalid, Err: movedToRegistry(written)}
 	case at.User != nil:
-		return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL with a user in it")
+		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it")
 	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):
 		return at, nil
 	}
-	return nil, failure(ReasonArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
+	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
 }
 
 // movedToRegistry says that the index of a repository names a chart in a registry.
 type movedToRegistry string
 
 func (at movedToRegistry) Error() string {
-	return "the index says that the chart is in a registry, at " + quote(string(at)) + "; use chart.oci"
+	return "the index says that the chart is in a registry, at " + failure.Quote(string(at)) + "; use chart.oci"
 }
 
 // below is an URL below that of the repository.
 func (c helmChart) below(name string) (*url.URL, error) {
 	at, err := url.Parse(strings.TrimSuffix(c.URL, "/") + "/" + name)
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "helm.url is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL")
 	}
 	return at, nil
 }

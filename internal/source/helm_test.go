@@ -22,6 +22,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -140,7 +141,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 	t.Run("a version that comes later", func(t *testing.T) {
 		ref := inRepository(server.URL+"/charts", "2.0.0")
 		_, err := sources.Resolve(t.Context(), ref)
-		expectError(t, err, ReasonArtifactNotFound, "chart.helm: "+server.URL+`/charts/demo 2.0.0: the repository has chart "demo", but not in version "2.0.0"; publish it, or correct version`)
+		expectError(t, err, failure.ArtifactNotFound, "chart.helm: "+server.URL+`/charts/demo 2.0.0: the repository has chart "demo", but not in version "2.0.0"; publish it, or correct version`)
 		server.publish(t, index, "2.0.0", "", true)
 		if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
@@ -153,10 +154,10 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		ref := inRepository(server.URL+"/charts", "3.0.0")
 		before := server.asked()
 		_, err := sources.Resolve(t.Context(), ref)
-		if asError(t, err).Reason != ReasonArtifactNotFound {
+		if asError(t, err).Reason != failure.ArtifactNotFound {
 			t.Errorf("%v after %q", err, before)
 		}
-		known, _ := sources.remote.stock.indexes.get(server.URL + "/charts " + guestOf(t, sources, ref).credential.Fingerprint())
+		known, _ := sources.remote.stock.indexes.Get(server.URL + "/charts " + guestOf(t, sources, ref).credential.Fingerprint())
 		if known.lastModified == "" || !known.read.Equal(clock.Now()) {
 			t.Errorf("the index was read at %s, last modified %q", known.read, known.lastModified)
 		}
@@ -167,12 +168,12 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		write(t, filepath.Join(server.dir, "charts", "demo-1.0.0.tgz"), string(chartOf(t, entry{name: "demo/other", data: "x"})))
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
 		_, err := restarted.Fetch(t.Context(), ref, digest)
-		expectError(t, err, ReasonDigestMismatch, "chart.helm: "+server.URL+
+		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+
 			"/charts/demo 1.0.0: the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
 		pinned := inRepository(server.URL+"/charts", "1.2.0")
 		pinned.Chart.Helm.Digest = digest
 		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
-		expectError(t, err, ReasonDigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
+		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
 			": the archive isn't the one of helm.digest: it is "+content{archive: noDigest}.digest())
 	})
 	t.Run("without credentials", func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		}
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
 		_, err := restarted.Resolve(t.Context(), inRepository(server.URL+"/charts", "1.0.0"))
-		expectError(t, err, ReasonSourceUnauthorized, "chart.helm: "+server.URL+"/charts/demo 1.0.0: "+server.Listener.Addr().String()+
+		expectError(t, err, failure.SourceUnauthorized, "chart.helm: "+server.URL+"/charts/demo 1.0.0: "+server.Listener.Addr().String()+
 			" answers 401 Unauthorized; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret "+
 			"chandler-credentials (config.json, or "+key+".username and "+key+".password)")
 	})
@@ -207,13 +208,13 @@ func TestHelmRepositoryWithClientCertificate(t *testing.T) {
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
 	ref := inRepository(server.URL+"/charts", "1.0.0")
 	_, err := sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnavailable, "chart.helm: "+server.URL+"/charts/demo 1.0.0: "+server.Listener.Addr().String()+
+	expectError(t, err, failure.SourceUnavailable, "chart.helm: "+server.URL+"/charts/demo 1.0.0: "+server.Listener.Addr().String()+
 		" fails the TLS handshake: it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)")
 	certificate, key := authority.Issue(t)
 	prefix := credentials.KeyOf(strings.TrimPrefix(server.URL, "https://"))
 	write(t, filepath.Join(dir, prefix+".tls.crt"), string(certificate))
 	_, err = sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized,
+	expectError(t, err, failure.SourceUnauthorized,
 		"chart.helm: the provider instance's own credentials: tls.crt and tls.key are no certificate in PEM and its key")
 	write(t, filepath.Join(dir, prefix+".tls.key"), string(key))
 	expectFetched(t, sources, ref)
@@ -227,15 +228,15 @@ func TestWhatAnIndexMaySay(t *testing.T) {
 		return fmt.Sprintf("apiVersion: v1\nentries:\n  demo:\n  - version: 1.0.0\n    urls:\n    - %s\n", url)
 	}
 	tests := map[string]struct{ index, reason, text string }{
-		"in a registry":     {at("oci://registry.example.org/demo:1.0.0"), ReasonArtifactInvalid, `the index says that the chart is in a registry, at "oci://registry.example.org/demo:1.0.0"; use chart.oci`},
-		"a file":            {at("file:///etc/passwd"), ReasonArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP"},
-		"with a user":       {at("http://user:sentinel@" + host + "/demo.tgz"), ReasonArtifactRefused, "the index names an archive by an URL with a user in it"},
-		"no URL":            {at(`"http://[::"`), ReasonArtifactInvalid, "the index names an archive by what is no URL"},
-		"a metadata server": {at("http://169.254.169.254/latest/meta-data?sentinel"), ReasonArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
-		"missing":           {at("demo-1.0.0.tgz"), ReasonArtifactNotFound, "the index names an archive for this version, but there is none"},
-		"a web page":        {at("page.html"), ReasonArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
-		"no such chart":     {"entries: {}", ReasonArtifactNotFound, `the repository has no chart "demo"; publish it, or correct helm.chart`},
-		"no index":          {"title: sentinel\n", ReasonArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
+		"in a registry":     {at("oci://registry.example.org/demo:1.0.0"), failure.ArtifactInvalid, `the index says that the chart is in a registry, at "oci://registry.example.org/demo:1.0.0"; use chart.oci`},
+		"a file":            {at("file:///etc/passwd"), failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP"},
+		"with a user":       {at("http://user:sentinel@" + host + "/demo.tgz"), failure.ArtifactRefused, "the index names an archive by an URL with a user in it"},
+		"no URL":            {at(`"http://[::"`), failure.ArtifactInvalid, "the index names an archive by what is no URL"},
+		"a metadata server": {at("http://169.254.169.254/latest/meta-data?sentinel"), failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
+		"missing":           {at("demo-1.0.0.tgz"), failure.ArtifactNotFound, "the index names an archive for this version, but there is none"},
+		"a web page":        {at("page.html"), failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
+		"no such chart":     {"entries: {}", failure.ArtifactNotFound, `the repository has no chart "demo"; publish it, or correct helm.chart`},
+		"no index":          {"title: sentinel\n", failure.ArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -17,7 +18,7 @@ func (c helmChart) versions(ctx context.Context, as *guest, notBefore time.Time)
 	}
 	entries := index.Versions(c.Chart)
 	if len(entries) == 0 {
-		return nil, notPublished("the repository has no chart %s; publish it, or correct helm.chart", quote(c.Chart))
+		return nil, notPublished("the repository has no chart %s; publish it, or correct helm.chart", failure.Quote(c.Chart))
 	}
 	var found []string
 	for _, entry := range entries {

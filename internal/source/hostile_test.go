@@ -17,6 +17,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // quiet is for servers whose errors a test expects.
@@ -64,57 +66,57 @@ func TestHostileSources(t *testing.T) {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, r.URL.Path+"?sentinel="+r.URL.RawQuery, http.StatusFound)
 			},
-			reason: ReasonSourceUnavailable, text: "HOST redirects more than 5 times",
+			reason: failure.SourceUnavailable, text: "HOST redirects more than 5 times",
 		},
 		"redirect to a metadata server": {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://[fd00:ec2::254]/?sentinel", http.StatusFound)
 			},
-			reason: ReasonArtifactRefused, text: "[fd00:ec2::254] is a loopback, link-local or metadata address, which no object may name",
+			reason: failure.ArtifactRefused, text: "[fd00:ec2::254] is a loopback, link-local or metadata address, which no object may name",
 		},
 		"server error": {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Error(w, r.Header.Get("Authorization"), http.StatusBadGateway)
 			},
-			reason: ReasonSourceUnavailable, text: "HOST answers 502 Bad Gateway",
+			reason: failure.SourceUnavailable, text: "HOST answers 502 Bad Gateway",
 		},
 		"forbidden": {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
 			},
-			reason: ReasonSourceUnauthorized,
+			reason: failure.SourceUnauthorized,
 			text:   "HOST answers 403 Forbidden to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef",
 		},
 		"an unexpected answer": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-			reason: ReasonSourceUnavailable, text: "HOST answers 204 No Content, which isn't expected",
+			reason: failure.SourceUnavailable, text: "HOST answers 204 No Content, which isn't expected",
 		},
 		"an index without an end": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { flood(w, "x: "+strings.Repeat("y", 1<<16)+"\n") },
-			reason: ReasonArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
+			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
 		},
 		"an index of one line": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { flood(w, strings.Repeat("[", 1<<16)) },
-			reason: ReasonArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
+			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
 		},
 		"an archive without an end": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { flood(w, strings.Repeat("\x1f\x8b", 1<<15)) },
-			reason:  ReasonArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted",
+			reason:  failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted",
 		},
 		"another archive": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			reason:  ReasonDigestMismatch, text: "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with",
+			reason:  failure.DigestMismatch, text: "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with",
 		},
 		"a truncated archive": {
 			archive: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100000")
 				_, _ = w.Write(archive[:len(archive)/2])
 			},
-			reason: ReasonSourceUnavailable, text: "HOST broke off its answer",
+			reason: failure.SourceUnavailable, text: "HOST broke off its answer",
 		},
 		"a web page": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html>") },
-			reason:  ReasonArtifactInvalid, text: "what the repository sends in place of the archive isn't one: it isn't compressed with gzip",
+			reason:  failure.ArtifactInvalid, text: "what the repository sends in place of the archive isn't one: it isn't compressed with gzip",
 		},
 	}
 	for name, test := range tests {
@@ -177,13 +179,13 @@ func TestSlowSource(t *testing.T) {
 	}
 	clock.Step(patience)
 	err := <-waiting
-	expectError(t, err, ReasonArtifactPending, "chart.helm: "+server.URL+"/demo 1.0.0: the source is slow; the chart is still being read")
+	expectError(t, err, failure.ArtifactPending, "chart.helm: "+server.URL+"/demo 1.0.0: the source is slow; the chart is still being read")
 	if known := asError(t, err); !known.Wait || known.RetryAfter != time.Second {
 		t.Errorf("wait %v, retry after %s", known.Wait, known.RetryAfter)
 	}
 	// The next one joins the request, and gets what becomes of it.
 	go resolve()
-	expectError(t, <-waiting, ReasonSourceUnavailable, "chart.helm: "+server.URL+"/demo 1.0.0: "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
+	expectError(t, <-waiting, failure.SourceUnavailable, "chart.helm: "+server.URL+"/demo 1.0.0: "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
 	if len(asked) != 0 {
 		t.Error("it was asked twice")
 	}
@@ -204,7 +206,7 @@ func TestSourceThatAsksToBeLeftAlone(t *testing.T) {
 			_, err := sources.Resolve(t.Context(), ref)
 			known := asError(t, err)
 			if want := "chart.helm: " + server.URL + "/" + ref.Chart.Helm.Chart + " 1.0.0: " + strings.TrimPrefix(server.URL, "http://") +
-				" asks to be left alone for a while (429 Too Many Requests, or Retry-After)"; err.Error() != want || known.Reason != ReasonSourceUnavailable {
+				" asks to be left alone for a while (429 Too Many Requests, or Retry-After)"; err.Error() != want || known.Reason != failure.SourceUnavailable {
 				t.Errorf("got %s: %s", known.Reason, err)
 			}
 			if !known.Wait || known.RetryAfter <= 0 {
@@ -257,7 +259,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 func TestPanicOfAFlightIsNotOurs(t *testing.T) {
 	sources, _, ref, _ := servedBy(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "entries: {}") })
 	failed := sources.remote.ask(context.Background(), "x", ref, func(place, *guest) error { panic("a parser's") })
-	if failed.err == nil || failed.err.Reason != ReasonArtifactInvalid {
+	if failed.err == nil || failed.err.Reason != failure.ArtifactInvalid {
 		t.Errorf("got %v", failed.err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // httpArchive is an archive at an address. The object says which one it has to be.
@@ -33,9 +34,9 @@ func (a httpArchive) fetch(ctx context.Context, as *guest, digest string) (conte
 	case is == digest:
 		return got, nil
 	case kind.unfit(archive) != "":
-		return content{}, failure(ReasonDigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s", at.Host, kind.packing(), kind.unfit(archive))
+		return content{}, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s", at.Host, kind.packing(), kind.unfit(archive))
 	default:
-		return content{}, failure(ReasonDigestMismatch, "the %s isn't the one of http.digest: it is %s", kind.packing(), is)
+		return content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest: it is %s", kind.packing(), is)
 	}
 }
 
@@ -51,7 +52,7 @@ func (a httpArchive) probe(ctx context.Context, as *guest, _ string, among func(
 func (a httpArchive) at() (*url.URL, error) {
 	at, err := url.Parse(a.URL)
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "http.url is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "http.url is no URL")
 	}
 	return at, nil
 }
@@ -68,7 +69,7 @@ func (g *guest) archive(ctx context.Context, at *url.URL) ([]byte, error) {
 		return nil, nil
 	}
 	if response.ContentLength > g.limits.ArchiveBytes {
-		return nil, tooManyBytes("the archive", g.limits.ArchiveBytes)
+		return nil, failure.TooLarge("the archive", g.limits.ArchiveBytes)
 	}
 	return read(ctx, response.Body, response.ContentLength, "the archive", g.limits.ArchiveBytes)
 }

@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // atAddress refers to an archive at an address of a server without TLS.
@@ -68,7 +69,7 @@ func TestArchiveAtAnAddress(t *testing.T) {
 	other.Chart.HTTP = ptr.To(*ref.Chart.HTTP)
 	other.Chart.HTTP.URL = server.URL + "/demo-1.0.0.tgz?key=sentinel-wrong"
 	_, err := sources.Fetch(t.Context(), other, digest)
-	expectError(t, err, ReasonSourceUnauthorized, "chart.http: "+server.URL+"/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
+	expectError(t, err, failure.SourceUnauthorized, "chart.http: "+server.URL+"/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
 		" answers 401 Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef")
 	expectNoSecrets(t, err.Error())
 }
@@ -81,44 +82,44 @@ func TestHostileAddresses(t *testing.T) {
 		reason, text string
 	}{
 		"endless redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
-			ReasonSourceUnavailable, "HOST redirects more than 5 times"},
+			failure.SourceUnavailable, "HOST redirects more than 5 times"},
 		"redirect to a metadata server": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/sentinel", http.StatusFound)
-		}, ReasonArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
-		"nothing": {http.NotFound, ReasonArtifactNotFound,
+		}, failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
+		"nothing": {http.NotFound, failure.ArtifactNotFound,
 			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
 		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			ReasonDigestMismatch, "the archive isn't the one of http.digest: it is " + content{archive: chartVersion(t, "6.6.6")}.digest()},
+			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + content{archive: chartVersion(t, "6.6.6")}.digest()},
 		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
 			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
-		}, ReasonDigestMismatch, "what HOST sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip"},
+		}, failure.DigestMismatch, "what HOST sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip"},
 		"a truncated archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
 			_, _ = w.Write(archive[:len(archive)/2])
-		}, ReasonSourceUnavailable, "HOST broke off its answer"},
+		}, failure.SourceUnavailable, "HOST broke off its answer"},
 		"a large archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(DefaultArchiveBytes+1))
 			_, _ = w.Write(archive)
-		}, ReasonArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
 		"an archive without an end": {func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 					return
 				}
 			}
-		}, ReasonArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "600")
 			http.Error(w, "sentinel", http.StatusTooManyRequests)
-		}, ReasonSourceUnavailable, "HOST asks to be left alone for a while (429 Too Many Requests, or Retry-After)"},
+		}, failure.SourceUnavailable, "HOST asks to be left alone for a while (429 Too Many Requests, or Retry-After)"},
 		"an error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "sentinel", http.StatusInternalServerError)
 		},
-			ReasonSourceUnavailable, "HOST answers 500 Internal Server Error"},
+			failure.SourceUnavailable, "HOST answers 500 Internal Server Error"},
 		"forbidden": {func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
-		}, ReasonSourceUnauthorized, "HOST answers 403 Forbidden to the provider instance's own credentials; " +
+		}, failure.SourceUnauthorized, "HOST answers 403 Forbidden to the provider instance's own credentials; " +
 			"have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef"},
 	}
 	for name, test := range tests {
@@ -182,9 +183,9 @@ func TestSlowAddress(t *testing.T) {
 		runtime.Gosched()
 	}
 	clock.Step(patience)
-	expectError(t, <-waiting, ReasonArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; the chart is still being read")
+	expectError(t, <-waiting, failure.ArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; the chart is still being read")
 	go fetch()
-	expectError(t, <-waiting, ReasonSourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
+	expectError(t, <-waiting, failure.SourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
 	if len(asked) != 0 {
 		t.Error("it was asked twice")
 	}

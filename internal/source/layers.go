@@ -16,6 +16,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // clusterStack is the type of a Cluster Stack's release in a registry: it has a
@@ -38,7 +39,7 @@ func digestOfBundle(described ocispec.Descriptor, data []byte) (string, error) {
 func layersOf(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(data, &manifest); err != nil {
-		return nil, false, failure(ReasonArtifactInvalid, "its manifest is no JSON")
+		return nil, false, failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	if manifest.ArtifactType != clusterStack && manifest.Config.MediaType != clusterStack {
 		return nil, false, nil
@@ -66,7 +67,7 @@ func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository
 	}
 	defer release(body)
 	if described.Size > maxManifest {
-		return content{}, false, tooManyBytes("the manifest", maxManifest)
+		return content{}, false, failure.TooLarge("the manifest", maxManifest)
 	}
 	manifest, err := orascontent.ReadAll(body, described)
 	if err != nil {

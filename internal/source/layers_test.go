@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // layer of a Cluster Stack's release, as a registry may have it.
@@ -37,12 +38,12 @@ func TestReleasesInRegistries(t *testing.T) {
 	}{
 		"good": {layers: []layer{{kind: yaml, title: "metadata.yaml", data: "a"}, {kind: yaml, title: "b.yaml", data: "b"},
 			{kind: class, title: "../class.tgz", digest: "sha256:gone", data: "c"}}}, // not read at all
-		"a path":          {[]layer{{kind: yaml, title: "../metadata.yaml", data: "a"}}, ReasonArtifactRefused, "leaves the chart"},
-		"a directory":     {[]layer{{kind: yaml, title: "a/metadata.yaml", data: "a"}}, ReasonArtifactRefused, "more than one part"},
-		"no title":        {[]layer{{kind: yaml, data: "a"}}, ReasonArtifactRefused, "empty"},
-		"twice":           {[]layer{{kind: yaml, title: "a", data: "a"}, {kind: yaml, title: "a", data: "b"}}, ReasonArtifactRefused, "twice"},
-		"another hash":    {[]layer{{kind: yaml, title: "a", digest: "sha512:" + strings.Repeat("a", 128), data: "a"}}, ReasonArtifactInvalid, "isn't SHA-256"},
-		"another content": {[]layer{{kind: yaml, title: "a", digest: content{archive: []byte("x")}.digest(), data: "a"}}, ReasonDigestMismatch, "isn't the content"},
+		"a path":          {[]layer{{kind: yaml, title: "../metadata.yaml", data: "a"}}, failure.ArtifactRefused, "leaves the chart"},
+		"a directory":     {[]layer{{kind: yaml, title: "a/metadata.yaml", data: "a"}}, failure.ArtifactRefused, "more than one part"},
+		"no title":        {[]layer{{kind: yaml, data: "a"}}, failure.ArtifactRefused, "empty"},
+		"twice":           {[]layer{{kind: yaml, title: "a", data: "a"}, {kind: yaml, title: "a", data: "b"}}, failure.ArtifactRefused, "twice"},
+		"another hash":    {[]layer{{kind: yaml, title: "a", digest: "sha512:" + strings.Repeat("a", 128), data: "a"}}, failure.ArtifactInvalid, "isn't SHA-256"},
+		"another content": {[]layer{{kind: yaml, title: "a", digest: content{archive: []byte("x")}.digest(), data: "a"}}, failure.DigestMismatch, "isn't the content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := releaseManifest(tc.layers...)
@@ -82,7 +83,7 @@ func TestReleasesInRegistries(t *testing.T) {
 
 func expectReason(t *testing.T, err error, reason, says string) {
 	t.Helper()
-	known, ok := err.(*Error) //nolint:errorlint // Fetch returns no other
+	known, ok := err.(*failure.Error) //nolint:errorlint // Fetch returns no other
 	if !ok || known.Reason != reason || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v; want %s with %q", err, reason, says)
 	}

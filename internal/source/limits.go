@@ -78,8 +78,3 @@ func orDefault[T int | int64](value, fallback T) T {
 	}
 	return value
 }
-
-// tooManyBytes words the refusal of something that is larger than a limit.
-func tooManyBytes(what string, limit int64) *Error {
-	return failure(ReasonArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted", what, limit)
-}

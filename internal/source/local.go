@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 const (
@@ -40,7 +42,7 @@ type local struct {
 	clock  clock.Clock
 
 	// known is what each path that was asked for came to; the watch covers these.
-	known   *cache[spot, looked]
+	known   *lru.Cache[spot, looked]
 	flights singleflight.Group
 	// asked tells the watch that known has a path or state that it hasn't seen.
 	asked chan struct{}
@@ -73,7 +75,7 @@ func newLocal(dir string, limits Limits, clock clock.Clock) (*local, error) {
 	}
 	return &local{
 		dir: dir, limits: limits, clock: clock,
-		known: newCache[spot](remembered, one[looked]),
+		known: lru.New[spot](remembered, lru.One[looked]),
 		asked: make(chan struct{}, 1),
 	}, root.Close()
 }
@@ -81,10 +83,10 @@ func newLocal(dir string, limits Limits, clock clock.Clock) (*local, error) {
 func (l *local) resolve(_ context.Context, ref Reference) (string, error) {
 	at := spot{path: path.Clean(ref.Chart.Path), kind: ref.Kind}
 	if path.IsAbs(ref.Chart.Path) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
-		return "", failure(ReasonArtifactRefused, "the path has to be relative and to stay in the artifact root")
+		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root")
 	}
 	now := l.look(at)
-	if before, known := l.known.get(at); known && before.settled && before.state == now.state {
+	if before, known := l.known.Get(at); known && before.settled && before.state == now.state {
 		return before.digest, before.err
 	}
 	result, _, _ := l.flights.Do(at.path+at.kind.suffix()+" "+now.state, func() (any, error) {
@@ -112,7 +114,7 @@ func (l *local) read(at spot) looked {
 	if err == nil {
 		found.digest = got.digest()
 	}
-	l.known.put(at, found)
+	l.known.Put(at, found)
 	select {
 	case l.asked <- struct{}{}:
 	default: // it is told already
@@ -185,7 +187,7 @@ func (s shot) readDirectory(root *os.Root, limits Limits) ([]render.File, error)
 			return nil, err
 		}
 		if total -= int64(len(data)); total < 0 {
-			return nil, tooManyBytes("the directory's content", limits.TotalBytes)
+			return nil, failure.TooLarge("the directory's content", limits.TotalBytes)
 		}
 		files = append(files, render.File{Name: file.name, Data: trimBOM(data)})
 	}
@@ -194,6 +196,6 @@ func (s shot) readDirectory(root *os.Root, limits Limits) ([]render.File, error)
 
 // passing tells whether the error may go away without a change of the path's state.
 func passing(err error) bool {
-	var known *Error
-	return errors.As(err, &known) && (known.Reason == ReasonSourceUnavailable || known.Reason == ReasonArtifactChanged)
+	var known *failure.Error
+	return errors.As(err, &known) && (known.Reason == failure.SourceUnavailable || known.Reason == failure.ArtifactChanged)
 }

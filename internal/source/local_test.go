@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // old is a time that is settled.
@@ -163,28 +165,28 @@ func TestPathsThatAreRefused(t *testing.T) {
 		reason, says string
 		wait         bool
 	}{
-		"/etc/passwd":             {ReasonArtifactRefused, outOfRoot, false},
-		"../secret.tgz":           {ReasonArtifactRefused, outOfRoot, false},
-		"inside/../../secret.tgz": {ReasonArtifactRefused, outOfRoot, false},
-		"a\x00.tgz":               {ReasonArtifactRefused, outOfRoot, false},
-		"absolute.tgz":            {ReasonArtifactRefused, `"absolute.tgz" leads out of the artifact root`, false},
-		"relative.tgz":            {ReasonArtifactRefused, `"relative.tgz" leads out of the artifact root`, false},
-		"directory":               {ReasonArtifactRefused, `"directory" leads out of the artifact root`, false},
-		"directory/Chart.yaml":    {ReasonArtifactRefused, `"directory/Chart.yaml" leads out of the artifact root`, false},
-		"leaky":                   {ReasonArtifactRefused, `"leaky/values.yaml" leads out of the artifact root`, false},
-		"loop.tgz":                {ReasonArtifactRefused, `"loop.tgz" can't be followed: too many levels of symbolic links`, false},
-		"cycle":                   {ReasonArtifactRefused, "too many levels of symbolic links", false},
-		"pipe.tgz":                {ReasonArtifactRefused, `"pipe.tgz" is neither a file nor a directory`, false},
-		"piped":                   {ReasonArtifactRefused, `"piped/values.yaml" is neither a file nor a directory`, false},
-		"chart.yaml":              {ReasonArtifactInvalid, "its name doesn't end in .tgz or .tar.gz", false},
-		"empty":                   {ReasonArtifactInvalid, "the directory has no Chart.yaml", false},
-		"ignore":                  {ReasonArtifactInvalid, "its .helmignore: double-star", false},
-		"nested":                  {ReasonArtifactInvalid, `"charts/inner.tgz": it isn't a gzip-compressed`, false},
-		"large.tgz":               {ReasonArtifactTooLarge, `"large.tgz" is larger than 10485760 bytes`, false},
-		"broken.tgz":              {ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive", false},
-		"missing.tgz":             {ReasonArtifactNotFound, `there is no "missing.tgz"; put it there, or correct the path`, true},
-		"missing/missing.tgz":     {ReasonArtifactNotFound, `there is no "missing/missing.tgz"`, true},
-		"chart.yaml/missing.tgz":  {ReasonArtifactNotFound, `there is no "chart.yaml/missing.tgz"`, true},
+		"/etc/passwd":             {failure.ArtifactRefused, outOfRoot, false},
+		"../secret.tgz":           {failure.ArtifactRefused, outOfRoot, false},
+		"inside/../../secret.tgz": {failure.ArtifactRefused, outOfRoot, false},
+		"a\x00.tgz":               {failure.ArtifactRefused, outOfRoot, false},
+		"absolute.tgz":            {failure.ArtifactRefused, `"absolute.tgz" leads out of the artifact root`, false},
+		"relative.tgz":            {failure.ArtifactRefused, `"relative.tgz" leads out of the artifact root`, false},
+		"directory":               {failure.ArtifactRefused, `"directory" leads out of the artifact root`, false},
+		"directory/Chart.yaml":    {failure.ArtifactRefused, `"directory/Chart.yaml" leads out of the artifact root`, false},
+		"leaky":                   {failure.ArtifactRefused, `"leaky/values.yaml" leads out of the artifact root`, false},
+		"loop.tgz":                {failure.ArtifactRefused, `"loop.tgz" can't be followed: too many levels of symbolic links`, false},
+		"cycle":                   {failure.ArtifactRefused, "too many levels of symbolic links", false},
+		"pipe.tgz":                {failure.ArtifactRefused, `"pipe.tgz" is neither a file nor a directory`, false},
+		"piped":                   {failure.ArtifactRefused, `"piped/values.yaml" is neither a file nor a directory`, false},
+		"chart.yaml":              {failure.ArtifactInvalid, "its name doesn't end in .tgz or .tar.gz", false},
+		"empty":                   {failure.ArtifactInvalid, "the directory has no Chart.yaml", false},
+		"ignore":                  {failure.ArtifactInvalid, "its .helmignore: double-star", false},
+		"nested":                  {failure.ArtifactInvalid, `"charts/inner.tgz": it isn't a gzip-compressed`, false},
+		"large.tgz":               {failure.ArtifactTooLarge, `"large.tgz" is larger than 10485760 bytes`, false},
+		"broken.tgz":              {failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive", false},
+		"missing.tgz":             {failure.ArtifactNotFound, `there is no "missing.tgz"; put it there, or correct the path`, true},
+		"missing/missing.tgz":     {failure.ArtifactNotFound, `there is no "missing/missing.tgz"`, true},
+		"chart.yaml/missing.tgz":  {failure.ArtifactNotFound, `there is no "chart.yaml/missing.tgz"`, true},
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for path, test := range tests {
@@ -197,7 +199,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 				if err == nil {
 					t.Fatal("it was accepted")
 				}
-				if text := err.Error(); !strings.HasPrefix(text, "chart.path: "+quote(path)+" of the artifact root: ") || !strings.Contains(text, test.says) || strings.Contains(text, root) {
+				if text := err.Error(); !strings.HasPrefix(text, "chart.path: "+failure.Quote(path)+" of the artifact root: ") || !strings.Contains(text, test.says) || strings.Contains(text, root) {
 					t.Errorf("the error is %q, want one that names field and path and says %q, but not where the root is", text, test.says)
 				}
 				if known := asError(t, err); known.Reason != test.reason || known.Wait != test.wait || known.Field != "chart.path" {
@@ -270,7 +272,7 @@ func TestContentThatChangesBetweenResolveAndFetch(t *testing.T) {
 	digest := expectResolved(t, sources, atPath("demo.tgz"))
 	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t, entry{name: "demo/evil"})))
 	_, err := sources.Fetch(t.Context(), atPath("demo.tgz"), digest)
-	expectError(t, err, ReasonArtifactChanged, `chart.path: "demo.tgz" of the artifact root: the content changed while it was read; it will be read again`)
+	expectError(t, err, failure.ArtifactChanged, `chart.path: "demo.tgz" of the artifact root: the content changed while it was read; it will be read again`)
 	if artifact := expectFetched(t, sources, atPath("demo.tgz")); len(artifact.Files) != 2 {
 		t.Errorf("then it has %v", names(artifact))
 	}
@@ -333,7 +335,7 @@ func TestArtifactRootThatIsALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := sources.Resolve(t.Context(), atPath("demo.tgz"))
-	expectError(t, err, ReasonSourceUnavailable, `chart.path: "demo.tgz" of the artifact root: the artifact root can't be opened: no such file or directory`)
+	expectError(t, err, failure.SourceUnavailable, `chart.path: "demo.tgz" of the artifact root: the artifact root can't be opened: no such file or directory`)
 }
 
 func TestLimitsOfADirectory(t *testing.T) {
@@ -361,5 +363,5 @@ func TestArtifactRootThatIsMissing(t *testing.T) {
 		t.Error("New accepted an artifact root that isn't there")
 	}
 	_, err := newSources(t, Options{}).Resolve(t.Context(), atPath("demo.tgz"))
-	expectError(t, err, ReasonSourceDisabled, `chart.path: "demo.tgz" of the artifact root: this provider has no artifact root; start it with --artifact-root, or use another source`)
+	expectError(t, err, failure.SourceDisabled, `chart.path: "demo.tgz" of the artifact root: this provider has no artifact root; start it with --artifact-root, or use another source`)
 }

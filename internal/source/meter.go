@@ -5,6 +5,8 @@ package source
 import (
 	"errors"
 	"io"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // endOfArchive is what may follow a tar archive's last entry: zeros, up to a full
@@ -39,14 +41,14 @@ func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	limits := m.check.limits
 	if m.check.total -= int64(n); m.check.total < 0 {
-		return 0, tooManyBytes("its expanded content", limits.TotalBytes)
+		return 0, failure.TooLarge("its expanded content", limits.TotalBytes)
 	}
 	if inHeader {
 		if m.header -= int64(n); m.header < 0 {
-			return 0, tooManyBytes("the header of an entry", limits.HeaderBytes)
+			return 0, failure.TooLarge("the header of an entry", limits.HeaderBytes)
 		}
 		if m.check.headers -= int64(n); m.check.headers < 0 {
-			return 0, tooManyBytes("the sum of all headers", limits.allHeaders())
+			return 0, failure.TooLarge("the sum of all headers", limits.allHeaders())
 		}
 	}
 	return n, err
@@ -62,7 +64,7 @@ func (m *meter) drain() error {
 		left -= n
 		for _, b := range buffer[:n] {
 			if b != 0 {
-				return failure(ReasonArtifactRefused, "there is more content after the end of its tar archive")
+				return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive")
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -72,5 +74,5 @@ func (m *meter) drain() error {
 			return broken(err)
 		}
 	}
-	return failure(ReasonArtifactRefused, "there is more content after the end of its tar archive")
+	return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -97,8 +99,8 @@ func countRequest(ref Reference, started, ended time.Time, err error) {
 	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	result := resultSuccess
 	if err != nil {
-		result = ReasonSourceUnavailable
-		if failed := new(Error); errors.As(err, &failed) {
+		result = failure.SourceUnavailable
+		if failed := new(failure.Error); errors.As(err, &failed) {
 			result = failed.Reason
 		}
 	} else {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 func TestRequestsAreCounted(t *testing.T) {
@@ -31,8 +33,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	host := strings.TrimPrefix(server.URL, "http://")
 	for result, want := range map[string]float64{
-		resultSuccess:          1, // nobody asks for the digest, which the object names
-		ReasonArtifactNotFound: 2, // it is asked first if it would send what is known already
+		resultSuccess:            1, // nobody asks for the digest, which the object names
+		failure.ArtifactNotFound: 2, // it is asked first if it would send what is known already
 	} {
 		if got := testutil.ToFloat64(requests.WithLabelValues("http", host, result)); got != want {
 			t.Errorf("%v with result %s, want %v", got, result, want)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // layout checks the names in one archive as they come, and all together at the end.
@@ -40,13 +42,13 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 	}
 	top, name, below := strings.Cut(full, "/")
 	if !below && !directory {
-		return "", failure(ReasonArtifactRefused, "entry %s is outside of a top-level directory; make the archive with `helm package`", quote(full))
+		return "", failure.New(failure.ArtifactRefused, "entry %s is outside of a top-level directory; make the archive with `helm package`", failure.Quote(full))
 	}
 	if l.top == "" {
 		l.top = top
 	}
 	if top != l.top {
-		return "", failure(ReasonArtifactRefused, "entry %s is outside of %s, the top-level directory; make the archive with `helm package`", quote(full), quote(l.top))
+		return "", failure.New(failure.ArtifactRefused, "entry %s is outside of %s, the top-level directory; make the archive with `helm package`", failure.Quote(full), failure.Quote(l.top))
 	}
 	return name, l.note(name, full, directory)
 }
@@ -54,7 +56,7 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 // note remembers an entry's name, which no other entry may have.
 func (l *layout) note(name, full string, directory bool) error {
 	if _, known := l.names[name]; known {
-		return failure(ReasonArtifactRefused, "entry %s is there twice", quote(full))
+		return failure.New(failure.ArtifactRefused, "entry %s is there twice", failure.Quote(full))
 	}
 	l.names[name] = directory
 	return nil
@@ -71,13 +73,13 @@ func (l *layout) finish() error {
 		}
 	}
 	if both != "" {
-		return failure(ReasonArtifactRefused, "entry %s is both a file and a directory", quote(path.Join(l.top, both)))
+		return failure.New(failure.ArtifactRefused, "entry %s is both a file and a directory", failure.Quote(path.Join(l.top, both)))
 	}
 	if l.kind.files() {
 		return nil
 	}
 	if directory, known := l.names[chartFile]; !known || directory {
-		return failure(ReasonArtifactInvalid, "there is no Chart.yaml in its top-level directory; make the archive with `helm package`")
+		return failure.New(failure.ArtifactInvalid, "there is no Chart.yaml in its top-level directory; make the archive with `helm package`")
 	}
 	return nil
 }
@@ -87,7 +89,7 @@ func (l *layout) finish() error {
 // are held to this all the same, since a tool that uses the result may do so.
 func checkName(name string, limits Limits) error {
 	refuse := func(why string) error {
-		return failure(ReasonArtifactRefused, "entry %s has a name %s", quote(name), why)
+		return failure.New(failure.ArtifactRefused, "entry %s has a name %s", failure.Quote(name), why)
 	}
 	if len(name) > limits.NameBytes {
 		return refuse("of more than " + strconv.Itoa(limits.NameBytes) + " bytes")
@@ -125,12 +127,3 @@ func checkName(name string, limits Limits) error {
 func unprintable(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
-
-// quote shows the start of a name, fit for a message.
-func quote(name string) string {
-	const shown = 96 // bytes
-	if len(name) > shown {
-		return strconv.QuoteToASCII(name[:shown]) + "..."
-	}
-	return strconv.QuoteToASCII(name)
-}

@@ -11,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 // objects is the origin of charts in ConfigMaps and Secrets.
@@ -22,7 +25,7 @@ import (
 type objects struct {
 	client   client.Reader
 	metadata client.Reader // nil: no version is known before the object is read
-	known    *cache[objectKey, resolved]
+	known    *lru.Cache[objectKey, resolved]
 	flights  singleflight.Group
 }
 
@@ -43,7 +46,7 @@ type objectContent struct {
 }
 
 func newObjects(reader, metadata client.Reader) *objects {
-	return &objects{client: reader, metadata: metadata, known: newCache[objectKey](remembered, one[resolved])}
+	return &objects{client: reader, metadata: metadata, known: lru.New[objectKey](remembered, lru.One[resolved])}
 }
 
 func (o *objects) resolve(ctx context.Context, ref Reference) (string, error) {
@@ -64,11 +67,11 @@ func (o *objects) look(ctx context.Context, key objectKey) (resolved, error) {
 		// A read that others began earlier may have missed the change that this call is about.
 		return o.ask(ctx, key)
 	}
-	if found, known := o.known.get(key); known && found.version == version {
+	if found, known := o.known.Get(key); known && found.version == version {
 		return found, nil
 	}
 	results := o.flights.DoChan(key.String()+" "+version, func() (any, error) {
-		if found, known := o.known.get(key); known && found.version == version { // by a flight that just ended
+		if found, known := o.known.Get(key); known && found.version == version { // by a flight that just ended
 			return found, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
@@ -96,7 +99,7 @@ func (o *objects) ask(ctx context.Context, key objectKey) (resolved, error) {
 	if read.err == nil {
 		found.digest = content{archive: read.archive}.digest()
 	}
-	o.known.put(key, found)
+	o.known.Put(key, found)
 	return found, nil
 }
 
@@ -117,7 +120,7 @@ func (r Reference) acceptsText() error {
 		return nil
 	}
 	key := r.object()
-	return failure(ReasonArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
+	return failure.New(failure.ArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
 		"`kubectl create configmap %s --from-file=%s` does", key.name, key.key)
 }
 
@@ -166,7 +169,7 @@ func (k objectKey) missing(found bool, field string) error {
 	if found {
 		return nil
 	}
-	missing := failure(ReasonArtifactNotFound, "there is no such key; add it to %s, or set the right key in the reference", field)
+	missing := failure.New(failure.ArtifactNotFound, "there is no such key; add it to %s, or set the right key in the reference", field)
 	missing.Wait = true
 	return missing
 }
@@ -174,7 +177,7 @@ func (k objectKey) missing(found bool, field string) error {
 func (o *objects) get(ctx context.Context, key objectKey, object client.Object) error {
 	err := o.client.Get(ctx, client.ObjectKey{Namespace: key.namespace, Name: key.name}, object)
 	if apierrors.IsNotFound(err) {
-		missing := failure(ReasonArtifactNotFound, "there is no such %s; create it in this namespace", key.kind)
+		missing := failure.New(failure.ArtifactNotFound, "there is no such %s; create it in this namespace", key.kind)
 		missing.Wait = true
 		return missing
 	}

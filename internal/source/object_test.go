@@ -17,6 +17,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -201,12 +202,12 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 			{inSecret("team-a", "charts", "x"), `chart.secret: Secret team-a/charts, key "x": there is no such key; add it to data, or set the right key in the reference`},
 		} {
 			_, err := c.sources.Resolve(t.Context(), test.ref)
-			expectError(t, err, ReasonArtifactNotFound, test.text)
+			expectError(t, err, failure.ArtifactNotFound, test.text)
 			if !asError(t, err).Wait {
 				t.Errorf("%s: it doesn't say to wait", test.ref)
 			}
 			_, err = c.sources.Fetch(t.Context(), test.ref, "sha256:of something that was there")
-			expectError(t, err, ReasonArtifactNotFound, test.text)
+			expectError(t, err, failure.ArtifactNotFound, test.text)
 		}
 		object := &corev1.ConfigMap{ObjectMeta: named("team-a", "missing"), BinaryData: map[string][]byte{"chart.tgz": first}}
 		c.create(t, object)
@@ -218,7 +219,7 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 	t.Run("text in data", func(t *testing.T) {
 		c.create(t, &corev1.ConfigMap{ObjectMeta: named("team-a", "text"), Data: map[string]string{"chart.tgz": "H4sIAAAA"}})
 		_, err := c.sources.Resolve(t.Context(), inConfigMap("team-a", "text", ""))
-		expectError(t, err, ReasonArtifactInvalid, `chart.configMap: ConfigMap team-a/text, key "chart.tgz": the key is in data, which is text and can't hold an archive; `+
+		expectError(t, err, failure.ArtifactInvalid, `chart.configMap: ConfigMap team-a/text, key "chart.tgz": the key is in data, which is text and can't hold an archive; `+
 			"put it in binaryData, as `kubectl create configmap text --from-file=chart.tgz` does")
 	})
 
@@ -232,12 +233,12 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 		for range 2 { // in both orders: what the object holds is remembered for both
 			expectPlain(t, c.sources, ref, plainYAML, one)
 			_, err := c.sources.Resolve(t.Context(), chart)
-			expectRefused(t, err, ReasonArtifactInvalid, "the key is in data, which is text")
+			expectRefused(t, err, failure.ArtifactInvalid, "the key is in data, which is text")
 			_, err = c.sources.Fetch(t.Context(), chart, digestOfArchive([]byte(one)))
-			expectRefused(t, err, ReasonArtifactInvalid, "the key is in data, which is text")
+			expectRefused(t, err, failure.ArtifactInvalid, "the key is in data, which is text")
 		}
 		expectPlain(t, c.sources, manifestsLike(inSecret("team-a", "install", key)), plainYAML, one)
-		expectRefused(t, get(t, c.sources, manifestsLike(inConfigMap("team-a", "install", page))), ReasonArtifactInvalid, "it is a web page")
+		expectRefused(t, get(t, c.sources, manifestsLike(inConfigMap("team-a", "install", page))), failure.ArtifactInvalid, "it is a web page")
 		c.expectSettled(t, ref, digestOfArchive([]byte(one)))
 		object.Data[key] = other
 		c.update(t, object)
@@ -267,8 +268,8 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 			t.Skipf("the client asks the API server for its kinds when it is made: %v", err)
 		}
 		_, err = newSources(t, Options{Client: away}).Resolve(t.Context(), inConfigMap("team-a", "charts", ""))
-		if known := asError(t, err); known.Reason != ReasonSourceUnavailable || known.Wait {
-			t.Errorf("reason %s, wait %v; want %s, and a retry", known.Reason, known.Wait, ReasonSourceUnavailable)
+		if known := asError(t, err); known.Reason != failure.SourceUnavailable || known.Wait {
+			t.Errorf("reason %s, wait %v; want %s, and a retry", known.Reason, known.Wait, failure.SourceUnavailable)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // maxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
@@ -72,10 +73,10 @@ func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repositor
 	}
 	defer release(body)
 	if described.Size > maxManifest {
-		return none, nil, tooManyBytes("the manifest", maxManifest)
+		return none, nil, failure.TooLarge("the manifest", maxManifest)
 	}
 	if c.Digest != "" && described.Digest.String() != c.Digest {
-		return none, nil, failure(ReasonDigestMismatch, "the registry's manifest isn't the one of oci.digest")
+		return none, nil, failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest")
 	}
 	// It verifies size and digest.
 	manifest, err := orascontent.ReadAll(body, described)
@@ -89,7 +90,7 @@ func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repositor
 func chartOfManifest(data []byte) (string, error) {
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(data, &manifest); err != nil {
-		return "", failure(ReasonArtifactInvalid, "its manifest is no JSON")
+		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	found := ""
 	for _, layer := range manifest.Layers {
@@ -97,17 +98,17 @@ func chartOfManifest(data []byte) (string, error) {
 			continue // as of provenance
 		}
 		if found != "" {
-			return "", failure(ReasonArtifactInvalid, "it has more than one layer with a chart")
+			return "", failure.New(failure.ArtifactInvalid, "it has more than one layer with a chart")
 		}
 		found = layer.Digest.String()
 	}
 	switch {
 	case found == "" && manifest.MediaType == ocispec.MediaTypeImageIndex:
-		return "", failure(ReasonArtifactInvalid, "it is an index of several artefacts; name the chart's own manifest in oci.digest")
+		return "", failure.New(failure.ArtifactInvalid, "it is an index of several artefacts; name the chart's own manifest in oci.digest")
 	case found == "":
-		return "", failure(ReasonArtifactInvalid, "it is no Helm chart: there is no layer of type %s; push it with `helm push`", chartLayer)
+		return "", failure.New(failure.ArtifactInvalid, "it is no Helm chart: there is no layer of type %s; push it with `helm push`", chartLayer)
 	case !sha256Digest.MatchString(found):
-		return "", failure(ReasonArtifactInvalid, "its chart has a digest that isn't SHA-256")
+		return "", failure.New(failure.ArtifactInvalid, "its chart has a digest that isn't SHA-256")
 	}
 	return found, nil
 }
@@ -131,7 +132,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 	}
 	defer release(body)
 	if described.Size > as.limits.ArchiveBytes {
-		return content{}, tooManyBytes("the archive", as.limits.ArchiveBytes)
+		return content{}, failure.TooLarge("the archive", as.limits.ArchiveBytes)
 	}
 	archive, err := read(ctx, body, described.Size, "the archive", as.limits.ArchiveBytes)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content,
 		if startsAsPage(archive) {
 			return content{}, webPage(as.host)
 		}
-		return content{}, failure(ReasonDigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
+		return content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
 	}
 	return got, nil
 }
@@ -167,7 +168,7 @@ func siteOf[T int | int64](as *guest, bytes T) site {
 func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
 	repository, err := orasremote.NewRepository(strings.TrimPrefix(c.URL, ociScheme))
 	if err != nil {
-		return nil, failure(ReasonArtifactInvalid, "oci.url is no address of a repository in a registry")
+		return nil, failure.New(failure.ArtifactInvalid, "oci.url is no address of a repository in a registry")
 	}
 	repository.PlainHTTP = ptr.Deref(c.PlainHTTP, false)
 	repository.Client = as.registry
@@ -177,13 +178,13 @@ func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
 }
 
 // notPublished is the error of a chart that the source doesn't have.
-func notPublished(format string, args ...any) *Error {
-	missing := failure(ReasonArtifactNotFound, format, args...)
+func notPublished(format string, args ...any) *failure.Error {
+	missing := failure.New(failure.ArtifactNotFound, format, args...)
 	missing.Wait = true
 	return missing
 }
 
 // gone is the error of a version that isn't what it was.
-func gone(digest, wayOut string) *Error {
-	return failure(ReasonArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
+func gone(digest, wayOut string) *failure.Error {
+	return failure.New(failure.ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
 }

@@ -13,6 +13,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -59,13 +60,13 @@ func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]strin
 	case isNotFound(err):
 		return nil, notPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct url")
 	case errors.Is(err, errdef.ErrTooManyPages):
-		return nil, failure(ReasonArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
+		return nil, failure.New(failure.ArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
 	}
 	return found, err
 }
 
-func tooManyTags(most int) *Error {
-	return failure(ReasonArtifactTooLarge, "it has more than %d tags; name an exact version", most)
+func tooManyTags(most int) *failure.Error {
+	return failure.New(failure.ArtifactTooLarge, "it has more than %d tags; name an exact version", most)
 }
 
 // pin is the digest of the version's manifest.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -120,13 +121,13 @@ func TestChartFromARegistry(t *testing.T) {
 		expectFetched(t, sources, pinned)
 		pinned.Chart.Version = "1.0.1"
 		_, err := sources.Fetch(t.Context(), pinned, artifact.Digest)
-		expectError(t, err, ReasonDigestMismatch,
+		expectError(t, err, failure.DigestMismatch,
 			"chart.oci: "+server.URL("charts/demo")+"@"+manifest+`: oci.digest is version "1.0.0+build.7" of the chart, not version; correct one of both`)
 	})
 	t.Run("a version that isn't there", func(t *testing.T) {
 		_, err := sources.Resolve(t.Context(), inRegistry(server.URL("charts/demo"), "9.9.9"))
 		missing := asError(t, err)
-		if missing.Reason != ReasonArtifactNotFound || !missing.Wait || missing.RetryAfter <= 0 || !strings.Contains(err.Error(), "no tag 9.9.9") {
+		if missing.Reason != failure.ArtifactNotFound || !missing.Wait || missing.RetryAfter <= 0 || !strings.Contains(err.Error(), "no tag 9.9.9") {
 			t.Errorf("got %+v", missing)
 		}
 	})
@@ -180,12 +181,12 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 
 	// Nothing is there: not even trust in its certificate.
 	_, err := sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
+	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
 		" fails the TLS handshake: its certificate is not signed by a known authority; ca.crt of the credentials may name one")
 	write(t, filepath.Join(dir, "ca.crt"), string(server.CA))
 	_, err = sources.Resolve(t.Context(), ref)
 	key := strings.ReplaceAll(server.Host, ":", "_")
-	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
+	expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
 		" wants to know who asks; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret "+
 		"chandler-credentials (config.json, or "+key+".username and "+key+".password)")
 	if known := asError(t, err); !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > ownCredentials {
@@ -195,7 +196,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 	// They come, and are wrong at first.
 	ownCredentialsFor(t, dir, server, sentinelUser, "sentinel-old")
 	_, err = sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
+	expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
 		" answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef")
 	server.Requests(t)
 	if _, err = sources.Resolve(t.Context(), ref); err == nil || len(server.Requests(t)) != 0 {
@@ -212,7 +213,7 @@ func TestInstancesOwnCredentialsRotate(t *testing.T) {
 	clock.Step(time.Minute)
 	next := inRegistry(server.URL("demo"), "2.0.0")
 	_, err = sources.Resolve(t.Context(), next)
-	if known := asError(t, err); known.Reason != ReasonSourceUnauthorized {
+	if known := asError(t, err); known.Reason != failure.SourceUnauthorized {
 		t.Errorf("got %v", err)
 	}
 	expectFetched(t, sources, ref) // what was resolved stays
@@ -230,7 +231,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 	ref.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: "registry"}
 
 	_, err := sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized, "chart.oci.secretRef: Secret team-a/registry: there is no such Secret; create it in this namespace")
+	expectError(t, err, failure.SourceUnauthorized, "chart.oci.secretRef: Secret team-a/registry: there is no such Secret; create it in this namespace")
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "registry"}, Data: map[string][]byte{"ca.crt": server.CA}}
 	change := func(how func() error) {
@@ -253,17 +254,17 @@ func TestCredentialsFromSecrets(t *testing.T) {
 	}
 	change(func() error { return c.Create(t.Context(), secret) })
 	_, err = sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
+	expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
 		" wants to know who asks; Secret team-a/registry has no credentials for "+server.Host+": add username and password, token, or .dockerconfigjson")
 
 	update(map[string][]byte{"username": []byte(sentinelUser), "password": []byte("sentinel-wrong")})
 	_, err = sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
+	expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+
 		" answers Unauthorized to the credentials of Secret team-a/registry; correct them, or what they are allowed")
 
 	update(map[string][]byte{".dockerconfigjson": []byte(`{"auths": {"` + server.Host + `": {"auth": "sentinel"}}}`)})
 	_, err = sources.Resolve(t.Context(), ref)
-	expectError(t, err, ReasonSourceUnauthorized,
+	expectError(t, err, failure.SourceUnauthorized,
 		"chart.oci.secretRef: Secret team-a/registry: key .dockerconfigjson has an auths[].auth that isn't base64 of username:password")
 
 	update(map[string][]byte{"username": []byte(sentinelUser + "\n"), "password": []byte(sentinelPassword + "\n")})
@@ -273,7 +274,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 		theirs := ref
 		theirs.Namespace = "team-b"
 		_, err := sources.Resolve(t.Context(), theirs)
-		expectError(t, err, ReasonSourceUnauthorized, "chart.oci.secretRef: Secret team-b/registry: there is no such Secret; create it in this namespace")
+		expectError(t, err, failure.SourceUnauthorized, "chart.oci.secretRef: Secret team-b/registry: there is no such Secret; create it in this namespace")
 	})
 	t.Run("nobody asks for a Secret while nothing is new", func(t *testing.T) {
 		before := c.counted.requests.Load()
@@ -296,13 +297,13 @@ func TestVersionThatMoved(t *testing.T) {
 	// The tag is moved, and what was there is gone.
 	server.Stop()
 	_, err := sources.Fetch(t.Context(), ref, first)
-	expectError(t, err, ReasonSourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections")
+	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections")
 	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
 	again.Push(t, archiveOf(t, entry{name: "demo/Chart.yaml", data: chartYAML + "description: another one\n"}), "demo", "1.0.0")
 	clock.Step(maxUnavailable * 2)
 
 	_, err = sources.Fetch(t.Context(), ref, first)
-	expectError(t, err, ReasonArtifactChanged, "chart.oci: "+server.URL("demo")+":1.0.0: the source no longer has the content that this version was resolved to ("+
+	expectError(t, err, failure.ArtifactChanged, "chart.oci: "+server.URL("demo")+":1.0.0: the source no longer has the content that this version was resolved to ("+
 		first+"); set oci.digest to the manifest that is to be installed, or publish the chart under another version")
 	if now := expectFetched(t, sources, ref); now.Digest == first {
 		t.Error("those who ask anew get what is gone")

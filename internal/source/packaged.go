@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // packaged returns the files of a chart's directory that Helm would package: those
@@ -23,7 +24,7 @@ func packaged(files []render.File) ([]render.File, error) {
 		}
 		var err error
 		if rules, err = ignore.Parse(bytes.NewReader(file.Data)); err != nil {
-			return nil, failure(ReasonArtifactInvalid, "its .helmignore: %w", err)
+			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w", err)
 		}
 	}
 	rules.AddDefaults()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -59,7 +60,7 @@ func partsOf(manifest []byte, limits Limits) (parts []bundlePart, listed bool, e
 // checkParts passes files that a bundle may have, sorted by name.
 func checkParts(parts []bundlePart, limits Limits) ([]bundlePart, error) {
 	if len(parts) > maxParts {
-		return nil, failure(ReasonArtifactTooLarge, "it has more than %d files, the most that are accepted; publish them as one archive", maxParts)
+		return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d files, the most that are accepted; publish them as one archive", maxParts)
 	}
 	left := limits.TotalBytes
 	for _, p := range parts {
@@ -68,20 +69,20 @@ func checkParts(parts []bundlePart, limits Limits) ([]bundlePart, error) {
 		}
 		switch {
 		case strings.Contains(p.name, "/"):
-			return nil, failure(ReasonArtifactRefused, "entry %s has a name with more than one part", quote(p.name))
+			return nil, failure.New(failure.ArtifactRefused, "entry %s has a name with more than one part", failure.Quote(p.name))
 		case p.size < 0:
-			return nil, failure(ReasonArtifactInvalid, "file %s has a size below zero", quote(p.name))
+			return nil, failure.New(failure.ArtifactInvalid, "file %s has a size below zero", failure.Quote(p.name))
 		case p.size > limits.ArchiveBytes:
-			return nil, tooManyBytes("file "+quote(p.name), limits.ArchiveBytes)
+			return nil, failure.TooLarge("file "+failure.Quote(p.name), limits.ArchiveBytes)
 		}
 		if left -= p.size; left < 0 {
-			return nil, tooManyBytes("its content", limits.TotalBytes)
+			return nil, failure.TooLarge("its content", limits.TotalBytes)
 		}
 	}
 	sorted := slices.SortedFunc(slices.Values(parts), func(a, b bundlePart) int { return strings.Compare(a.name, b.name) })
 	for i := range sorted {
 		if i > 0 && sorted[i].name == sorted[i-1].name {
-			return nil, failure(ReasonArtifactRefused, "entry %s is there twice", quote(sorted[i].name))
+			return nil, failure.New(failure.ArtifactRefused, "entry %s is there twice", failure.Quote(sorted[i].name))
 		}
 	}
 	return sorted, nil
@@ -89,7 +90,7 @@ func checkParts(parts []bundlePart, limits Limits) ([]bundlePart, error) {
 
 func (p bundlePart) checkDigest() error {
 	if !sha256Digest.MatchString(p.digest) {
-		return failure(ReasonArtifactInvalid, "file %s has a digest that isn't SHA-256", quote(p.name))
+		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256", failure.Quote(p.name))
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func listingOf(parts []bundlePart) []byte {
 // parseListing reads what listingOf writes, and nothing else: what it reads has one
 // form only.
 func parseListing(listing []byte, limits Limits) ([]bundlePart, error) {
-	broken := failure(ReasonArtifactInvalid, "it is no list of files")
+	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")
 	var parts []bundlePart
 	rest := strings.TrimPrefix(string(listing), listingDomain)
 	for rest != "" {

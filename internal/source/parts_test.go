@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -102,7 +103,7 @@ func TestBundlesInReleases(t *testing.T) {
 			// takes one request.
 			other := BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 				GitHub: &addonsv1.GitHubSource{URL: w.URL(demoRepository), SecretRef: &addonsv1.CredentialsReference{Name: "own"}}, Version: "docker-scs-1-31-v1"}})
-			for token, reason := range map[string]string{"sentinel-wrong": ReasonSourceUnauthorized, sentinelToken: ""} {
+			for token, reason := range map[string]string{"sentinel-wrong": failure.SourceUnauthorized, sentinelToken: ""} {
 				c := startCluster(t)
 				c.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "own"}, Data: map[string][]byte{"token": []byte(token), "ca.crt": w.CA}})
 				sources := newSources(t, Options{AllowLoopback: true, Clock: w.clock, Store: storeAt(dir), Client: c.counted, Metadata: c.metadata})
@@ -120,10 +121,10 @@ func TestBundlesInReleases(t *testing.T) {
 			w.publish("docker-scs-1-31-v1", append(stackFiles(), file("more", nil))...)
 			w.clock.Step(time.Hour)
 			_, err := w.sources(t, "").Fetch(t.Context(), ref, got.Digest)
-			expectRefused(t, err, ReasonArtifactChanged, got.Digest)
+			expectRefused(t, err, failure.ArtifactChanged, got.Digest)
 			pinned := w.bundle("docker-scs-1-31-v1")
 			pinned.Chart.GitHub.Digest = got.Digest
-			expectRefused(t, get(t, w.sources(t, ""), pinned), ReasonDigestMismatch, "the release's list of files is sha256:")
+			expectRefused(t, get(t, w.sources(t, ""), pinned), failure.DigestMismatch, "the release's list of files is sha256:")
 			if got := w.Leaked(); len(got) > 0 {
 				t.Errorf("the storage host was shown %q", got)
 			}
@@ -151,7 +152,7 @@ func TestDamagedFileOfARelease(t *testing.T) {
 		_, _ = w.Write([]byte("tampered with")) // who asked may be gone
 		return true
 	})
-	expectRefused(t, get(t, w.sources(t, ""), w.bundle("v1")), ReasonDigestMismatch, `the release's file "metadata.yaml" isn't the one that the server names by its digest`)
+	expectRefused(t, get(t, w.sources(t, ""), w.bundle("v1")), failure.DigestMismatch, `the release's file "metadata.yaml" isn't the one that the server names by its digest`)
 }
 
 func TestReleasesInRegistriesSurviveARestart(t *testing.T) {
@@ -203,7 +204,7 @@ func TestAListOfDigestsGivesNoRight(t *testing.T) {
 	for range 3 {
 		sources, _ := remoteSources(t, Options{Store: storeAt(dir)})
 		_, err := sources.Fetch(t.Context(), ref, digestOfArchive(list))
-		expectRefused(t, err, ReasonArtifactInvalid, "isn't a gzip-compressed tar archive")
+		expectRefused(t, err, failure.ArtifactInvalid, "isn't a gzip-compressed tar archive")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -78,8 +80,8 @@ func landed(ctx context.Context, clock clock.Clock, flight <-chan singleflight.R
 }
 
 // pending is the error of a request that goes on.
-func pending() *Error {
-	slow := failure(ReasonArtifactPending, "the source is slow; the chart is still being read")
+func pending() *failure.Error {
+	slow := failure.New(failure.ArtifactPending, "the source is slow; the chart is still being read")
 	slow.Wait, slow.RetryAfter = true, time.Second
 	return slow
 }

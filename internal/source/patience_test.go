@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // TestSharedPatience has one reconcile wait for several flights that don't land.
@@ -33,8 +35,8 @@ func TestSharedPatience(t *testing.T) {
 		default:
 		}
 		clock.Step(1)
-		var pending *Error
-		if err := <-done; !errors.As(err, &pending) || pending.Reason != ReasonArtifactPending {
+		var pending *failure.Error
+		if err := <-done; !errors.As(err, &pending) || pending.Reason != failure.ArtifactPending {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Names of the file that plain manifests are, wherever they came from: so the same
@@ -58,10 +59,10 @@ func (k Kind) packing() string {
 // plain is the one file that manifests are if they aren't an archive.
 func plain(data []byte, limits Limits) ([]render.File, error) {
 	if int64(len(data)) > limits.FileBytes {
-		return nil, tooManyBytes("the file", limits.FileBytes)
+		return nil, failure.TooLarge("the file", limits.FileBytes)
 	}
 	if why := KindManifests.unfit(data); why != "" {
-		return nil, failure(ReasonArtifactInvalid, "%s; name a file with manifests, or an archive of such files", why)
+		return nil, failure.New(failure.ArtifactInvalid, "%s; name a file with manifests, or an archive of such files", why)
 	}
 	data = trimBOM(data)
 	name := plainYAML
@@ -78,11 +79,11 @@ func (k Kind) checkFile(name string) error {
 	case isArchive(name):
 		return nil
 	case k != KindManifests:
-		return failure(ReasonArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
+		return failure.New(failure.ArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
 	case slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)):
-		return failure(ReasonArtifactInvalid, "it is a kustomization, not a manifest; name its directory in kustomization.path")
+		return failure.New(failure.ArtifactInvalid, "it is a kustomization, not a manifest; name its directory in kustomization.path")
 	case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)):
-		return failure(ReasonArtifactInvalid, "it is a file, and its name ends in none of .yaml, .yml, .json, .tgz and .tar.gz; name one with manifests, an archive, or a directory")
+		return failure.New(failure.ArtifactInvalid, "it is a file, and its name ends in none of .yaml, .yml, .json, .tgz and .tar.gz; name one with manifests, an archive, or a directory")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -47,16 +48,16 @@ func TestUnpackPlainManifests(t *testing.T) {
 		"with a byte mark":        {string(utf8BOM) + installJSON, plainJSON, "", ""},
 		"YAML that begins so":     {"{kind: Role}", plainYAML, "", ""},
 		"as large as may be":      {large, plainYAML, "", ""},
-		"too large":               {large + "#", "", ReasonArtifactTooLarge, "the file is larger than 5242880 bytes"},
-		"far too large":           {strings.Repeat("#", DefaultArchiveBytes+1), "", ReasonArtifactTooLarge, "the archive is larger than 10485760 bytes"},
-		"nothing":                 {"", "", ReasonArtifactInvalid, "it is empty; name a file with manifests"},
-		"blanks":                  {string(utf8BOM) + " \n", "", ReasonArtifactInvalid, "it is empty"},
-		"a web page":              {"\n<!DOCTYPE html><p>sentinel", "", ReasonArtifactInvalid, "it is a web page, or other markup, not YAML or JSON"},
-		"a web page, marked":      {string(utf8BOM) + "<html>", "", ReasonArtifactInvalid, "it is a web page"},
-		"UTF-16":                  {"\xff\xfea\x00", "", ReasonArtifactInvalid, "it is neither a gzip-compressed tar archive nor text in UTF-8"},
-		"Latin-1":                 {"a: \xe4\n", "", ReasonArtifactInvalid, "nor text in UTF-8"},
-		"NUL":                     {"a: \x00\n", "", ReasonArtifactInvalid, "nor text in UTF-8"},
-		"the start of an archive": {string(gzipStart), "", ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive"},
+		"too large":               {large + "#", "", failure.ArtifactTooLarge, "the file is larger than 5242880 bytes"},
+		"far too large":           {strings.Repeat("#", DefaultArchiveBytes+1), "", failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes"},
+		"nothing":                 {"", "", failure.ArtifactInvalid, "it is empty; name a file with manifests"},
+		"blanks":                  {string(utf8BOM) + " \n", "", failure.ArtifactInvalid, "it is empty"},
+		"a web page":              {"\n<!DOCTYPE html><p>sentinel", "", failure.ArtifactInvalid, "it is a web page, or other markup, not YAML or JSON"},
+		"a web page, marked":      {string(utf8BOM) + "<html>", "", failure.ArtifactInvalid, "it is a web page"},
+		"UTF-16":                  {"\xff\xfea\x00", "", failure.ArtifactInvalid, "it is neither a gzip-compressed tar archive nor text in UTF-8"},
+		"Latin-1":                 {"a: \xe4\n", "", failure.ArtifactInvalid, "nor text in UTF-8"},
+		"NUL":                     {"a: \x00\n", "", failure.ArtifactInvalid, "nor text in UTF-8"},
+		"the start of an archive": {string(gzipStart), "", failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := Limits{}.withDefaults()
@@ -71,7 +72,7 @@ func TestUnpackPlainManifests(t *testing.T) {
 			}
 			for _, kind := range []Kind{KindChart, KindKustomization, KindBundle} { // are archives
 				_, err := content{kind: kind, archive: []byte(tc.text)}.unpack(limits)
-				expectRefused(t, err, ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive")
+				expectRefused(t, err, failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive")
 			}
 		})
 	}
@@ -109,14 +110,14 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 			t.Errorf("the archive has %q", got)
 		}
 		for _, kind := range []Kind{KindChart, KindKustomization} { // also after manifests took the same file
-			expectRefused(t, get(t, sources, at("install.yaml", kind)), ReasonArtifactInvalid, "its name doesn't end in .tgz or .tar.gz")
+			expectRefused(t, get(t, sources, at("install.yaml", kind)), failure.ArtifactInvalid, "its name doesn't end in .tgz or .tar.gz")
 		}
 		for path, says := range map[string]string{
 			"notes.txt":              "its name ends in none of .yaml, .yml, .json, .tgz and .tar.gz",
 			"web/kustomization.yaml": "it is a kustomization, not a manifest; name its directory in kustomization.path",
 			"page.yaml":              "it is a web page",
 		} {
-			expectRefused(t, get(t, sources, at(path, KindManifests)), ReasonArtifactInvalid, says)
+			expectRefused(t, get(t, sources, at(path, KindManifests)), failure.ArtifactInvalid, says)
 		}
 	}
 	ref := Reference{Chart: addonsv1.ChartSource{Path: "install.yaml"}, Kind: KindManifests}
@@ -142,13 +143,13 @@ func TestPlainManifestsAtAnAddress(t *testing.T) {
 	for _, kind := range []Kind{KindChart, KindKustomization} {
 		other := ref
 		other.Kind = kind
-		expectRefused(t, get(t, sources, other), ReasonArtifactInvalid, "it isn't a gzip-compressed tar archive")
+		expectRefused(t, get(t, sources, other), failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive")
 	}
 	other := manifestsLike(atAddress(server.URL+"/install.yaml", digestOfArchive([]byte("another"))))
-	expectRefused(t, get(t, sources, other), ReasonDigestMismatch, "the archive or file of manifests isn't the one of http.digest: it is "+digestOfArchive([]byte(installYAML)))
+	expectRefused(t, get(t, sources, other), failure.DigestMismatch, "the archive or file of manifests isn't the one of http.digest: it is "+digestOfArchive([]byte(installYAML)))
 	page = true
 	err := get(t, sources, manifestsLike(atAddress(server.URL+"/other.yaml", digestOfArchive([]byte("another")))))
-	expectRefused(t, err, ReasonDigestMismatch, "isn't the archive or file of manifests of http.digest, nor any other: it is a web page")
+	expectRefused(t, err, failure.DigestMismatch, "isn't the archive or file of manifests of http.digest, nor any other: it is a web page")
 	expectNoSecrets(t, err.Error())
 	server.Close()
 	restarted, _ := remoteSources(t, Options{CredentialsDir: dir, Store: storeAt(kept)})
@@ -163,8 +164,8 @@ func TestPlainManifestsInReleases(t *testing.T) {
 			sources := w.sources(t, "")
 			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"))), plainYAML, installYAML)
 			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"), being(digestOfArchive([]byte(installYAML))))), plainYAML, installYAML)
-			expectRefused(t, get(t, sources, manifestsLike(w.chart("v1", called("page.yaml")))), ReasonArtifactInvalid, `file "page.yaml" is no archive or file of manifests: it is a web page`)
-			expectRefused(t, get(t, sources, w.chart("v1", called("install.yaml"))), ReasonArtifactInvalid, `file "install.yaml" is no archive: it isn't compressed with gzip`)
+			expectRefused(t, get(t, sources, manifestsLike(w.chart("v1", called("page.yaml")))), failure.ArtifactInvalid, `file "page.yaml" is no archive or file of manifests: it is a web page`)
+			expectRefused(t, get(t, sources, w.chart("v1", called("install.yaml"))), failure.ArtifactInvalid, `file "install.yaml" is no archive: it isn't compressed with gzip`)
 		})
 	}
 }

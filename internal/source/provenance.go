@@ -13,6 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -87,7 +88,7 @@ func (c helmChart) verify(ctx context.Context, as *guest, digest string, want po
 	}
 	defer release(response.Body)
 	if response.StatusCode == http.StatusNotFound {
-		return unsigned(want, "there is no "+quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+		return unsigned(want, "there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
 	file, err := read(ctx, response.Body, response.ContentLength, "the provenance file", maxProvenance)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r githubRelease) verify(ctx context.Context, as *guest, digest string, wan
 	name := archive.name + provenanceSuffix
 	at := slices.IndexFunc(found.assets, func(a asset) bool { return a.name == name })
 	if at < 0 {
-		return unsigned(want, "the release has no file "+quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
+		return unsigned(want, "the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
 	}
 	file, err := r.read(ctx, as, found.assets[at], "the provenance file", maxProvenance)
 	if err != nil {
@@ -129,11 +130,11 @@ func (c ociChart) provenance(ctx context.Context, as *guest, repository *orasrem
 	}
 	layer := manifest.Layers[at]
 	if layer.Size > maxProvenance {
-		return tooManyBytes("the provenance file", maxProvenance)
+		return failure.TooLarge("the provenance file", maxProvenance)
 	}
 	file, err := fetchPart(ctx, repository.Blobs(), layer, maxProvenance)
 	if errors.Is(err, errUnreadable) {
-		return failure(ReasonArtifactInvalid, "its provenance file has a digest that isn't SHA-256")
+		return failure.New(failure.ArtifactInvalid, "its provenance file has a digest that isn't SHA-256")
 	}
 	if err != nil {
 		return err
@@ -145,7 +146,7 @@ func judgeProvenance(file []byte, digest string, as *guest, want policy) error {
 	err := want.keyring.Verify(file, digest, as.ref.archiveNames().fits, want.now)
 	var flaw *verify.Flaw
 	if errors.As(err, &flaw) {
-		return failure(ReasonSignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
+		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
 			flaw, as.ref.archiveNames(), want.who())
 	}
 	return err

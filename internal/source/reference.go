@@ -3,9 +3,12 @@
 package source
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Kinds of objects that hold charts.
@@ -75,9 +78,9 @@ func (r Reference) subject() string {
 	case r.Chart.ConfigMap != nil || r.Chart.Secret != nil:
 		return r.object().String()
 	case r.Bundle != nil:
-		return quote(r.Chart.Path) + " of the bundle"
+		return failure.Quote(r.Chart.Path) + " of the bundle"
 	case r.Chart.Path != "":
-		return quote(r.Chart.Path) + " of the artifact root"
+		return failure.Quote(r.Chart.Path) + " of the artifact root"
 	case r.remote():
 		return r.address()
 	}
@@ -107,21 +110,21 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	}
 	switch {
 	case set != 1:
-		return nil, failure(ReasonArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
+		return nil, failure.New(failure.ArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
 	case ref.Bundle != nil && ref.Chart.Path == "":
-		return nil, failure(ReasonArtifactInvalid, "a bundle has artifacts by their path")
+		return nil, failure.New(failure.ArtifactInvalid, "a bundle has artifacts by their path")
 	case ref.Bundle != nil:
 		return bundled{s}, nil
 	case ref.Chart.Path != "" && s.local == nil:
-		return nil, failure(ReasonSourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
+		return nil, failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 	case ref.Chart.Path != "":
 		return s.local, nil
 	case ref.Namespace == "":
-		return nil, failure(ReasonArtifactInvalid, "the object that refers to it has no namespace")
+		return nil, failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace")
 	case ref.remote():
 		return s.remote, nil
 	case s.objects == nil:
-		return nil, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	}
 	return s.objects, nil
 }
@@ -131,4 +134,21 @@ type objectKey struct{ kind, namespace, name, key string }
 
 func (k objectKey) String() string {
 	return fmt.Sprintf("%s %s/%s, key %q", k.kind, k.namespace, k.name, k.key)
+}
+
+// locate says where err is, seen from the object with the reference. An error
+// that isn't a [failure.Error] comes from a source that could not be asked.
+func (r Reference) locate(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *failure.Error
+	if !errors.As(err, &known) {
+		known = &failure.Error{Reason: failure.SourceUnavailable, Err: err}
+	}
+	located := *known
+	if located.Field == "" { // it may be remembered for others, with a field of their own
+		located.Field, located.Subject = r.field()+located.Part, cmp.Or(located.Subject, r.subject())
+	}
+	return &located
 }

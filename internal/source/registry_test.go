@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -37,7 +38,7 @@ func TestRegistryWantsAPassword(t *testing.T) {
 				}
 				sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 				_, err := sources.Resolve(t.Context(), ref)
-				expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
+				expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
 					"have both added to the provider instance's own Secret chandler-credentials ("+key+".username and "+key+".password), or name another Secret in its secretRef")
 				if !asError(t, err).Wait {
 					t.Error("no event is waited for")
@@ -60,7 +61,7 @@ func TestRegistryWantsAPassword(t *testing.T) {
 			own.Chart.OCI = own.Chart.OCI.DeepCopy()
 			own.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: name}
 			_, err := sources.Resolve(t.Context(), own)
-			expectError(t, err, ReasonSourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
+			expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
 				"add username and password to Secret team-a/"+name+", in place of what is there for it")
 		}
 	})
@@ -136,7 +137,7 @@ func TestTokenServiceAtAPrivateAddress(t *testing.T) {
 				at := atHost(w.registry, other)
 				sources, ref := w.sources(t, at, keys)
 				_, err := sources.Resolve(t.Context(), ref)
-				expectError(t, err, ReasonSourceUnavailable, "chart.oci: oci://"+at+"/demo:1.0.0: "+at+" refers to a token service at "+atHost(w.tokens, host)+
+				expectError(t, err, failure.SourceUnavailable, "chart.oci: oci://"+at+"/demo:1.0.0: "+at+" refers to a token service at "+atHost(w.tokens, host)+
 					", which is a private address of another host: it gets no credentials, whatever they are. "+
 					"Have the registry name a token service under its own host name; the port may be another one")
 			})
@@ -166,10 +167,10 @@ func TestTokenServiceAtAPrivateAddress(t *testing.T) {
 
 func TestTokenServiceThatFails(t *testing.T) {
 	for name, test := range map[string]struct{ realm, reason, says string }{
-		"another scheme": {"ftp://127.0.0.1/token", ReasonSourceUnavailable, "answers with what can't be used"},
-		"no URL":         {"http://[", ReasonSourceUnavailable, "answers with what can't be used"},
-		"not there":      {"http://127.0.0.1:1/token", ReasonSourceUnavailable, "127.0.0.1:1 refuses connections"},
-		"no realm":       {"", ReasonSourceUnavailable, "answers with what can't be used"},
+		"another scheme": {"ftp://127.0.0.1/token", failure.SourceUnavailable, "answers with what can't be used"},
+		"no URL":         {"http://[", failure.SourceUnavailable, "answers with what can't be used"},
+		"not there":      {"http://127.0.0.1:1/token", failure.SourceUnavailable, "127.0.0.1:1 refuses connections"},
+		"no realm":       {"", failure.SourceUnavailable, "answers with what can't be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := startTokenWorld(t)

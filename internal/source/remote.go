@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -25,7 +27,7 @@ type remote struct {
 	clock   clock.Clock
 	timeout time.Duration // of one request, with its body
 	room    *room
-	answers *cache[string, answer] // by what was asked
+	answers *lru.Cache[string, answer] // by what was asked
 	lists   *lists
 	flights singleflight.Group
 
@@ -52,7 +54,7 @@ func newRemote(options Options, limits Limits, shared *grants) *remote {
 		room:    room,
 		clock:   options.Clock,
 		timeout: fetchTimeout,
-		answers: newCache[string](remembered, one[answer]),
+		answers: lru.New[string](remembered, lru.One[answer]),
 		lists:   newLists(options.Clock),
 		store:   options.Store,
 		grants:  shared,
@@ -90,7 +92,7 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 			return err
 		})
 		if failed.err == nil {
-			r.answers.put(question, answer{digest: digest, asked: asked})
+			r.answers.Put(question, answer{digest: digest, asked: asked})
 		}
 		return answer{digest: digest, err: failed.err}, nil
 	})
@@ -127,7 +129,7 @@ func (r *remote) visit(ctx context.Context, ref Reference, call func(place, *gue
 func guarded(call func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = failure(ReasonArtifactInvalid, "what the source sends can't be read: a parser failed on it")
+			err = failure.New(failure.ArtifactInvalid, "what the source sends can't be read: a parser failed on it")
 		}
 	}()
 	return call()

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	orascontent "oras.land/oras-go/v2/content"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -124,19 +126,19 @@ func (r *reading) keepPace(ctx context.Context, least float64) {
 	}
 }
 
-func tooSlow() *Error {
-	return failure(ReasonSourceUnavailable, "the source is slow, and others wait for the memory that its answer takes; it is asked again")
+func tooSlow() *failure.Error {
+	return failure.New(failure.SourceUnavailable, "the source is slow, and others wait for the memory that its answer takes; it is asked again")
 }
 
-func noRoom() *Error {
-	return failure(ReasonSourceUnavailable, "answers of other sources take all of the memory that there is for them; it is asked again")
+func noRoom() *failure.Error {
+	return failure.New(failure.SourceUnavailable, "answers of other sources take all of the memory that there is for them; it is asked again")
 }
 
 // read reads the body of an answer, but no more of it than is accepted. Its length is
 // not positive if it isn't known.
 func read(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {
 	data, err := readInRoom(ctx, body, length, what, most)
-	var slow *Error
+	var slow *failure.Error
 	if err != nil && errors.As(context.Cause(ctx), &slow) {
 		return nil, slow
 	}
@@ -149,7 +151,7 @@ func readInRoom(ctx context.Context, body io.Reader, length int64, what string, 
 	case err != nil:
 		return nil, err
 	case int64(len(start)) > most:
-		return nil, tooManyBytes(what, most)
+		return nil, failure.TooLarge(what, most)
 	case len(start) <= smallBody:
 		return start, nil
 	}
@@ -170,7 +172,7 @@ func readInRoom(ctx context.Context, body io.Reader, length int64, what string, 
 	case err != nil:
 		return nil, err
 	case int64(len(data)) > most:
-		return nil, tooManyBytes(what, most)
+		return nil, failure.TooLarge(what, most)
 	case int64(len(data)) > need:
 		return nil, orascontent.ErrTrailingData
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // watchHeap returns a function that tells the most memory that was in use meanwhile, in bytes.
@@ -85,7 +87,7 @@ func TestMemoryOfEndlessSources(t *testing.T) {
 		t.Errorf("50 endless archives at once take %d MiB", most>>20)
 	}
 	for _, err := range failed {
-		if got := asError(t, err); got.Reason != ReasonArtifactTooLarge {
+		if got := asError(t, err); got.Reason != failure.ArtifactTooLarge {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -179,7 +181,7 @@ func TestNobodyWaitsWithRoom(t *testing.T) {
 		}
 	}
 	_, err := one.take(first, r.size)
-	if known := asError(t, err); known.Reason != ReasonSourceUnavailable {
+	if known := asError(t, err); known.Reason != failure.SourceUnavailable {
 		t.Errorf("got %v", err)
 	}
 	other.done()
@@ -195,13 +197,13 @@ func TestBodiesOfAnyLength(t *testing.T) {
 	}{
 		"small":                 {10, 10, 100, ""},
 		"small, length unknown": {-1, 10, 100, ""},
-		"small, too large":      {-1, 101, 100, ReasonArtifactTooLarge},
+		"small, too large":      {-1, 101, 100, failure.ArtifactTooLarge},
 		"at the small limit":    {smallBody, smallBody, 1 << 20, ""},
 		"large":                 {smallBody + 1, smallBody + 1, 1 << 20, ""},
 		"large, length unknown": {-1, smallBody + 1, 1 << 20, ""},
 		"large, length 0":       {0, 1 << 20, 1 << 20, ""},
 		"as large as may be":    {1 << 20, 1 << 20, 1 << 20, ""},
-		"too large":             {-1, 1<<20 + 1, 1 << 20, ReasonArtifactTooLarge},
+		"too large":             {-1, 1<<20 + 1, 1 << 20, failure.ArtifactTooLarge},
 		"longer than it says":   {smallBody + 5, smallBody + 6, 1 << 20, "trailing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Kind is what a reference expects to find.
@@ -104,7 +105,7 @@ func plainName(name string) string {
 func filesOfManifest(data []byte) (string, error) {
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(data, &manifest); err != nil {
-		return "", failure(ReasonArtifactInvalid, "its manifest is no JSON")
+		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	layers := manifest.Layers
 	if len(layers) > 1 {
@@ -114,13 +115,13 @@ func filesOfManifest(data []byte) (string, error) {
 	}
 	switch {
 	case len(layers) == 0 && manifest.MediaType == ocispec.MediaTypeImageIndex:
-		return "", failure(ReasonArtifactInvalid, "it is an index of several artefacts; name the manifest of one of them in oci.digest")
+		return "", failure.New(failure.ArtifactInvalid, "it is an index of several artefacts; name the manifest of one of them in oci.digest")
 	case len(layers) != 1:
-		return "", failure(ReasonArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
+		return "", failure.New(failure.ArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
 	case layers[0].MediaType == chartLayer || layers[0].MediaType == legacyChartLayer && manifest.Config.MediaType == helmConfig:
-		return "", failure(ReasonArtifactInvalid, "it is a Helm chart; name it in chart.oci")
+		return "", failure.New(failure.ArtifactInvalid, "it is a Helm chart; name it in chart.oci")
 	case !sha256Digest.MatchString(layers[0].Digest.String()):
-		return "", failure(ReasonArtifactInvalid, "its layer has a digest that isn't SHA-256")
+		return "", failure.New(failure.ArtifactInvalid, "its layer has a digest that isn't SHA-256")
 	}
 	return layers[0].Digest.String(), nil
 }

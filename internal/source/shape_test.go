@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 func kustomizationAt(path string) Reference {
@@ -70,7 +71,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			sources := newSources(t, Options{ArtifactRoot: root})
 			ref := kustomizationAt("a.tgz")
 			_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
-			if got := asError(t, err); got.Reason != ReasonArtifactRefused || got.Field != "kustomization.path" || !strings.Contains(err.Error(), name) {
+			if got := asError(t, err); got.Reason != failure.ArtifactRefused || got.Field != "kustomization.path" || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %s: %v", got.Reason, err)
 			}
 		})
@@ -91,7 +92,7 @@ func TestFilesOfADirectory(t *testing.T) {
 	}
 	// It is no chart, and says so, whatever is known of it.
 	_, err := sources.Resolve(t.Context(), atPath("web"))
-	if got := asError(t, err); got.Reason != ReasonArtifactInvalid || got.Field != "chart.path" {
+	if got := asError(t, err); got.Reason != failure.ArtifactInvalid || got.Field != "chart.path" {
 		t.Errorf("got %s: %v", got.Reason, err)
 	}
 	if err := os.Remove(filepath.Join(root, "web", ".env")); err != nil {

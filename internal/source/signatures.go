@@ -15,6 +15,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -53,7 +54,7 @@ func (c ociChart) verify(ctx context.Context, as *guest, digest string, want pol
 	}
 	var parsed ocispec.Manifest
 	if err := json.Unmarshal(manifest, &parsed); err != nil {
-		return failure(ReasonArtifactInvalid, "its manifest is no JSON")
+		return failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
 	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {
@@ -90,7 +91,7 @@ type signatures struct {
 }
 
 // refusal says what was found in place of a signature that counts.
-func (s *signatures) refusal() *Error {
+func (s *signatures) refusal() *failure.Error {
 	const shown = 3
 	kinds := slices.Compact(slices.Sorted(slices.Values(s.flaws)))
 	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
@@ -104,7 +105,7 @@ func (s *signatures) refusal() *Error {
 	case total > 1:
 		count = fmt.Sprintf("none of its %d signatures counts", total)
 	}
-	return failure(ReasonSignatureInvalid, "%s: %s. verify wants one by %s; have it signed by that, or correct verify", count, found, s.want.who())
+	return failure.New(failure.SignatureInvalid, "%s: %s. verify wants one by %s; have it signed by that, or correct verify", count, found, s.want.who())
 }
 
 // counts notes why a signature doesn't; an error that isn't about the signature

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -86,12 +87,12 @@ type Sources struct {
 	remote  *remote
 	clock   clock.Clock
 
-	known    *cache[string, verdict] // by digest
+	known    *lru.Cache[string, verdict] // by digest
 	grants   *grants
 	pins     *pins
 	verifier *verifier
 	// inBundles are digests of what is in bundles, by those of the bundles and paths.
-	inBundles *cache[string, string]
+	inBundles *lru.Cache[string, string]
 	flights   singleflight.Group
 	unpack    chan struct{}      // a place for each chart that is being unpacked
 	unpacking singleflight.Group // by digest and kind
@@ -121,9 +122,9 @@ func New(options Options) (*Sources, error) {
 		grants: shared,
 		pins:   newPins(options.Store),
 		limits: limits,
-		known:  newCache[string](options.CacheBytes, verdict.bytes),
+		known:  lru.New[string](options.CacheBytes, verdict.bytes),
 
-		inBundles: newCache[string](remembered, one[string]),
+		inBundles: lru.New[string](remembered, lru.One[string]),
 
 		unpack: make(chan struct{}, unpackers),
 		remote: newRemote(options, limits, shared),
@@ -144,7 +145,7 @@ func New(options Options) (*Sources, error) {
 }
 
 // Resolve says which content the reference means now, as a digest for Fetch.
-// Errors are of type [*Error], but for that of ctx.
+// Errors are of type [*failure.Error], but for that of ctx.
 func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
 	if digest := ref.pinned(); digest != "" {
 		return digest, nil

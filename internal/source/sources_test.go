@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // stub answers with a ConfigMap of that archive in any namespace. It is for what
@@ -107,7 +108,7 @@ func TestFetchOutlivesTheCallerThatStartedIt(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-left; !errors.Is(err, context.Canceled) || errors.As(err, new(*Error)) {
+	if err := <-left; !errors.Is(err, context.Canceled) || errors.As(err, new(*failure.Error)) {
 		t.Errorf("the caller that left got %v, want the error of its context", err)
 	}
 	close(stub.block)
@@ -142,7 +143,7 @@ func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
 	if err := <-ours; err != nil {
 		t.Errorf("the other's failure became ours: %v", err)
 	}
-	expectError(t, <-theirs, ReasonSourceUnavailable,
+	expectError(t, <-theirs, failure.SourceUnavailable,
 		`chart.configMap: ConfigMap team-a/charts, key "chart.tgz": reading it: configmaps "charts" is forbidden: no`)
 }
 
@@ -152,7 +153,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	sources := newSources(t, Options{Client: stub})
 	for _, namespace := range []string{"team-a", "team-b"} {
 		_, err := sources.Fetch(t.Context(), inConfigMap(namespace, "charts", ""), digest)
-		expectError(t, err, ReasonArtifactInvalid,
+		expectError(t, err, failure.ArtifactInvalid,
 			"chart.configMap: ConfigMap "+namespace+`/charts, key "chart.tgz": it isn't a gzip-compressed tar archive: gzip: invalid header`)
 	}
 	for range 3 {
@@ -168,7 +169,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 func TestDigestIsVerifiedBeforeTheContentIsRead(t *testing.T) {
 	sources := newSources(t, Options{Client: &stub{archive: []byte("neither an archive nor what was resolved")}})
 	_, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), content{archive: chartOf(t)}.digest())
-	expectError(t, err, ReasonArtifactChanged,
+	expectError(t, err, failure.ArtifactChanged,
 		`chart.configMap: ConfigMap team-a/charts, key "chart.tgz": the content changed while it was read; it will be read again`)
 }
 
@@ -182,13 +183,13 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 		reason  string
 		text    string
 	}{
-		"no source": {everything, Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, ReasonArtifactInvalid,
+		"no source": {everything, Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, failure.ArtifactInvalid,
 			"chart: set exactly one of path, configMap, secret, oci, helm, http and github"},
-		"two sources": {everything, both, ReasonArtifactInvalid,
+		"two sources": {everything, both, failure.ArtifactInvalid,
 			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm, http and github`},
-		"no namespace": {everything, inSecret("", "charts", ""), ReasonArtifactInvalid,
+		"no namespace": {everything, inSecret("", "charts", ""), failure.ArtifactInvalid,
 			`chart.secret: Secret /charts, key "chart.tgz": the object that refers to it has no namespace`},
-		"no client": {newSources(t, Options{}), inSecret("team-a", "charts", "x"), ReasonSourceDisabled,
+		"no client": {newSources(t, Options{}), inSecret("team-a", "charts", "x"), failure.SourceDisabled,
 			`chart.secret: Secret team-a/charts, key "x": this provider reads no ConfigMaps and Secrets`},
 	}
 	for name, test := range tests {
@@ -229,27 +230,4 @@ func (fixedMetadata) Get(_ context.Context, key client.ObjectKey, object client.
 	metadata := object.(*metav1.PartialObjectMetadata)
 	metadata.UID, metadata.ResourceVersion = types.UID(key.String()), "1"
 	return nil
-}
-
-func TestCacheKeepsWhatWasUsedLast(t *testing.T) {
-	sizes := newCache[string](10, func(size int64) int64 { return size })
-	sizes.put("a", 4)
-	sizes.put("b", 4)
-	sizes.get("a")
-	sizes.put("c", 4) // drops b
-	sizes.put("huge", 11)
-	for key, want := range map[string]bool{"a": true, "b": false, "c": true, "huge": false} {
-		if _, found := sizes.get(key); found != want {
-			t.Errorf("%s found: %v, want %v", key, found, want)
-		}
-	}
-	sizes.put("a", 2)
-	sizes.put("d", 4)
-	if kept := sizes.all(); len(kept) != 3 || kept["a"] != 2 || sizes.used != 10 {
-		t.Errorf("kept %v with %d used, want a, c and d with 10", kept, sizes.used)
-	}
-	sizes.put("a", 11)
-	if _, found := sizes.get("a"); found {
-		t.Error("the value before one that doesn't fit is still there")
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
 )
 
@@ -29,10 +31,10 @@ const (
 type stock struct {
 	limits   Limits
 	clock    clock.PassiveClock
-	indexes  *cache[string, stockedIndex] // by URL and credential
+	indexes  *lru.Cache[string, stockedIndex] // by URL and credential
 	flights  singleflight.Group
 	releases *releases
-	archives *cache[string, content] // by visit and digest: read to know it, and not asked for yet
+	archives *lru.Cache[string, content] // by visit and digest: read to know it, and not asked for yet
 }
 
 // stockedIndex is an index, and what the repository needs to tell if it changed.
@@ -47,8 +49,8 @@ func newStock(limits Limits, clock clock.PassiveClock, room *room) *stock {
 	return &stock{
 		limits:   limits,
 		clock:    clock,
-		indexes:  newCache[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
-		archives: newCache[string](archiveCache, content.bytes),
+		indexes:  lru.New[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
+		archives: lru.New[string](archiveCache, content.bytes),
 		releases: newReleases(clock, room),
 	}
 }
@@ -56,15 +58,15 @@ func newStock(limits Limits, clock clock.PassiveClock, room *room) *stock {
 // setAside keeps what was read to know its digest, until it is asked for.
 func (s *stock) setAside(whose string, got content) (digest string) {
 	digest = got.digest()
-	s.archives.put(whose+" is "+digest, got)
+	s.archives.Put(whose+" is "+digest, got)
 	return digest
 }
 
 // takeUp returns what was set aside, once: it is unpacked then, and remembered as such.
 func (s *stock) takeUp(whose, digest string) (content, bool) {
-	got, found := s.archives.get(whose + " is " + digest)
+	got, found := s.archives.Get(whose + " is " + digest)
 	if found {
-		s.archives.remove(whose + " is " + digest)
+		s.archives.Remove(whose + " is " + digest)
 	}
 	return got, found
 }
@@ -77,7 +79,7 @@ func (s *stock) index(ctx context.Context, as *guest, from *addonsv1.HelmSource)
 // indexSince is the index as it was then, or later.
 func (s *stock) indexSince(ctx context.Context, as *guest, from *addonsv1.HelmSource, notBefore time.Time) (*repoindex.Index, error) {
 	name := from.URL + " " + as.credential.Fingerprint()
-	known, found := s.indexes.get(name)
+	known, found := s.indexes.Get(name)
 	if found && !known.read.Before(notBefore) {
 		return known.Index, nil
 	}
@@ -90,7 +92,7 @@ func (s *stock) indexSince(ctx context.Context, as *guest, from *addonsv1.HelmSo
 		if err != nil {
 			return nil, err
 		}
-		s.indexes.put(name, read)
+		s.indexes.Put(name, read)
 		return read.Index, nil
 	})
 	if err != nil {
@@ -126,11 +128,11 @@ func (s *stock) read(ctx context.Context, as *guest, at *url.URL, known stockedI
 	index, err := repoindex.Read(response.Body, repoindex.Limits{Bytes: s.limits.IndexBytes})
 	switch {
 	case errors.Is(err, repoindex.ErrTooLarge):
-		return stockedIndex{}, failure(ReasonArtifactTooLarge, "the repository's index.yaml: %w", err)
+		return stockedIndex{}, failure.New(failure.ArtifactTooLarge, "the repository's index.yaml: %w", err)
 	case errors.Is(err, repoindex.ErrNoIndex) && callsItselfPage(response): // some servers call all so, sound indexes too
 		return stockedIndex{}, webPage(response.Request.URL.Host)
 	case errors.Is(err, repoindex.ErrNoIndex):
-		return stockedIndex{}, failure(ReasonArtifactInvalid, "the repository's index.yaml: %w", repoindex.ErrNoIndex)
+		return stockedIndex{}, failure.New(failure.ArtifactInvalid, "the repository's index.yaml: %w", repoindex.ErrNoIndex)
 	case err != nil:
 		return stockedIndex{}, err
 	}

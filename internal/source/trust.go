@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -37,7 +39,7 @@ type policy struct {
 // while the object is unchanged.
 type trust struct {
 	objects *objects // nil: no object can be read
-	known   *cache[objectKey, kept]
+	known   *lru.Cache[objectKey, kept]
 	flights singleflight.Group
 }
 
@@ -48,7 +50,7 @@ type kept struct {
 }
 
 func newTrust(options Options) *trust {
-	t := &trust{known: newCache[objectKey](trustCache, func(k kept) int64 { return int64(len(k.data)) + 256 })}
+	t := &trust{known: lru.New[objectKey](trustCache, func(k kept) int64 { return int64(len(k.data)) + 256 })}
 	if options.Client != nil {
 		t.objects = newObjects(options.Client, options.Metadata)
 	}
@@ -146,10 +148,10 @@ func trusted[T any](ctx context.Context, t *trust, ref Reference, at addonsv1.Tr
 // data is what the object holds at the key.
 func (t *trust) data(ctx context.Context, object objectKey) ([]byte, error) {
 	if t.objects == nil {
-		return nil, failure(ReasonSourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	}
 	version := t.objects.version(ctx, object)
-	if known, found := t.known.get(object); found && version != "" && known.version == version {
+	if known, found := t.known.Get(object); found && version != "" && known.version == version {
 		return known.data, nil
 	}
 	if version == "" {
@@ -162,7 +164,7 @@ func (t *trust) data(ctx context.Context, object objectKey) ([]byte, error) {
 		defer cancel()
 		read, err := t.read(ctx, object)
 		if err == nil {
-			t.known.put(object, read)
+			t.known.Put(object, read)
 		}
 		return read, err
 	})
@@ -197,20 +199,20 @@ func (t *trust) read(ctx context.Context, object objectKey) (kept, error) {
 const policyRetry = 30 * time.Second
 
 // atPolicy is an error about the reference's policy, not about the source.
-func (r Reference) atPolicy(field, subject string, err error) *Error {
-	return &Error{
-		Reason: ReasonVerificationPolicyInvalid, Field: r.Kind.field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
+func (r Reference) atPolicy(field, subject string, err error) *failure.Error {
+	return &failure.Error{
+		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
 	}
 }
 
 // policyUnread is the error of an object that can't be read. What is missing may come.
-func (r Reference) policyUnread(field string, object objectKey, err error) *Error {
+func (r Reference) policyUnread(field string, object objectKey, err error) *failure.Error {
 	at := r.atPolicy(field, object.String(), err)
-	var known *Error
+	var known *failure.Error
 	switch {
 	case !errors.As(err, &known):
-		at.Reason = ReasonSourceUnavailable
-	case known.Reason == ReasonArtifactNotFound:
+		at.Reason = failure.SourceUnavailable
+	case known.Reason == failure.ArtifactNotFound:
 		at.Err, at.Wait = known.Err, true
 	default:
 		at.Err, at.Reason = known.Err, known.Reason

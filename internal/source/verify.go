@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -19,7 +21,7 @@ import (
 type verifier struct {
 	remote  *remote
 	trust   *trust
-	good    *cache[string, struct{}]
+	good    *lru.Cache[string, struct{}]
 	flights singleflight.Group
 }
 
@@ -30,7 +32,7 @@ type signed interface {
 }
 
 func newVerifier(options Options, from *remote) *verifier {
-	return &verifier{remote: from, trust: newTrust(options), good: newCache[string](remembered, one[struct{}])}
+	return &verifier{remote: from, trust: newTrust(options), good: lru.New[string](remembered, lru.One[struct{}])}
 }
 
 // verify passes the content with the digest, or says why the reference can't have it.
@@ -39,7 +41,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		return nil
 	}
 	if _, can := ref.signed(nil); !can {
-		return ref.atPolicy("", "", failure(ReasonVerificationPolicyInvalid, "this kind of source has no signatures; use oci, helm or github, or take verify away").Err)
+		return ref.atPolicy("", "", failure.New(failure.VerificationPolicyInvalid, "this kind of source has no signatures; use oci, helm or github, or take verify away").Err)
 	}
 	want, err := v.trust.policy(ctx, ref)
 	if err != nil {
@@ -47,7 +49,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 	}
 	want.now = v.remote.clock.Now()
 	name := digest + " for " + want.digest
-	if _, known := v.good.get(name); known {
+	if _, known := v.good.Get(name); known {
 		return nil
 	}
 	question := "signature of " + name + " from " + ref.String()
@@ -55,7 +57,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		return known.error()
 	}
 	results := v.flights.DoChan(question, func() (any, error) {
-		if _, known := v.good.get(name); known { // by a flight that just ended
+		if _, known := v.good.Get(name); known { // by a flight that just ended
 			return answer{}, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.remote.timeout)
@@ -78,10 +80,10 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 func (v *verifier) settle(name, question string, ref Reference, failed answer) {
 	switch {
 	case failed.err == nil:
-		v.good.put(name, struct{}{})
-		v.remote.answers.remove(question) // a failure before
-	case failed.err.Reason == ReasonArtifactChanged:
-		v.remote.answers.remove("digest of " + ref.String()) // for those who ask from now on
+		v.good.Put(name, struct{}{})
+		v.remote.answers.Remove(question) // a failure before
+	case failed.err.Reason == failure.ArtifactChanged:
+		v.remote.answers.Remove("digest of " + ref.String()) // for those who ask from now on
 	}
 }
 
@@ -96,8 +98,8 @@ func (r Reference) signed(at place) (signed, bool) {
 }
 
 // unsigned is the error of content without any signature.
-func unsigned(want policy, where, wayOut string) *Error {
-	missing := failure(ReasonSignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.who(), wayOut)
+func unsigned(want policy, where, wayOut string) *failure.Error {
+	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.who(), wayOut)
 	missing.Wait = true
 	return missing
 }

@@ -18,6 +18,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
@@ -165,29 +166,29 @@ func TestSignedCharts(t *testing.T) {
 			}
 		}, verify: byKeys("")},
 
-		"unsigned":  {verify: byKeys("cosign.pub"), reason: ReasonSignatureMissing, part: "verify wants one by the key with SHA-256"},
-		"other-key": {sign: layer(byKey), verify: byKeys("other.pub"), reason: ReasonSignatureInvalid, part: "its signature doesn't count: it is made with another key"},
+		"unsigned":  {verify: byKeys("cosign.pub"), reason: failure.SignatureMissing, part: "verify wants one by the key with SHA-256"},
+		"other-key": {sign: layer(byKey), verify: byKeys("other.pub"), reason: failure.SignatureInvalid, part: "its signature doesn't count: it is made with another key"},
 		"other-artifact": {sign: layer(func(string) signing.Layer { return w.key.Sign(t, "sha256:"+other) }), verify: byKeys(""),
-			reason: ReasonSignatureInvalid, part: "it is of another artifact, \"sha256:" + other},
+			reason: failure.SignatureInvalid, part: "it is of another artifact, \"sha256:" + other},
 		"only-statements": {sign: bundle(func(d string) []byte { return w.key.Bundle(t, d, "https://slsa.dev/provenance/v1") }), verify: byKeys(""),
-			reason: ReasonSignatureInvalid, part: "no signature but a statement"},
+			reason: failure.SignatureInvalid, part: "no signature but a statement"},
 		"other-subject": {sign: layer(func(d string) signing.Layer { return w.authority.Sign(t, d, us) }), verify: byIdentity(actions, "someone@example.org"),
-			reason: ReasonSignatureInvalid, part: `it is by "` + workflow + `" of issuer "` + actions + `". verify wants one by someone@example.org of issuer ` + actions},
+			reason: failure.SignatureInvalid, part: `it is by "` + workflow + `" of issuer "` + actions + `". verify wants one by someone@example.org of issuer ` + actions},
 		"unlogged": {sign: bundle(func(d string) []byte {
 			return w.authority.Bundle(t, d, signing.SignaturePredicate, signing.Certified{Subject: workflow, Issuer: actions, Unlogged: true, Untimed: true})
-		}), verify: byIdentity(actions, workflow), reason: ReasonSignatureInvalid, part: "no transparency log of the trust root"},
-		"garbage-bundle": {sign: bundle(func(string) []byte { return []byte("garbage") }), verify: byKeys(""), reason: ReasonSignatureInvalid, part: "no Sigstore bundle"},
-		"large-bundle":   {sign: bundle(func(string) []byte { return make([]byte, maxBundle+1) }), verify: byKeys(""), reason: ReasonSignatureInvalid, part: "the registry doesn't have all of it"},
+		}), verify: byIdentity(actions, workflow), reason: failure.SignatureInvalid, part: "no transparency log of the trust root"},
+		"garbage-bundle": {sign: bundle(func(string) []byte { return []byte("garbage") }), verify: byKeys(""), reason: failure.SignatureInvalid, part: "no Sigstore bundle"},
+		"large-bundle":   {sign: bundle(func(string) []byte { return make([]byte, maxBundle+1) }), verify: byKeys(""), reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
 		"large-layer": {sign: layer(func(string) signing.Layer { return signing.Layer{Payload: make([]byte, maxPayload+1)} }), verify: byKeys(""),
-			reason: ReasonSignatureInvalid, part: "the registry doesn't have all of it"},
-		"no-layers": {sign: func(t *testing.T, n, d string) { signing.Attach(t, w.repository(t, n), d) }, verify: byKeys(""), reason: ReasonSignatureMissing, part: "has no signature"},
+			reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
+		"no-layers": {sign: func(t *testing.T, n, d string) { signing.Attach(t, w.repository(t, n), d) }, verify: byKeys(""), reason: failure.SignatureMissing, part: "has no signature"},
 
 		"no-object": {verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: kindSecret, Name: "gone"}}}},
-			reason: ReasonVerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[0]: Secret team-a/gone, key "cosign.pub": there is no such Secret; create it in this namespace`},
-		"no-key":        {verify: byKeys("cosign.pub", "gone"), reason: ReasonVerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[1]: ConfigMap team-a/trust, key "gone": there is no such key`},
-		"no-pem":        {verify: byKeys("garbage"), reason: ReasonVerificationPolicyInvalid, part: "it is no public key in PEM"},
-		"no-keyring":    {verify: byKeyring("garbage"), reason: ReasonVerificationPolicyInvalid, part: `chart.verify.provenance.keyring: ConfigMap team-a/trust, key "garbage": it has no OpenPGP public keys`},
-		"no-provenance": {verify: byKeyring(""), reason: ReasonSignatureMissing, part: "there is no layer of type " + provenanceLayer},
+			reason: failure.VerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[0]: Secret team-a/gone, key "cosign.pub": there is no such Secret; create it in this namespace`},
+		"no-key":        {verify: byKeys("cosign.pub", "gone"), reason: failure.VerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[1]: ConfigMap team-a/trust, key "gone": there is no such key`},
+		"no-pem":        {verify: byKeys("garbage"), reason: failure.VerificationPolicyInvalid, part: "it is no public key in PEM"},
+		"no-keyring":    {verify: byKeyring("garbage"), reason: failure.VerificationPolicyInvalid, part: `chart.verify.provenance.keyring: ConfigMap team-a/trust, key "garbage": it has no OpenPGP public keys`},
+		"no-provenance": {verify: byKeyring(""), reason: failure.SignatureMissing, part: "there is no layer of type " + provenanceLayer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			digest := w.push(t, name)
@@ -248,10 +249,10 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		evil := archiveOf(t, chartEntry("evil"))
 		w.server.Push(t, evil, "moving", "1.0.0")
 		_, err := sources.Fetch(t.Context(), ref, digest)
-		expectRefused(t, err, ReasonSignatureMissing, "it has no signature")
+		expectRefused(t, err, failure.SignatureMissing, "it has no signature")
 		// Nor does knowing the digest of what isn't signed help.
 		_, err = sources.Fetch(t.Context(), ref, (content{archive: evil}).digest())
-		expectRefused(t, err, ReasonSignatureMissing, "it has no signature")
+		expectRefused(t, err, failure.SignatureMissing, "it has no signature")
 
 		pinned := ref
 		pinned.Chart.OCI = &addonsv1.OCISource{URL: ref.Chart.OCI.URL, PlainHTTP: ptr.To(true), Digest: good}
@@ -261,12 +262,12 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		signing.Attach(t, w.repository(t, "moving"), moved, w.key.Sign(t, moved))
 		fresh := w.sources(t)
 		_, err = fresh.Fetch(t.Context(), ref, digest)
-		expectRefused(t, err, ReasonArtifactChanged, "the source no longer has the content")
+		expectRefused(t, err, failure.ArtifactChanged, "the source no longer has the content")
 	})
 	t.Run("a signature moved from another artifact", func(t *testing.T) {
 		signed, unsigned := w.push(t, "signed"), w.push(t, "unsigned-too")
 		signing.Attach(t, w.repository(t, "unsigned-too"), unsigned, w.key.Sign(t, signed))
-		expectRefused(t, get(t, w.sources(t), w.ref("unsigned-too", byKeys(""))), ReasonSignatureInvalid, "it is of another artifact, \""+signed)
+		expectRefused(t, get(t, w.sources(t), w.ref("unsigned-too", byKeys(""))), failure.SignatureInvalid, "it is of another artifact, \""+signed)
 	})
 	t.Run("an older version at a newer tag", func(t *testing.T) {
 		old := w.push(t, "rollback")
@@ -280,7 +281,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		}
 		ref := w.ref("rollback", byKeys(""))
 		ref.Chart.Version = "2.0.0"
-		expectRefused(t, get(t, w.sources(t), ref), ReasonSignatureInvalid, `what is signed is version "1.0.0" of the chart`)
+		expectRefused(t, get(t, w.sources(t), ref), failure.SignatureInvalid, `what is signed is version "1.0.0" of the chart`)
 	})
 	t.Run("keys rotate", func(t *testing.T) {
 		digest := w.push(t, "rotating")
@@ -301,7 +302,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		}
 		change(signing.NewKey(t).Public)
 		_, err := sources.Fetch(t.Context(), ref, artifact.Digest)
-		expectRefused(t, err, ReasonSignatureInvalid, "made with another key")
+		expectRefused(t, err, failure.SignatureInvalid, "made with another key")
 		if sources.Version(t.Context(), ref) != version || expectResolved(t, sources, ref) != artifact.Digest {
 			t.Error("another key is another version")
 		}
@@ -313,7 +314,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		sources, clock := remoteSources(t, Options{Client: w.counted, Metadata: w.metadata})
 		ref := w.ref("later", byKeys(""))
 		missing := asError(t, get(t, sources, ref))
-		if missing.Reason != ReasonSignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*maxNotFound {
+		if missing.Reason != failure.SignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*maxNotFound {
 			t.Errorf("got %+v", missing)
 		}
 		signing.Attach(t, w.repository(t, "later"), digest, w.key.Sign(t, digest))
@@ -334,7 +335,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 			start := time.Now()
 			err := get(t, w.sources(t), w.ref(name, byKeys("")))
 			took, requests := time.Since(start), len(w.server.Requests(t))
-			expectRefused(t, err, ReasonSignatureInvalid, "")
+			expectRefused(t, err, failure.SignatureInvalid, "")
 			t.Logf("%s: refused in %s with %d requests: %v", name, took.Round(time.Millisecond), requests, err)
 			if took > 5*time.Second || requests > 4*maxSignatures {
 				t.Error("that is too much")
@@ -349,7 +350,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		resolved := expectResolved(t, sources, ref)
 		w.server.Stop()
 		_, err := sources.Fetch(t.Context(), ref, resolved)
-		expectRefused(t, err, ReasonSourceUnavailable, "refuses connections")
+		expectRefused(t, err, failure.SourceUnavailable, "refuses connections")
 	})
 }
 
@@ -383,11 +384,11 @@ func TestProvenanceOfCharts(t *testing.T) {
 		write(t, file("1.6.0"), strings.Repeat("x", maxProvenance+1))
 		for version, want := range map[string]struct{ reason, part string }{
 			"1.0.0": {}, "v1.0.0": {}, "1.1.0": {},
-			"1.2.0": {ReasonSignatureInvalid, "a key that isn't in the keyring. verify wants demo-1.2.0.tgz to be signed by the OpenPGP key "},
-			"1.3.0": {ReasonSignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
-			"1.4.0": {ReasonSignatureMissing, `there is no "demo-1.4.0.tgz.prov" beside the archive`},
-			"1.5.0": {ReasonSignatureInvalid, `says that it is "other-1.5.0.tgz"`},
-			"1.6.0": {ReasonArtifactTooLarge, "the provenance file is larger"},
+			"1.2.0": {failure.SignatureInvalid, "a key that isn't in the keyring. verify wants demo-1.2.0.tgz to be signed by the OpenPGP key "},
+			"1.3.0": {failure.SignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
+			"1.4.0": {failure.SignatureMissing, `there is no "demo-1.4.0.tgz.prov" beside the archive`},
+			"1.5.0": {failure.SignatureInvalid, `says that it is "other-1.5.0.tgz"`},
+			"1.6.0": {failure.ArtifactTooLarge, "the provenance file is larger"},
 		} {
 			for _, keyring := range []string{"", "armored.asc"} {
 				t.Run(version+keyring, func(t *testing.T) {
@@ -413,11 +414,11 @@ func TestProvenanceOfCharts(t *testing.T) {
 		}{
 			"1.0.0":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, "", ""},
 			"v1.0.0": {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, "", ""},
-			"none":   {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "other.prov", Data: good}}, ReasonSignatureMissing, `the release has no file "demo-1.0.0.tgz.prov"`},
-			"other":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, ReasonSignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
-			"named":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: w.openpgp.Provenance(t, other, "else-1.0.0.tgz")}}, ReasonSignatureInvalid, `says that it is "else-1.0.0.tgz"`},
-			"1.1.0":  {[]github.File{{Name: "demo-1.1.0.tgz", Data: archive}, {Name: "demo-1.1.0.tgz.prov", Data: good}}, ReasonSignatureInvalid, `what is signed is version "1.0.0"`},
-			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, maxProvenance+1)}}, ReasonArtifactTooLarge, "the provenance file is larger"},
+			"none":   {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "other.prov", Data: good}}, failure.SignatureMissing, `the release has no file "demo-1.0.0.tgz.prov"`},
+			"other":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, failure.SignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
+			"named":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: w.openpgp.Provenance(t, other, "else-1.0.0.tgz")}}, failure.SignatureInvalid, `says that it is "else-1.0.0.tgz"`},
+			"1.1.0":  {[]github.File{{Name: "demo-1.1.0.tgz", Data: archive}, {Name: "demo-1.1.0.tgz.prov", Data: good}}, failure.SignatureInvalid, `what is signed is version "1.0.0"`},
+			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, maxProvenance+1)}}, failure.ArtifactTooLarge, "the provenance file is larger"},
 		} {
 			server.Publish("demo/charts", github.Release{Tag: tag, Files: tc.files})
 			err := get(t, w.sources(t), Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{
@@ -438,9 +439,9 @@ func TestProvenanceOfCharts(t *testing.T) {
 			t.Error(err)
 		}
 		w.server.PushWithProvenance(t, archive, signing.NewOpenPGPKey(t, 0).Provenance(t, archive, "demo-1.0.0.tgz"), "other/demo", "1.0.0")
-		expectRefused(t, get(t, w.sources(t), w.ref("other/demo", byKeyring(""))), ReasonSignatureInvalid, "a key that isn't in the keyring")
+		expectRefused(t, get(t, w.sources(t), w.ref("other/demo", byKeyring(""))), failure.SignatureInvalid, "a key that isn't in the keyring")
 		w.server.PushWithProvenance(t, archiveOf(t, chartEntry("x")), good, "swapped/demo", "1.0.0")
-		expectRefused(t, get(t, w.sources(t), w.ref("swapped/demo", byKeyring(""))), ReasonSignatureInvalid, "it is of another archive")
+		expectRefused(t, get(t, w.sources(t), w.ref("swapped/demo", byKeyring(""))), failure.SignatureInvalid, "it is of another archive")
 	})
 }
 

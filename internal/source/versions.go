@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -23,7 +25,7 @@ const (
 // stack serves all that follow the same artifact, with the same credentials.
 type lists struct {
 	clock   clock.PassiveClock
-	known   *cache[string, list] // by artifact and credentials
+	known   *lru.Cache[string, list] // by artifact and credentials
 	flights singleflight.Group
 }
 
@@ -43,7 +45,7 @@ type catalogue interface {
 }
 
 func newLists(clock clock.PassiveClock) *lists {
-	return &lists{clock: clock, known: newCache[string](versionCache, list.bytes)}
+	return &lists{clock: clock, known: lru.New[string](versionCache, list.bytes)}
 }
 
 func (l list) bytes() int64 {
@@ -57,7 +59,7 @@ func (l list) bytes() int64 {
 
 // Newest returns the newest published version of the line that the reference follows;
 // what version the reference itself has doesn't matter. What was found before is used,
-// if that is no older than notBefore. Errors are of type [*Error], but for that of
+// if that is no older than notBefore. Errors are of type [*failure.Error], but for that of
 // ctx: then the request goes on, and the next call finds its answer.
 func (s *Sources) Newest(ctx context.Context, ref Reference, line versions.Line, notBefore time.Time) (version string, err error) {
 	if _, err := s.origin(ref); err != nil {
@@ -107,7 +109,7 @@ func (r *remote) list(ctx context.Context, ref Reference, notBefore time.Time) (
 	name := ref.chart()
 	question := "versions of " + name
 	for {
-		if known, found := r.lists.known.get(name); found && !known.asked.Before(notBefore) {
+		if known, found := r.lists.known.Get(name); found && !known.asked.Before(notBefore) {
 			return known.versions, nil
 		}
 		if known, found := r.recall(ctx, question, ref); found {
@@ -137,14 +139,14 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 			from, ok := place.(catalogue)
 			if !ok {
-				return failure(ReasonArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
+				return failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 			}
 			got.versions, err = from.versions(ctx, as, notBefore)
 			return err
 		})
 		if failed.err == nil {
-			r.answers.remove(question) // a failure before
-			r.lists.known.put(name, got)
+			r.answers.Remove(question) // a failure before
+			r.lists.known.Put(name, got)
 		}
 		return landing{got, failed.error()}, nil
 	})
@@ -161,13 +163,13 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 // with another digest: so an older answer doesn't do.
 func (r *remote) pin(ctx context.Context, ref Reference, notBefore time.Time) (string, error) {
 	question := "pin of " + ref.String()
-	if known, found := r.answers.get(question); found && known.err == nil && known.asked.Before(notBefore) {
-		r.answers.remove(question)
+	if known, found := r.answers.Get(question); found && known.err == nil && known.asked.Before(notBefore) {
+		r.answers.Remove(question)
 	}
 	return r.digest(ctx, question, ref, func(ctx context.Context, place place, as *guest) (string, error) {
 		from, ok := place.(catalogue)
 		if !ok {
-			return "", failure(ReasonArtifactInvalid, "this kind of source has no versions")
+			return "", failure.New(failure.ArtifactInvalid, "this kind of source has no versions")
 		}
 		return from.pin(ctx, as)
 	})

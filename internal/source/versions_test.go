@@ -20,6 +20,7 @@ import (
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -98,24 +99,24 @@ func TestFollowARegistry(t *testing.T) {
 	expectNewest(t, sources, ref, clock.Now(), "1.4.20")
 
 	_, err := newest(t, sources, inRegistry(server.URL("charts/demo"), "~7"), clock.Now())
-	expectError(t, err, ReasonArtifactNotFound, fmt.Sprintf(
+	expectError(t, err, failure.ArtifactNotFound, fmt.Sprintf(
 		`chart.oci: %s:~7: it has no version that "~7" allows, the newest is "2.0.0"; publish one, or correct version`, server.URL("charts/demo")))
 	_, err = newest(t, sources, inRegistry(server.URL("charts/none"), "~7"), clock.Now())
-	if known := asError(t, err); known.Reason != ReasonArtifactNotFound || known.RetryAfter <= 0 {
+	if known := asError(t, err); known.Reason != failure.ArtifactNotFound || known.RetryAfter <= 0 {
 		t.Errorf("got %+v", known)
 	}
 
 	push("0.1.0", "1.4.30") // the tag is another version's
 	clock.Step(time.Second)
 	expectNewest(t, sources, ref, clock.Now(), "1.4.30")
-	if _, err := sources.Pin(t.Context(), ref, "1.4.30", time.Time{}); asError(t, err).Reason != ReasonDigestMismatch {
+	if _, err := sources.Pin(t.Context(), ref, "1.4.30", time.Time{}); asError(t, err).Reason != failure.DigestMismatch {
 		t.Errorf("got %v", err)
 	}
 
 	server.Stop()
 	clock.Step(time.Second)
 	_, err = newest(t, sources, ref, clock.Now())
-	if known := asError(t, err); known.Reason != ReasonSourceUnavailable || known.RetryAfter <= 0 {
+	if known := asError(t, err); known.Reason != failure.SourceUnavailable || known.RetryAfter <= 0 {
 		t.Errorf("got %+v", known)
 	}
 	expectNewest(t, sources, ref, clock.Now().Add(-time.Minute), "1.4.30")
@@ -156,7 +157,7 @@ func TestFollowAHelmRepository(t *testing.T) {
 	expectNewest(t, sources, ref, clock.Now(), "1.3.0")
 
 	ref.Chart.Helm.Chart = "none"
-	if _, err := newest(t, sources, ref, clock.Now()); asError(t, err).Reason != ReasonArtifactNotFound {
+	if _, err := newest(t, sources, ref, clock.Now()); asError(t, err).Reason != failure.ArtifactNotFound {
 		t.Errorf("got %v", err)
 	}
 }
@@ -209,11 +210,11 @@ func TestHostileTagLists(t *testing.T) {
 		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", `</v2/charts/demo/tags/list?last=x>; rel="next"`)
 			sendTags(w, nil)
-		}, ReasonArtifactTooLarge},
+		}, failure.ArtifactTooLarge},
 		"tags without end": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", `</v2/charts/demo/tags/list?last=x>; rel="next"`)
 			sendTags(w, many)
-		}, ReasonArtifactTooLarge},
+		}, failure.ArtifactTooLarge},
 		"one answer without end": {func(w http.ResponseWriter, request *http.Request) {
 			_, _ = w.Write([]byte(`{"tags":["1.0.0`))
 			for request.Context().Err() == nil {
@@ -221,17 +222,17 @@ func TestHostileTagLists(t *testing.T) {
 					return
 				}
 			}
-		}, ReasonSourceUnavailable},
-		"no list":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, ReasonSourceUnavailable},
-		"no versions": {func(w http.ResponseWriter, _ *http.Request) { sendTags(w, many) }, ReasonArtifactNotFound},
+		}, failure.SourceUnavailable},
+		"no list":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`<html>`)) }, failure.SourceUnavailable},
+		"no versions": {func(w http.ResponseWriter, _ *http.Request) { sendTags(w, many) }, failure.ArtifactNotFound},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, ReasonSourceUnavailable},
+		}, failure.SourceUnavailable},
 		"the next page is on another host": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", `<http://169.254.169.254/v2/charts/demo/tags/list?last=x>; rel="next"`)
 			sendTags(w, []string{"1.0.0"})
-		}, ReasonSourceUnavailable},
+		}, failure.SourceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sources, clock := remoteSources(t, Options{})

@@ -101,7 +101,7 @@ func (w *watch) sync() error {
 			break
 		}
 	}
-	known := w.local.known.all()
+	known := w.local.known.All()
 	changed := map[string]bool{}
 	for at, resolved := range known {
 		before, told := w.seen[at]
@@ -161,7 +161,7 @@ func (w *watch) wanted() map[string]bool {
 		return wanted
 	}
 	defer release(root)
-	for at := range w.local.known.all() {
+	for at := range w.local.known.All() {
 		for _, step := range append(shoot(root, at, w.local.limits).walked, at.path) {
 			for _, directory := range trail(root, step) {
 				wanted[filepath.Join(w.local.dir, directory)] = true

@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net/http"
 	"unicode"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // maxBlank is how much white space is looked over for the start of a page.
@@ -16,8 +18,8 @@ const maxBlank = 256 // bytes
 
 // webPage is the error of a page for people in place of an answer: it comes from what
 // is between here and the source, or from a source that is being worked on.
-func webPage(host string) *Error {
-	return failure(ReasonSourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or it isn't this kind of source", host)
+func webPage(host string) *failure.Error {
+	return failure.New(failure.SourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or it isn't this kind of source", host)
 }
 
 // refusePage refuses an answer that is a web page in place of a JSON document. What is

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // TestWebPageInPlaceOfAnAnswer has what answers with pages for people, and then the
@@ -73,7 +74,7 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 				for range 8 {
 					_, err := sources.Resolve(t.Context(), ref)
 					known := asError(t, err)
-					if known.Reason != ReasonSourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
+					if known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
 						t.Fatalf("got %s: %s", known.Reason, err)
 					}
 					if !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > maxUnavailable*5/4 {
@@ -101,7 +102,7 @@ func TestReleasesThatRedirectForever(t *testing.T) {
 	ref := Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: server.URL + "/team/charts"}}}
 	plainly(&ref)
 	_, err := sources.Resolve(t.Context(), ref)
-	if known := asError(t, err); known.Reason != ReasonSourceUnavailable || !strings.Contains(err.Error(), "redirects more than 5 times") {
+	if known := asError(t, err); known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), "redirects more than 5 times") {
 		t.Errorf("got %s: %s", known.Reason, err)
 	}
 }
@@ -128,7 +129,7 @@ func TestWebPageInPlaceOfABlob(t *testing.T) {
 		serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
 	})
 	_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
-	if known := asError(t, err); known.Reason != ReasonSourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
+	if known := asError(t, err); known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
 		t.Errorf("got %s: %s", known.Reason, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -20,7 +21,7 @@ func TestSharedAnswersNameTheFieldThatAsks(t *testing.T) {
 	const missing = ".secretRef: Secret team-a/registry: there is no such Secret; create it in this namespace"
 
 	_, err := sources.Resolve(t.Context(), kustomization)
-	expectError(t, err, ReasonSourceUnauthorized, "kustomization.oci"+missing)
+	expectError(t, err, failure.SourceUnauthorized, "kustomization.oci"+missing)
 	_, err = sources.Resolve(t.Context(), manifests)
-	expectError(t, err, ReasonSourceUnauthorized, "manifests.oci"+missing)
+	expectError(t, err, failure.SourceUnauthorized, "manifests.oci"+missing)
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+// Package lru keeps what was used last, up to a total cost.
+package lru
 
 import (
 	ordered "container/list"
 	"sync"
 )
 
-// cache keeps what was used last, up to a total cost. Safe for concurrent use.
-type cache[K comparable, V any] struct {
+// Cache keeps what was used last, up to a total cost. Safe for concurrent use.
+type Cache[K comparable, V any] struct {
 	capacity int64
 	cost     func(V) int64
 
@@ -24,12 +25,13 @@ type cached[K comparable, V any] struct {
 	cost  int64
 }
 
-// newCache makes a cache for values whose costs sum up to capacity at most.
-func newCache[K comparable, V any](capacity int64, cost func(V) int64) *cache[K, V] {
-	return &cache[K, V]{capacity: capacity, cost: cost, recent: ordered.New(), items: map[K]*ordered.Element{}}
+// New makes a cache for values whose costs sum up to capacity at most.
+func New[K comparable, V any](capacity int64, cost func(V) int64) *Cache[K, V] {
+	return &Cache[K, V]{capacity: capacity, cost: cost, recent: ordered.New(), items: map[K]*ordered.Element{}}
 }
 
-func (c *cache[K, V]) get(key K) (value V, found bool) {
+// Get returns the value that was kept, which counts as a use.
+func (c *Cache[K, V]) Get(key K) (value V, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, found := c.items[key]
@@ -40,9 +42,9 @@ func (c *cache[K, V]) get(key K) (value V, found bool) {
 	return element.Value.(cached[K, V]).value, true
 }
 
-// put keeps the value and drops the least recently used ones to make room. A
+// Put keeps the value and drops the least recently used ones to make room. A
 // value that costs more than the whole cache isn't kept.
-func (c *cache[K, V]) put(key K, value V) {
+func (c *Cache[K, V]) Put(key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, found := c.items[key]; found {
@@ -59,8 +61,8 @@ func (c *cache[K, V]) put(key K, value V) {
 	c.used += cost
 }
 
-// remove drops the value, if there is one.
-func (c *cache[K, V]) remove(key K) {
+// Remove drops the value, if there is one.
+func (c *Cache[K, V]) Remove(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, found := c.items[key]; found {
@@ -68,14 +70,14 @@ func (c *cache[K, V]) remove(key K) {
 	}
 }
 
-func (c *cache[K, V]) drop(element *ordered.Element) {
+func (c *Cache[K, V]) drop(element *ordered.Element) {
 	dropped := c.recent.Remove(element).(cached[K, V])
 	delete(c.items, dropped.key)
 	c.used -= dropped.cost
 }
 
-// all returns a copy of what is kept.
-func (c *cache[K, V]) all() map[K]V {
+// All returns a copy of what is kept.
+func (c *Cache[K, V]) All() map[K]V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	values := make(map[K]V, len(c.items))
@@ -85,5 +87,5 @@ func (c *cache[K, V]) all() map[K]V {
 	return values
 }
 
-// one is the cost of each value in a cache that is bounded by their number.
-func one[V any](V) int64 { return 1 }
+// One is the cost of each value in a cache that is bounded by their number.
+func One[V any](V) int64 { return 1 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package failure says why an artifact can't be had: with a reason, the field that is to
+// blame, and the way out.
+package failure
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Reasons of an [Error]. They are stable: conditions, events and metrics carry them.
+const (
+	// ArtifactNotFound: the object, its key, or the path isn't there (yet).
+	ArtifactNotFound = "ArtifactNotFound"
+	// ArtifactInvalid: what is there isn't a chart: no archive, a broken one, no Chart.yaml.
+	ArtifactInvalid = "ArtifactInvalid"
+	// ArtifactTooLarge: the chart is beyond one of the limits.
+	ArtifactTooLarge = "ArtifactTooLarge"
+	// ArtifactRefused: the archive or path has something that no honest chart
+	// needs: names that leave the chart, links, devices, hidden content.
+	ArtifactRefused = "ArtifactRefused"
+	// ArtifactChanged: the content isn't what it was when it was resolved.
+	// Resolve again.
+	ArtifactChanged = "ArtifactChanged"
+	// SourceDisabled: this provider was started without the kind of source.
+	SourceDisabled = "SourceDisabled"
+	// ArtifactPending: it takes longer than usual to get the chart; that goes on.
+	ArtifactPending = "ArtifactPending"
+	// DigestMismatch: the content doesn't have the digest that the object, or
+	// the source itself, says it has.
+	DigestMismatch = "DigestMismatch"
+	// SourceUnavailable: the source could not be asked. Try again, with backoff.
+	SourceUnavailable = "SourceUnavailable"
+	// SourceUnauthorized: the source wants credentials, or other ones.
+	SourceUnauthorized = "SourceUnauthorized"
+	// SignatureMissing: verify wants a signature, and there is none.
+	SignatureMissing = "SignatureMissing"
+	// SignatureInvalid: there are signatures, but none by whom verify wants.
+	SignatureInvalid = "SignatureInvalid"
+	// VerificationPolicyInvalid: verify, or a key that it names, can't be used.
+	VerificationPolicyInvalid = "VerificationPolicyInvalid"
+)
+
+// IsReason tells whether a reason is one of an [Error]: it is about where something
+// comes from, and not about what becomes of it.
+func IsReason(reason string) bool {
+	switch reason {
+	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged,
+		SourceDisabled, ArtifactPending, DigestMismatch, SourceUnavailable, SourceUnauthorized,
+		SignatureMissing, SignatureInvalid, VerificationPolicyInvalid:
+		return true
+	}
+	return false
+}
+
+// Error says why a chart can't be had. Its text is the same as long as the cause
+// is, holds no content of the chart or of a Secret, and names the way out.
+type Error struct {
+	// Reason is one of the constants above.
+	Reason string
+	// Field of the add-on that the reference is in, as in "chart.path".
+	Field string
+	// Part of the reference's field that it is about, as ".secretRef": who knows the
+	// reference puts it behind Field.
+	Part string
+	// Subject is the object or path that was looked at.
+	Subject string
+	// Err is the cause.
+	Err error
+	// Wait is set when nothing is wrong but something isn't there yet: an event
+	// will tell, and a retry before it is of no use.
+	Wait bool
+	// RetryAfter is when to ask again, as no event will tell. It is set for sources
+	// on other hosts: sooner, they aren't asked again, but repeat the error.
+	RetryAfter time.Duration
+}
+
+// Error is the field, the subject and the cause.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 3)
+	for _, part := range []string{e.Field, e.Subject} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(append(parts, e.Err.Error()), ": ")
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an Error that doesn't know yet where it is: Field and Subject are left to
+// who knows the reference.
+func New(reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// TooLarge words the refusal of something that is larger than a limit.
+func TooLarge(what string, limit int64) *Error {
+	return New(ArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted", what, limit)
+}
+
+// Quote shows the start of a name, fit for a message.
+func Quote(name string) string {
+	const shown = 96 // bytes
+	if len(name) > shown {
+		return strconv.QuoteToASCII(name[:shown]) + "..."
+	}
+	return strconv.QuoteToASCII(name)
+}
