@@ -20,6 +20,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -94,7 +95,7 @@ func newStore(o *options, log logr.Logger) *store.Store {
 	return store.New(store.Options{
 		Directory:    o.cacheDir,
 		Bytes:        o.cacheSizeMiB << 20,
-		ArchiveBytes: source.DefaultArchiveBytes,
+		ArchiveBytes: artifact.DefaultArchiveBytes,
 		Log:          log.WithName("cache"),
 	})
 }

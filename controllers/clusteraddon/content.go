@@ -10,6 +10,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 
 // reference says where the add-on's chart, kustomization or manifests are.
@@ -35,9 +36,9 @@ func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r del
 		Files: files, Directory: in.directory, Release: release, Version: in.filesVersion(), Patches: in.patches,
 	}
 	switch in.chart.Kind {
-	case source.KindKustomization:
+	case artifact.KindKustomization:
 		return p.Renderer.Kustomization(ctx, plain)
-	case source.KindManifests:
+	case artifact.KindManifests:
 		return p.Renderer.Manifests(ctx, plain)
 	}
 	release.Name = cmp.Or(in.templateName, release.Name)

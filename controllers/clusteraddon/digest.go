@@ -10,7 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 
 // digestVersion is part of every digest: raising it makes every add-on of every
@@ -32,7 +32,7 @@ func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 		// TemplateName came later: without one, digests are what they were.
 		TemplateName string `json:",omitempty"`
 		// So did these: a chart without patches has none of them.
-		Kind      source.Kind      `json:",omitempty"`
+		Kind      artifact.Kind      `json:",omitempty"`
 		Directory string           `json:",omitempty"`
 		Patches   []addonsv1.Patch `json:",omitempty"`
 	}{

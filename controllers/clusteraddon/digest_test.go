@@ -10,7 +10,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 
 // TestDigestStays pins what a digest is taken of: another one makes a new revision
@@ -34,7 +34,7 @@ func TestDigestStays(t *testing.T) {
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Patches":[{"patch":"p"}]}`,
 		},
 		"a kustomization": {
-			base(func(in *inputs) { in.chart.Kind, in.directory = source.KindKustomization, "overlays/prod" }),
+			base(func(in *inputs) { in.chart.Kind, in.directory = artifact.KindKustomization, "overlays/prod" }),
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Kind":"kustomization","Directory":"overlays/prod"}`,
 		},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -14,7 +15,7 @@ import (
 // the reference says beside it: who changes one of both, and forgets the other, is told.
 func (r Reference) accepts(artifact *Artifact) error {
 	digest, field := r.digestField()
-	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" || r.Kind.files() {
+	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" || r.Kind.Verbatim() {
 		return nil
 	}
 	if r.Chart.GitHub != nil && r.Chart.Verify == nil {
@@ -39,7 +40,7 @@ func (a *Artifact) chart() (name, version string) {
 		Version string `yaml:"version"`
 	}
 	for _, file := range a.Files {
-		if file.Name != chartFile || len(file.Data) > maxChartFile {
+		if file.Name != artifact.ChartFile || len(file.Data) > maxChartFile {
 			continue
 		}
 		if err := yaml.Unmarshal(file.Data, &metadata); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
@@ -29,7 +30,7 @@ type access struct {
 	own           credentials.Directory
 	allowLoopback bool
 	userAgent     string
-	limits        Limits
+	limits        artifact.Limits
 	clock         clock.PassiveClock
 
 	clients *lru.Cache[string, clients] // by host and credential
@@ -41,7 +42,7 @@ type clients struct {
 	registry *registryClient
 }
 
-func newAccess(options Options, limits Limits) *access {
+func newAccess(options Options, limits artifact.Limits) *access {
 	a := &access{
 		own:           credentials.Directory(options.CredentialsDir),
 		allowLoopback: options.AllowLoopback,

@@ -66,7 +66,7 @@ func (r Reference) visit() string {
 	if at := r.Chart.HTTP; at != nil {
 		address = at.URL + "@" + at.Digest
 	}
-	visit := address + " over " + r.base().Scheme + r.Kind.suffix()
+	visit := address + " over " + r.base().Scheme + r.Kind.Suffix()
 	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
 		visit += " by " + at.APIURL
 	}

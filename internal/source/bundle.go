@@ -10,17 +10,15 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
-
-// KindBundle is files with charts among them, as directories or archives.
-const KindBundle Kind = "source"
 
 // BundleOf refers to a bundle from an object in the namespace.
 func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
 	at := asChart(&bundle.ArtifactSource)
 	at.Digest = bundle.Digest
-	return Reference{Namespace: namespace, Chart: at, Kind: KindBundle}
+	return Reference{Namespace: namespace, Chart: at, Kind: artifact.KindBundle}
 }
 
 // In is the same reference for an artifact with a path in a bundle. One with
@@ -35,7 +33,7 @@ func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
 // pinned is the digest that a revision says the reference has: what that is was
 // found out when the revision was made, and the source isn't asked again.
 func (r Reference) pinned() string {
-	if r.Bundle != nil || r.Kind == KindBundle {
+	if r.Bundle != nil || r.Kind == artifact.KindBundle {
 		return r.Chart.Digest
 	}
 	return ""
@@ -49,7 +47,7 @@ func (b bundled) resolve(ctx context.Context, ref Reference) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := bundle.Digest + " " + ref.Chart.Path + ref.Kind.suffix()
+	key := bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix()
 	if digest, known := b.sources.inBundles.Get(key); known {
 		return digest, nil
 	}
@@ -57,15 +55,15 @@ func (b bundled) resolve(ctx context.Context, ref Reference) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	digest := got.digest()
+	digest := got.Digest()
 	b.sources.inBundles.Put(key, digest)
 	return digest, nil
 }
 
-func (b bundled) fetch(ctx context.Context, ref Reference, _ string) (content, error) {
+func (b bundled) fetch(ctx context.Context, ref Reference, _ string) (artifact.Content, error) {
 	bundle, err := b.sources.OpenBundle(ctx, ref.Namespace, ref.Bundle)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	return bundle.content(ref.Chart.Path, ref.Kind)
 }
@@ -119,33 +117,33 @@ func (b *Bundle) Read(name string) ([]byte, bool, error) {
 
 // ChartDigest is the digest of the chart at the path: an archive, or a directory.
 func (b *Bundle) ChartDigest(name string) (string, error) {
-	got, err := b.content(name, KindChart)
+	got, err := b.content(name, artifact.KindChart)
 	if err != nil {
 		return "", Reference{Chart: addonsv1.ChartSource{Path: name}, Bundle: &addonsv1.BundleSource{}}.locate(err)
 	}
-	return got.digest(), nil
+	return got.Digest(), nil
 }
 
 // content of the artifact at the path.
-func (b *Bundle) content(name string, kind Kind) (content, error) {
+func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, error) {
 	within, rest, err := b.walk(path.Clean(name))
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if file := within.find(rest); file != nil {
-		return content{archive: file.Data}, kind.checkFile(rest)
+		return artifact.Content{Archive: file.Data}, kind.CheckFile(rest)
 	}
 	files := below(within.files, rest)
 	if len(files) == 0 {
-		return content{}, failure.New(failure.ArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
+		return artifact.Content{}, failure.New(failure.ArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
 	}
-	if kind.files() {
-		return content{files: files}, nil
+	if kind.Verbatim() {
+		return artifact.Content{Files: files}, nil
 	}
 	if files, err = chartIn(files); err == nil {
 		files, err = withBeside(files, rest, b.sources.limits, within.chartBeside)
 	}
-	return content{files: files}, err
+	return artifact.Content{Files: files}, err
 }
 
 // chartBeside returns the files of a chart's directory that another one depends on.
@@ -162,11 +160,11 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 
 // chartIn returns the files of a chart's directory, as Helm would package them.
 func chartIn(files []render.File) ([]render.File, error) {
-	files, err := packaged(files)
+	files, err := artifact.Packaged(files)
 	if err != nil {
 		return nil, err
 	}
-	if find(files, chartFile) == nil {
+	if find(files, artifact.ChartFile) == nil {
 		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return files, nil
@@ -194,7 +192,7 @@ func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
 // archiveIn finds the archive that the path leads into.
 func (b *Bundle) archiveIn(name string) (archive, below string, found bool) {
 	for i, c := range name {
-		if c == '/' && isArchive(name[:i]) && b.find(name[:i]) != nil {
+		if c == '/' && artifact.IsArchive(name[:i]) && b.find(name[:i]) != nil {
 			return name[:i], name[i+1:], true
 		}
 	}
@@ -208,7 +206,7 @@ func (b *Bundle) open(name string) (*Bundle, error) {
 	}
 	b.sources.unpack <- struct{}{}
 	defer func() { <-b.sources.unpack }()
-	files, err := content{kind: KindBundle, archive: b.find(name).Data}.unpack(b.sources.limits)
+	files, err := artifact.Content{Kind: artifact.KindBundle, Archive: b.find(name).Data}.Unpack(b.sources.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -239,16 +237,12 @@ func below(files []render.File, directory string) []render.File {
 	return found
 }
 
-func isArchive(name string) bool {
-	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
-}
-
 // versionInBundle is the path in a bundle that is pinned, "" if it isn't.
 func (r Reference) versionInBundle() string {
 	if r.Bundle.Digest == "" {
 		return ""
 	}
-	return r.Bundle.Digest + " " + r.Chart.Path + r.Kind.suffix()
+	return r.Bundle.Digest + " " + r.Chart.Path + r.Kind.Suffix()
 }
 
 // expects checks the digest that the reference itself says.
@@ -256,7 +250,7 @@ func (r Reference) expects(digest string) error {
 	if r.Chart.Digest == "" || r.Chart.Digest == digest {
 		return nil
 	}
-	return failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.field())
+	return failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.Field())
 }
 
 // changed is the error of content that isn't what was resolved.

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -150,7 +151,7 @@ func TestManyTagsOfReleases(t *testing.T) {
 	url := tagServer(t, func(w http.ResponseWriter, _ *http.Request) { sendTags(w, tags) })
 	sources, clock := remoteSources(t, Options{})
 	ref := atTagServer(url)
-	ref.Kind = KindBundle
+	ref.Kind = artifact.KindBundle
 	if got, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", ""), clock.Now()); err != nil || got != "docker-scs-1-31-v1" {
 		t.Errorf("got %s, %v", got, err)
 	}

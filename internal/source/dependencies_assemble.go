@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -25,12 +26,12 @@ func assembly(digest string, parts []part) string {
 	for _, part := range parts {
 		fmt.Fprintf(hash, "%q %q\n", part.directory, part.Digest)
 	}
-	return "assembled " + formatDigest(hash.Sum(nil))
+	return "assembled " + artifact.FormatDigest(hash.Sum(nil))
 }
 
 // assemble puts the dependencies into the chart. The limits of a chart hold for all of
 // it together, with what archives in it expand to.
-func assemble(files []render.File, parts []part, limits Limits) ([]render.File, error) {
+func assemble(files []render.File, parts []part, limits artifact.Limits) ([]render.File, error) {
 	all := slices.Clone(files)
 	for _, part := range parts {
 		for _, file := range all {
@@ -40,7 +41,7 @@ func assemble(files []render.File, parts []part, limits Limits) ([]render.File, 
 		}
 		for _, file := range part.Files {
 			name := part.directory + file.Name
-			if err := checkName(name, limits); err != nil {
+			if err := artifact.CheckName(name, limits); err != nil {
 				return nil, err
 			}
 			all = append(all, render.File{Name: name, Data: file.Data})
@@ -50,16 +51,5 @@ func assemble(files []render.File, parts []part, limits Limits) ([]render.File, 
 		}
 	}
 	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
-	return all, checkWhole(all, limits)
-}
-
-// checkWhole checks the files of a chart together, and the archives among them.
-func checkWhole(files []render.File, limits Limits) error {
-	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(files)}
-	for _, file := range files {
-		if check.total -= int64(len(file.Data)); check.total < 0 {
-			return failure.TooLarge("its expanded content, with its dependencies,", limits.TotalBytes)
-		}
-	}
-	return check.nested(files, 0)
+	return all, artifact.CheckWhole(all, limits)
 }

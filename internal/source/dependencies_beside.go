@@ -11,18 +11,19 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // withBeside puts those dependencies into a chart's directory that have file:// for a
 // repository and aren't in charts/. They are read from beside it, by their path in the
 // artifact; what is outside of that can't be named.
-func withBeside(files []render.File, at string, limits Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
+func withBeside(files []render.File, at string, limits artifact.Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
 	return beside{limits: limits, read: read}.put(files, []string{at})
 }
 
 type beside struct {
-	limits Limits
+	limits artifact.Limits
 	read   func(path string) ([]render.File, error)
 }
 
@@ -35,7 +36,7 @@ func (b beside) put(files []render.File, paths []string) ([]render.File, error) 
 	if len(needs.declared) > maxDependencies {
 		return nil, tooManyDependencies()
 	}
-	if err := checkWhole(files, b.limits); err != nil {
+	if err := artifact.CheckWhole(files, b.limits); err != nil {
 		return nil, err // nobody has looked into the archives of a directory before
 	}
 	vendored := vendoredIn(files, "", needs)

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -38,14 +39,14 @@ func TestDependenciesBeside(t *testing.T) {
 	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "stage"}}
 	for name, ref := range map[string]Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
 		t.Run(name, func(t *testing.T) {
-			artifact := expectFetched(t, sources, ref)
-			if a, b := contentOf(t, artifact, common), contentOf(t, artifact, base); a != "first" || b != "base" {
+			fetched := expectFetched(t, sources, ref)
+			if a, b := contentOf(t, fetched, common), contentOf(t, fetched, base); a != "first" || b != "base" {
 				t.Errorf("they are %q and %q", a, b)
 			}
-			if find(artifact.Files, "charts/common-1.2.0/x.bak") != nil {
+			if find(fetched.Files, "charts/common-1.2.0/x.bak") != nil {
 				t.Error("what .helmignore names is there")
 			}
-			if artifact.Digest != (content{files: artifact.Files}).digest() {
+			if fetched.Digest != (artifact.Content{Files: fetched.Files}).Digest() {
 				t.Error("the digest isn't that of all of it")
 			}
 		})
@@ -65,13 +66,13 @@ func TestDependenciesBeside(t *testing.T) {
 		}
 	})
 	t.Run("a dependency with some elsewhere", func(t *testing.T) {
-		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0", dep("redis", "1.x", "https://charts.example.org"))})
+		put("lib/base", map[string]string{artifact.ChartFile: chartYAMLOf(t, "base", "0.1.0", dep("redis", "1.x", "https://charts.example.org"))})
 		_, err := sources.Fetch(t.Context(), atPath("stage/umbrella"), expectResolved(t, sources, atPath("stage/umbrella")))
 		failed := asError(t, err)
 		if failed.Reason != failure.ArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
 			t.Errorf("got %+v", failed)
 		}
-		put("lib/base", map[string]string{chartFile: chartYAMLOf(t, "base", "0.1.0")})
+		put("lib/base", map[string]string{artifact.ChartFile: chartYAMLOf(t, "base", "0.1.0")})
 		expectFetched(t, sources, atPath("stage/umbrella"))
 	})
 
@@ -132,11 +133,11 @@ func TestDependenciesBeside(t *testing.T) {
 func TestCirclesBeside(t *testing.T) {
 	root := t.TempDir()
 	for name, next := range map[string]string{"a": "b", "b": "a"} {
-		write(t, filepath.Join(root, name, chartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+		write(t, filepath.Join(root, name, artifact.ChartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
 	}
 	for i := range 8 {
 		name, next := string(rune('c'+i)), string(rune('d'+i))
-		write(t, filepath.Join(root, name, chartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+		write(t, filepath.Join(root, name, artifact.ChartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for path, says := range map[string]string{"a": "depends on a chart that depends on it", "c": "more than 4 deep"} {
@@ -149,8 +150,8 @@ func TestCirclesBeside(t *testing.T) {
 // A change of a directory beside the chart is an event of the chart.
 func TestWatchBeside(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "umbrella", chartFile), chartYAMLOf(t, "umbrella", "1.0.0", dep("common", "1.x", "file://../lib/common")))
-	write(t, filepath.Join(root, "lib", "common", chartFile), chartYAMLOf(t, "common", "1.0.0"))
+	write(t, filepath.Join(root, "umbrella", artifact.ChartFile), chartYAMLOf(t, "umbrella", "1.0.0", dep("common", "1.x", "file://../lib/common")))
+	write(t, filepath.Join(root, "lib", "common", artifact.ChartFile), chartYAMLOf(t, "common", "1.0.0"))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	expectResolved(t, sources, atPath("umbrella"))
 	changed := make(chan string, 10)

@@ -19,7 +19,9 @@ import (
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // shelf is a Helm repository with TLS that notes who asks for what.
@@ -149,7 +151,7 @@ func chartYAMLOf(t testing.TB, name, version string, declared ...*chart.Dependen
 func filesOf(t testing.TB, name, version string, declared []*chart.Dependency, more ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{
-		chartFile:                 chartYAMLOf(t, name, version, declared...),
+		artifact.ChartFile:        chartYAMLOf(t, name, version, declared...),
 		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-" + version + "}\n",
 	}
 	for i := 0; i < len(more); i += 2 {
@@ -160,11 +162,11 @@ func filesOf(t testing.TB, name, version string, declared []*chart.Dependency, m
 
 func packed(t testing.TB, name string, files map[string]string) []byte {
 	t.Helper()
-	var entries []entry
+	var entries []targz.Entry
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		entries = append(entries, entry{name: name + "/" + file, data: files[file]})
+		entries = append(entries, targz.Entry{Name: name + "/" + file, Data: files[file]})
 	}
-	return archiveOf(t, entries...)
+	return targz.Of(t, entries...)
 }
 
 // simple is the archive of a chart without dependencies. Its note tells two of one version apart.

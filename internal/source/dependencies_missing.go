@@ -16,6 +16,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -154,7 +155,7 @@ func vendoredIn(files []render.File, within string, needs requirements) allVendo
 		directory, rest, nested := strings.Cut(name, "/")
 		var metadata []byte
 		switch {
-		case nested && rest == chartFile && path.Ext(directory) != ".tgz":
+		case nested && rest == artifact.ChartFile && path.Ext(directory) != ".tgz":
 			metadata, directory = file.Data, chartsDirectory+directory+"/"
 		case !nested && path.Ext(name) == ".tgz":
 			metadata, directory = chartFileOf(file.Data), ""
@@ -206,13 +207,13 @@ func chartFileOf(archive []byte) []byte {
 		if err != nil {
 			return nil
 		}
-		if _, name, _ := strings.Cut(header.Name, "/"); name != chartFile || header.Size > maxChartFile {
+		if _, name, _ := strings.Cut(header.Name, "/"); name != artifact.ChartFile || header.Size > maxChartFile {
 			continue
 		}
 		data, err := io.ReadAll(entries)
 		if err != nil {
 			return nil
 		}
-		return trimBOM(data)
+		return artifact.TrimBOM(data)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 
 // Files that say what a chart depends on. Charts of apiVersion v1 have them apart.
@@ -37,13 +38,13 @@ type requirements struct {
 // is the renderer's business.
 func readRequirements(files []render.File, within string) requirements {
 	var metadata chart.Metadata
-	if !decode(find(files, within+chartFile), &metadata) {
+	if !decode(find(files, within+artifact.ChartFile), &metadata) {
 		return requirements{}
 	}
 	if metadata.APIVersion == "" {
 		metadata.APIVersion = chart.APIVersionV1
 	}
-	r := requirements{file: chartFile, lockFile: lockFile, legacy: metadata.APIVersion == chart.APIVersionV1}
+	r := requirements{file: artifact.ChartFile, lockFile: lockFile, legacy: metadata.APIVersion == chart.APIVersionV1}
 	if decode(find(files, within+requirementsFile), &metadata) {
 		r.file = requirementsFile // whatever the apiVersion, as in Helm's loader
 	}
@@ -83,7 +84,7 @@ func sumOf(v any) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(data)
-	return formatDigest(sum[:]), nil
+	return artifact.FormatDigest(sum[:]), nil
 }
 
 // locked is the version that the lock has for a declared dependency, "" if it has none.

@@ -20,6 +20,7 @@ import (
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -57,12 +58,12 @@ func TestLocksOfHelm(t *testing.T) {
 - {name: beside, version: ">=0.1.0", repository: "file://../beside"}
 `
 	for name, files := range map[string]map[string]string{
-		"Chart.lock":        {chartFile: "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n" + declared},
-		"requirements.lock": {chartFile: "apiVersion: v1\nname: umbrella\nversion: 1.0.0\n", requirementsFile: declared},
+		"Chart.lock":        {artifact.ChartFile: "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n" + declared},
+		"requirements.lock": {artifact.ChartFile: "apiVersion: v1\nname: umbrella\nversion: 1.0.0\n", requirementsFile: declared},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "beside", chartFile), "apiVersion: v2\nname: beside\nversion: 0.3.0\n")
+			write(t, filepath.Join(dir, "beside", artifact.ChartFile), "apiVersion: v2\nname: beside\nversion: 0.3.0\n")
 			for file, data := range files {
 				write(t, filepath.Join(dir, "umbrella", file), strings.ReplaceAll(data, "URL", server.URL))
 			}
@@ -75,7 +76,7 @@ func TestLocksOfHelm(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := map[string]string{}
-			for _, file := range []string{chartFile, lockFile, requirementsFile, requirementsLock} {
+			for _, file := range []string{artifact.ChartFile, lockFile, requirementsFile, requirementsLock} {
 				if data, err := os.ReadFile(filepath.Join(dir, "umbrella", file)); err == nil {
 					found[file] = string(data)
 				}
@@ -115,14 +116,14 @@ func TestLocksOfHelm(t *testing.T) {
 // Helm 2 took the sum of requirements.yaml alone.
 func TestLockOfHelm2(t *testing.T) {
 	files := map[string]string{
-		chartFile:        "apiVersion: v1\nname: issue-7233\nversion: 0.1.0\n",
-		requirementsFile: "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\n",
-		requirementsLock: "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\ndigest: sha256:7b380b1a826e7be1eecb089f66209d6d3df54be4bf879d4a8e6f8a9e871710e5\n",
+		artifact.ChartFile: "apiVersion: v1\nname: issue-7233\nversion: 0.1.0\n",
+		requirementsFile:   "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\n",
+		requirementsLock:   "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\ndigest: sha256:7b380b1a826e7be1eecb089f66209d6d3df54be4bf879d4a8e6f8a9e871710e5\n",
 	}
 	if !readRequirements(renderFiles(files), "").inSync() {
 		t.Error("it isn't in sync")
 	}
-	files[chartFile] = strings.Replace(files[chartFile], "v1", "v2", 1)
+	files[artifact.ChartFile] = strings.Replace(files[artifact.ChartFile], "v1", "v2", 1)
 	if readRequirements(renderFiles(files), "").inSync() {
 		t.Error("charts of apiVersion v2 have no locks of Helm 2")
 	}
@@ -186,7 +187,7 @@ func TestWhatIsMissing(t *testing.T) {
 			if test.refused != "" {
 				index := len(test.declared) - 1
 				d := test.declared[index]
-				text := fieldOf(chartFile, index) + ` of chart "umbrella 1.0.0", "` + d.Name + " " + d.Version + `"`
+				text := fieldOf(artifact.ChartFile, index) + ` of chart "umbrella 1.0.0", "` + d.Name + " " + d.Version + `"`
 				if d.Repository != "" {
 					text += ` at "` + d.Repository + `"`
 				}
@@ -267,7 +268,7 @@ func TestAddressesOfDependencies(t *testing.T) {
 func TestRequirementsThatGrow(t *testing.T) {
 	bomb := "a: &a [" + strings.Repeat("xxxxxxxxxx, ", 100) + "]\nb: &b [" + strings.Repeat("*a, ", 100) + "]\nc: [" + strings.Repeat("*b, ", 100) + "]\n"
 	for name, text := range map[string]string{"grows": bomb, "has itself in it": "a: &a [*a]\n", "too long": "a: " + strings.Repeat("x", maxChartFile)} {
-		files := map[string]string{chartFile: chartYAMLOf(t, "a", "1.0.0", dep("redis", "1.x", "https://charts.example.org")) + text}
+		files := map[string]string{artifact.ChartFile: chartYAMLOf(t, "a", "1.0.0", dep("redis", "1.x", "https://charts.example.org")) + text}
 		if needs := readRequirements(renderFiles(files), ""); len(needs.declared) > 0 {
 			t.Errorf("%s: it was read", name)
 		}
@@ -279,11 +280,11 @@ func TestRequirementsThatGrow(t *testing.T) {
 func FuzzDependencies(f *testing.F) {
 	declared := deps(dep("redis", "1.x", "https://charts.example.org"), dep("common", "2.0.0", "oci://registry.example.org/charts"))
 	files := filesOf(f, "umbrella", "1.0.0", declared)
-	f.Add(files[chartFile], lockOf(f, declared, "1.2.0", "2.0.0"), "", "")
+	f.Add(files[artifact.ChartFile], lockOf(f, declared, "1.2.0", "2.0.0"), "", "")
 	f.Add("apiVersion: v1\nname: a\nversion: 1.0.0\n", "", "dependencies:\n- {name: b, version: 1.0.0, repository: &u 'https://x'}\n- {name: c, version: 1.0.0, repository: *u}\n", "digest: x\n")
 	f.Add("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: ../b, version: 1.0.0, repository: 'file://..'}]\n", "dependencies: [null]\n", "", "")
 	f.Fuzz(func(t *testing.T, chartYAML, lock, requirements, legacyLock string) {
-		all := map[string]string{chartFile: chartYAML, "charts/x/Chart.yaml": chartYAML}
+		all := map[string]string{artifact.ChartFile: chartYAML, "charts/x/Chart.yaml": chartYAML}
 		for name, data := range map[string]string{lockFile: lock, requirementsFile: requirements, requirementsLock: legacyLock} {
 			if data != "" {
 				all[name] = data
@@ -301,7 +302,7 @@ func FuzzDependencies(f *testing.F) {
 				continue
 			}
 			directory := w.within + w.directoryOf(w.version)
-			if seen[directory] || checkName(directory+chartFile, Limits{}.withDefaults()) != nil {
+			if seen[directory] || artifact.CheckName(directory+artifact.ChartFile, artifact.Limits{}.WithDefaults()) != nil {
 				t.Errorf("directory %q", directory)
 			}
 			seen[directory] = true

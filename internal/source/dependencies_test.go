@@ -22,8 +22,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // world is two Helm repositories and a registry: an umbrella chart in the first has
@@ -144,7 +146,7 @@ func TestDependencyThatIsGone(t *testing.T) {
 	w.options.Store = storeAt(dir)
 	w.restart(t)
 	digest := expectFetched(t, w.sources, w.umbrella()).Digest
-	first := content{archive: simple(t, "redis", "17.0.1", "first")}.digest()
+	first := artifact.Content{Archive: simple(t, "redis", "17.0.1", "first")}.Digest()
 	for _, name := range []string{"", ".grants"} {
 		if err := os.Remove(filepath.Join(dir, "v1", strings.TrimPrefix(first, "sha256:")+name)); err != nil {
 			t.Fatal(err)
@@ -390,26 +392,26 @@ func TestHostileDependencies(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		archive      []byte
-		limits       Limits
+		limits       artifact.Limits
 		reason, says string
 	}{
 		"another chart":    {archive: simple(t, "mysql", "1.0.0", ""), reason: failure.ArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
 		"another version":  {archive: simple(t, "redis", "1.0.1", ""), reason: failure.ArtifactInvalid, says: `chart "redis 1.0.1"`},
-		"traversal":        {archive: archiveOf(t, entry{name: "redis/Chart.yaml", data: chartYAMLOf(t, "redis", "1.0.0")}, entry{name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
+		"traversal":        {archive: targz.Of(t, targz.Entry{Name: "redis/Chart.yaml", Data: chartYAMLOf(t, "redis", "1.0.0")}, targz.Entry{Name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
 		"no archive":       {archive: []byte("<html>"), reason: failure.ArtifactInvalid, says: "isn't compressed"},
-		"too large itself": {archive: packed(t, "redis", large("redis")), limits: Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
+		"too large itself": {archive: packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
 		"too large together": {
-			archive: packed(t, "redis", large("redis")), limits: Limits{TotalBytes: 13 << 19},
+			archive: packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 13 << 19},
 			reason: failure.ArtifactTooLarge, says: "with its dependencies",
 		},
-		"too many files together": {archive: simple(t, "redis", "1.0.0", ""), limits: Limits{Entries: 4}, reason: failure.ArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
+		"too many files together": {archive: simple(t, "redis", "1.0.0", ""), limits: artifact.Limits{Entries: 4}, reason: failure.ArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
 		"too deep together": {
-			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "a/b/c/d", "")), limits: Limits{PathDepth: 5},
+			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "a/b/c/d", "")), limits: artifact.Limits{PathDepth: 5},
 			reason: failure.ArtifactRefused, says: "more than 5 parts",
 		},
 		"archives in it": {
 			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "charts/sub-1.0.0.tgz", string(packed(t, "sub", large("sub"))))),
-			limits:  Limits{TotalBytes: 13 << 19}, reason: failure.ArtifactTooLarge, says: "expanded content",
+			limits:  artifact.Limits{TotalBytes: 13 << 19}, reason: failure.ArtifactTooLarge, says: "expanded content",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -474,7 +476,7 @@ func TestDependenciesOfChartsElsewhere(t *testing.T) {
 	c.create(t, &corev1.ConfigMap{ObjectMeta: named("team-a", "umbrella"), BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}})
 	root := w.options.ArtifactRoot
 	write(t, filepath.Join(root, "umbrella.tgz"), string(archive))
-	files, err := content{archive: archive}.unpack(Limits{}.withDefaults())
+	files, err := artifact.Content{Archive: archive}.Unpack(artifact.Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +496,7 @@ func TestDependenciesOfChartsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, ref := range map[string]Reference{
-		"a registry": inRegistry(w.registry.URL("charts/umbrella"), "1.0.0"), "an address": atAddress(w.own.URL+"/umbrella-1.0.0.tgz", content{archive: archive}.digest()),
+		"a registry": inRegistry(w.registry.URL("charts/umbrella"), "1.0.0"), "an address": atAddress(w.own.URL+"/umbrella-1.0.0.tgz", artifact.Content{Archive: archive}.Digest()),
 		"a ConfigMap": inConfigMap("team-a", "umbrella", ""), "an archive": atPath("umbrella.tgz"), "a directory": atPath("umbrella"), "a bundle": inBundle,
 	} {
 		t.Run(name, func(t *testing.T) {

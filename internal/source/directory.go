@@ -20,13 +20,14 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // shot is what the file system says of an artifact's path, without its files' content.
 type shot struct {
 	name      string
-	kind      Kind
+	kind      artifact.Kind
 	directory bool
 	files     []statted       // sorted by name, relative to the directory; of an archive, the archive itself
 	walked    []string        // directories and links met on the way, relative to the root
@@ -69,9 +70,9 @@ func (s shot) seal() shot {
 
 // shoot looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml,
 // and the directories that it depends on.
-func shoot(root *os.Root, at spot, limits Limits) shot {
+func shoot(root *os.Root, at spot, limits artifact.Limits) shot {
 	taken := shootOne(root, at, limits)
-	if taken.err == nil && taken.directory && !at.kind.files() {
+	if taken.err == nil && taken.directory && !at.kind.Verbatim() {
 		taken.lookBeside(root, limits)
 	}
 	return taken.seal()
@@ -79,7 +80,7 @@ func shoot(root *os.Root, at spot, limits Limits) shot {
 
 // lookBeside looks at the directories that the chart depends on, and those that these
 // depend on.
-func (s *shot) lookBeside(root *os.Root, limits Limits) {
+func (s *shot) lookBeside(root *os.Root, limits artifact.Limits) {
 	for charts := []shot{*s}; len(charts) > 0; charts = charts[1:] {
 		for _, name := range charts[0].dependsOn(root) {
 			if _, known := s.beside[name]; known || name == s.name || len(s.beside) == maxDependencies {
@@ -101,18 +102,18 @@ func (s *shot) lookBeside(root *os.Root, limits Limits) {
 func (s shot) dependsOn(root *os.Root) []string {
 	var files []render.File
 	for _, file := range s.files {
-		if file.name != chartFile && file.name != requirementsFile {
+		if file.name != artifact.ChartFile && file.name != requirementsFile {
 			continue
 		}
 		if data, err := readFile(root, path.Join(s.name, file.name), maxChartFile); err == nil { // else nothing is looked up in it
-			files = append(files, render.File{Name: file.name, Data: trimBOM(data)})
+			files = append(files, render.File{Name: file.name, Data: artifact.TrimBOM(data)})
 		}
 	}
 	return besideOf(s.name, files)
 }
 
 // shootOne looks at one path.
-func shootOne(root *os.Root, at spot, limits Limits) shot {
+func shootOne(root *os.Root, at spot, limits artifact.Limits) shot {
 	name, taken := at.path, shot{name: at.path, kind: at.kind}
 	info, err := root.Stat(name)
 	switch {
@@ -125,13 +126,13 @@ func shootOne(root *os.Root, at spot, limits Limits) shot {
 		taken.err = irregular(name)
 	default:
 		taken.files = []statted{{name, info}}
-		taken.err = at.kind.checkFile(name)
+		taken.err = at.kind.CheckFile(name)
 	}
 	return taken
 }
 
 // walk finds the files of a directory; those of a chart as Helm would package them.
-func (s *shot) walk(root *os.Root, limits Limits) error {
+func (s *shot) walk(root *os.Root, limits artifact.Limits) error {
 	rules, err := s.rules(root, limits)
 	if err != nil {
 		return err
@@ -141,16 +142,16 @@ func (s *shot) walk(root *os.Root, limits Limits) error {
 		return err
 	}
 	slices.SortFunc(s.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
-	if !s.kind.files() && !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == chartFile }) {
+	if !s.kind.Verbatim() && !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == artifact.ChartFile }) {
 		return failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return nil
 }
 
 // rules are those of the chart's .helmignore, and Helm's own.
-func (s *shot) rules(root *os.Root, limits Limits) (*ignore.Rules, error) {
+func (s *shot) rules(root *os.Root, limits artifact.Limits) (*ignore.Rules, error) {
 	rules := ignore.Empty()
-	if s.kind.files() {
+	if s.kind.Verbatim() {
 		return rules, nil
 	}
 	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), limits.FileBytes)
@@ -175,7 +176,7 @@ const gitDirectory = ".git"
 type walk struct {
 	*shot
 	root    *os.Root
-	limits  Limits
+	limits  artifact.Limits
 	rules   *ignore.Rules
 	entries int // left to look at
 }
@@ -222,7 +223,7 @@ func (w *walk) list(full string) ([]fs.DirEntry, error) {
 
 func (w *walk) entry(name string, entry fs.DirEntry) error {
 	full := path.Join(w.name, name)
-	if w.kind.files() && entry.Name() == gitDirectory {
+	if w.kind.Verbatim() && entry.Name() == gitDirectory {
 		return nil
 	}
 	if entry.Type()&fs.ModeSymlink != 0 {
@@ -235,7 +236,7 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 	if w.rules.Ignore(name, info) {
 		return nil
 	}
-	if err := checkName(name, w.limits); err != nil {
+	if err := artifact.CheckName(name, w.limits); err != nil {
 		return err
 	}
 	switch {

@@ -5,13 +5,14 @@ package source
 import (
 	"context"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // fetch is called by one flight for each reference; see [Sources.fly], which is
 // patient, too. What one reference downloads is there for the others that go to the
 // same host for it: these only have to show that they may have it.
-func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (content, error) {
+func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
 	if got, found := r.kept(ref, digest); found && (r.granted(ctx, ref, digest) || r.confirms(ctx, ref, digest)) {
 		return got, nil
 	}
@@ -22,9 +23,9 @@ func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (conte
 	landed := result.(landing)
 	switch {
 	case landed.by == ref.String():
-		return landed.content, err
+		return landed.Content, err
 	case err == nil && r.confirms(ctx, ref, digest):
-		return landed.content, nil
+		return landed.Content, nil
 	}
 	// What went wrong for others, with other credentials, says nothing of this reference.
 	return r.download(ctx, ref, digest)
@@ -32,30 +33,30 @@ func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (conte
 
 // landing is what a download came to, and whose it was.
 type landing struct {
-	content
+	artifact.Content
 	by string
 }
 
 // download asks for the archive, and keeps it.
-func (r *remote) download(ctx context.Context, ref Reference, digest string) (content, error) {
+func (r *remote) download(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
 	question := digest + " from " + ref.String()
 	if known, found := r.recall(ctx, question, ref); found {
-		return content{}, known.error()
+		return artifact.Content{}, known.error()
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	ctx, reading := r.room.enter(ctx)
 	defer reading.leave(ctx)
-	var got content
+	var got artifact.Content
 	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 		got, err = place.fetch(ctx, as, digest)
 		return err
 	})
 	switch {
-	case failed.err == nil && got.digest() == digest:
+	case failed.err == nil && got.Digest() == digest:
 		countArtifact(ref, got)
 		r.keep(digest, got)
-		r.grants.add(digest, got.site.title())
+		r.grants.add(digest, got.From)
 	case failed.err != nil && failed.err.Reason == failure.ArtifactChanged:
 		r.answers.Remove("digest of " + ref.String()) // for those who ask from now on
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -125,7 +126,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 	if err != nil {
 		return verdict{}, err
 	}
-	if got.digest() != digest {
+	if got.Digest() != digest {
 		return verdict{}, ref.changed()
 	}
 	if found, err = s.judge(ctx, ref, got, digest); err == nil {
@@ -136,7 +137,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 
 // judge unpacks content that has the digest, unless that was done before. Those who
 // come with equal content at the same time share one unpacking.
-func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest string) (verdict, error) {
+func (s *Sources) judge(ctx context.Context, ref Reference, got artifact.Content, digest string) (verdict, error) {
 	held := ref.held(digest)
 	found, err, _ := s.unpacking.Do(held, func() (any, error) {
 		if found, known := s.known.Get(held); known {
@@ -148,13 +149,13 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got content, digest 
 		case <-ctx.Done():
 			return verdict{}, ctx.Err()
 		}
-		got.kind = ref.Kind
+		got.Kind = ref.Kind
 		found := verdict{}
-		if files, err := got.unpack(s.limits); err != nil {
+		if files, err := got.Unpack(s.limits); err != nil {
 			found.refusal = err
 		} else {
 			found.artifact = &Artifact{Digest: digest, Files: files}
-			if !ref.Kind.files() {
+			if !ref.Kind.Verbatim() {
 				found.wants, found.flaw = missing(files)
 			}
 		}

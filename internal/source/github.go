@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -27,12 +28,12 @@ const (
 type githubRelease struct {
 	*addonsv1.GitHubSource
 	version string
-	kind    Kind
+	kind    artifact.Kind
 	stock   *stock
 }
 
 // whole tells whether all files of the release are meant.
-func (r githubRelease) whole() bool { return r.Asset == "" && r.kind == KindBundle }
+func (r githubRelease) whole() bool { return r.Asset == "" && r.kind == artifact.KindBundle }
 
 // tag of the release. What a release is called besides, people see only.
 func (r githubRelease) tag() string { return r.TagPrefix + r.version }
@@ -67,40 +68,40 @@ func (r githubRelease) resolve(ctx context.Context, as *guest) (string, error) {
 	return r.stock.setAside(r.stocked(as), got), nil
 }
 
-func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+func (r githubRelease) fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error) {
 	if got, found := r.stock.takeUp(r.stocked(as), digest); found {
 		return got, nil
 	}
 	found, err := r.find(ctx, as)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if r.whole() {
 		return r.fetchWhole(ctx, as, found, digest)
 	}
 	file, err := r.archiveIn(found)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if file.digest != "" && file.digest != digest {
-		return content{}, r.other("file "+failure.Quote(file.name), file.digest, digest)
+		return artifact.Content{}, r.other("file "+failure.Quote(file.name), file.digest, digest)
 	}
 	got, err := r.download(ctx, as, file)
 	switch {
 	case err != nil:
-		return content{}, err
-	case got.digest() == digest:
+		return artifact.Content{}, err
+	case got.Digest() == digest:
 		return got, nil
 	case file.digest != "":
-		return content{}, damaged(file)
+		return artifact.Content{}, damaged(file)
 	}
-	return content{}, r.other("file "+failure.Quote(file.name), got.digest(), digest)
+	return artifact.Content{}, r.other("file "+failure.Quote(file.name), got.Digest(), digest)
 }
 
 // stocked is the name of what was read to know its digest, for who asks, whether it was
 // the digest that was asked for or not.
 func (r githubRelease) stocked(as *guest) string {
-	return r.release().at(as) + " file " + r.Asset + as.ref.Kind.suffix()
+	return r.release().at(as) + " file " + r.Asset + as.ref.Kind.Suffix()
 }
 
 // other is the error of a release that has something else now.
@@ -152,15 +153,15 @@ func mention(files []asset) string {
 }
 
 // download gets the archive.
-func (r githubRelease) download(ctx context.Context, as *guest, file asset) (content, error) {
+func (r githubRelease) download(ctx context.Context, as *guest, file asset) (artifact.Content, error) {
 	archive, err := r.read(ctx, as, file, "the archive", as.limits.ArchiveBytes)
 	switch {
 	case err != nil:
-		return content{}, err
-	case r.kind.unfit(archive) != "":
-		return content{}, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.packing(), r.kind.unfit(archive))
+		return artifact.Content{}, err
+	case r.kind.Unfit(archive) != "":
+		return artifact.Content{}, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.Packing(), r.kind.Unfit(archive))
 	}
-	return content{archive: archive, site: r.siteOf(as, file)}, nil
+	return artifact.Content{Archive: archive, From: r.siteOf(as, file).title()}, nil
 }
 
 // siteOf is where a file is. Another one gets another number.

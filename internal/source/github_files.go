@@ -9,6 +9,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -27,7 +28,7 @@ func filesIn(in published) []asset {
 }
 
 // partsIn checks the files of the release before any of them is read.
-func partsIn(files []asset, limits Limits) ([]bundlePart, error) {
+func partsIn(files []asset, limits artifact.Limits) ([]bundlePart, error) {
 	if len(files) == 0 {
 		return nil, notPublished("the release has no files; put them there")
 	}
@@ -54,7 +55,7 @@ func (r githubRelease) resolveWhole(ctx context.Context, as *guest, found publis
 		return "", err
 	}
 	if listing, complete := promisedParts(parts); complete {
-		return content{manifest: listing}.digest(), nil
+		return artifact.Content{Manifest: listing}.Digest(), nil
 	}
 	got, err := r.downloadWhole(ctx, as, files, sizeOf(parts))
 	if err != nil {
@@ -63,59 +64,59 @@ func (r githubRelease) resolveWhole(ctx context.Context, as *guest, found publis
 	return r.stock.setAside(r.stocked(as), got), nil
 }
 
-func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found published, digest string) (content, error) {
+func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found published, digest string) (artifact.Content, error) {
 	files := filesIn(found)
 	parts, err := partsIn(files, as.limits)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if listing, complete := promisedParts(parts); complete {
-		if is := (content{manifest: listing}).digest(); is != digest {
-			return content{}, r.other("list of files", is, digest)
+		if is := (artifact.Content{Manifest: listing}).Digest(); is != digest {
+			return artifact.Content{}, r.other("list of files", is, digest)
 		}
 	}
 	got, err := r.downloadWhole(ctx, as, files, sizeOf(parts))
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
-	if is := got.digest(); is != digest {
-		return content{}, r.other("list of files", is, digest)
+	if is := got.Digest(); is != digest {
+		return artifact.Content{}, r.other("list of files", is, digest)
 	}
 	return got, nil
 }
 
 // downloadWhole gets all files, one after the other: as many bytes, if they are what
 // the list says.
-func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []asset, bytes int64) (content, error) {
+func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []asset, bytes int64) (artifact.Content, error) {
 	if err := reserve(ctx, bytes); err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	parts := make([]bundlePart, 0, len(files))
-	got := content{files: make([]render.File, 0, len(files))}
+	got := artifact.Content{Files: make([]render.File, 0, len(files))}
 	left := as.limits.TotalBytes
 	for _, file := range files {
 		data, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.limits.ArchiveBytes, left))
 		if err != nil {
-			return content{}, err
+			return artifact.Content{}, err
 		}
 		left -= int64(len(data))
 		is := partOf(file.name, data)
 		if file.digest != "" && file.digest != is.digest {
-			if startsAsPage(data) {
-				return content{}, webPage(as.host)
+			if artifact.StartsAsPage(data) {
+				return artifact.Content{}, webPage(as.host)
 			}
-			return content{}, damaged(file)
+			return artifact.Content{}, damaged(file)
 		}
 		parts = append(parts, is)
-		got.files = append(got.files, render.File{Name: file.name, Data: data})
+		got.Files = append(got.Files, render.File{Name: file.name, Data: data})
 	}
 	parts, err := checkParts(parts, as.limits)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
-	got.manifest = listingOf(parts)
-	got.site = r.siteOfWhole(as, got.manifest)
-	sortFiles(got.files)
+	got.Manifest = listingOf(parts)
+	got.From = r.siteOfWhole(as, got.Manifest).title()
+	sortFiles(got.Files)
 	return got, nil
 }
 
@@ -131,5 +132,5 @@ func (r githubRelease) probeWhole(as *guest, found published, digest string, amo
 		return false
 	}
 	listing, complete := promisedParts(parts)
-	return complete && content{manifest: listing}.digest() == digest && among(r.siteOfWhole(as, listing))
+	return complete && artifact.Content{Manifest: listing}.Digest() == digest && among(r.siteOfWhole(as, listing))
 }

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 )
@@ -87,7 +88,7 @@ func being(digest string) func(*addonsv1.GitHubSource) {
 
 func file(name string, data []byte) github.File { return github.File{Name: name, Data: data} }
 
-func digestOfArchive(archive []byte) string { return content{archive: archive}.digest() }
+func digestOfArchive(archive []byte) string { return artifact.Content{Archive: archive}.Digest() }
 
 func TestChartsInReleases(t *testing.T) {
 	for name, options := range map[string]github.Options{"digests": {Token: sentinelToken}, "no digests": {Token: sentinelToken, WithoutDigests: true}} {
@@ -433,12 +434,12 @@ func FuzzRelease(f *testing.F) {
 		if err != nil {
 			return
 		}
-		parts, err := partsIn(filesIn(found), Limits{}.withDefaults())
+		parts, err := partsIn(filesIn(found), artifact.Limits{}.WithDefaults())
 		if err != nil {
 			return
 		}
 		if listing, complete := promisedParts(parts); complete {
-			if _, listed, err := partsOf(listing, Limits{}.withDefaults()); !listed || err != nil {
+			if _, listed, err := partsOf(listing, artifact.Limits{}.WithDefaults()); !listed || err != nil {
 				t.Errorf("its list can't be read: %v\n%s", err, listing)
 			}
 		}

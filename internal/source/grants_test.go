@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -26,7 +27,7 @@ import (
 
 // storeAt opens the store of a directory, as a process does when it starts.
 func storeAt(dir string) *store.Store {
-	return store.New(store.Options{Directory: dir, ArchiveBytes: DefaultArchiveBytes, Log: logr.Discard()})
+	return store.New(store.Options{Directory: dir, ArchiveBytes: artifact.DefaultArchiveBytes, Log: logr.Discard()})
 }
 
 func TestHundredClustersAndARestartAskOnce(t *testing.T) {
@@ -89,7 +90,7 @@ func TestHundredClustersAndARestartAskOnce(t *testing.T) {
 // Who names another team's digest gets nothing by that, be it in memory or on disk.
 func TestDigestGivesNoRight(t *testing.T) {
 	private := chartVersion(t, "1.0.0")
-	digest := content{archive: private}.digest()
+	digest := artifact.Content{Archive: private}.Digest()
 	theirs, dir := serveAt(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(private) })
 	// The spy's own server says all that a spy would say, but doesn't have the archive.
 	var probed atomic.Int32
@@ -150,7 +151,7 @@ func TestTeamsShareAnArchiveByTheirOwnCredentials(t *testing.T) {
 	archive := chartVersion(t, "1.0.0")
 	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}})
 	manifest := server.Push(t, archive, "demo", "1.0.0")
-	digest := content{archive: archive}.digest()
+	digest := artifact.Content{Archive: archive}.Digest()
 	refs := map[string]Reference{}
 	for team, password := range map[string]string{"team-a": sentinelPassword, "team-b": sentinelPassword, "default": "sentinel-wrong"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "shared-registry"}, Data: map[string][]byte{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -24,7 +25,7 @@ type guest struct {
 	ref        Reference
 	host       string
 	credential credentials.Credential
-	limits     Limits
+	limits     artifact.Limits
 }
 
 // get asks for something that isn't in a registry. A missing one is an answer, too.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
 )
@@ -21,10 +22,6 @@ type helmChart struct {
 	version string
 	stock   *stock
 }
-
-// gzipStart is what every archive starts with. Web pages that come in the place
-// of an archive don't.
-var gzipStart = []byte{0x1f, 0x8b}
 
 func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
 	entry, err := c.find(ctx, as)
@@ -41,34 +38,34 @@ func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
 	return c.stock.setAside(as.ref.visit(), got), nil
 }
 
-func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error) {
 	if got, found := c.stock.takeUp(as.ref.visit(), digest); found {
 		return got, nil
 	}
 	entry, err := c.find(ctx, as)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	const wayOut = "set helm.digest to that of the archive that is to be installed, or publish the chart under another version"
 	promised := promise(entry)
 	if promised != "" && promised != digest {
 		if c.Digest != "" {
-			return content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest", promised)
+			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest", promised)
 		}
-		return content{}, gone(digest, wayOut)
+		return artifact.Content{}, gone(digest, wayOut)
 	}
 	got, err := c.download(ctx, as, entry)
 	switch {
 	case err != nil:
-		return content{}, err
-	case got.digest() == digest:
+		return artifact.Content{}, err
+	case got.Digest() == digest:
 		return got, nil
 	case promised != "":
-		return content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
 	case c.Digest != "":
-		return content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.digest())
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.Digest())
 	}
-	return content{}, gone(digest, wayOut)
+	return artifact.Content{}, gone(digest, wayOut)
 }
 
 // find looks the version up in the index.
@@ -88,21 +85,21 @@ func (c helmChart) find(ctx context.Context, as *guest) (repoindex.Version, erro
 }
 
 // download gets the archive of a version.
-func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Version) (content, error) {
+func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Version) (artifact.Content, error) {
 	at, err := c.archiveURL(entry.URL)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	archive, err := as.archive(ctx, at)
 	switch {
 	case err != nil:
-		return content{}, err
+		return artifact.Content{}, err
 	case archive == nil:
-		return content{}, notPublished("the index names an archive for this version, but there is none")
-	case !isCompressed(archive):
-		return content{}, failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
+		return artifact.Content{}, notPublished("the index names an archive for this version, but there is none")
+	case !artifact.IsCompressed(archive):
+		return artifact.Content{}, failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
 	}
-	return content{archive: archive, site: site{at.String(), int64(len(archive))}}, nil
+	return artifact.Content{Archive: archive, From: site{at.String(), int64(len(archive))}.title()}, nil
 }
 
 func (c helmChart) probe(ctx context.Context, as *guest, _ string, among func(site) bool) (bool, error) {

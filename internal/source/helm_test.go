@@ -22,8 +22,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // repository is a Helm repository: files in a directory, served with TLS and basic authentication.
@@ -90,7 +92,7 @@ func (r *repository) publish(t testing.TB, index *repo.IndexFile, version, url s
 	write(t, filepath.Join(r.dir, "charts", name), string(archive))
 	sum := ""
 	if digest {
-		sum = strings.TrimPrefix(content{archive: archive}.digest(), "sha256:")
+		sum = strings.TrimPrefix(artifact.Content{Archive: archive}.Digest(), "sha256:")
 	}
 	if err := index.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: version}, name, url, sum); err != nil {
 		t.Fatal(err)
@@ -121,12 +123,12 @@ func TestChartFromAHelmRepository(t *testing.T) {
 
 	for version, archive := range map[string][]byte{"1.0.0": absolute, "1.1.0": relative, "v1.2.0": noDigest} {
 		t.Run(version, func(t *testing.T) {
-			artifact := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
-			if want := (content{archive: archive}).digest(); artifact.Digest != want {
-				t.Errorf("digest %s, want %s", artifact.Digest, want)
+			fetched := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
+			if want := (artifact.Content{Archive: archive}).Digest(); fetched.Digest != want {
+				t.Errorf("digest %s, want %s", fetched.Digest, want)
 			}
 			again := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
-			if again != artifact {
+			if again != fetched {
 				t.Error("it was unpacked twice")
 			}
 		})
@@ -165,7 +167,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 	t.Run("overwritten", func(t *testing.T) {
 		ref := inRepository(server.URL+"/charts", "1.0.0")
 		digest := expectResolved(t, sources, ref)
-		write(t, filepath.Join(server.dir, "charts", "demo-1.0.0.tgz"), string(chartOf(t, entry{name: "demo/other", data: "x"})))
+		write(t, filepath.Join(server.dir, "charts", "demo-1.0.0.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/other", Data: "x"})))
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
 		_, err := restarted.Fetch(t.Context(), ref, digest)
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+
@@ -174,7 +176,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		pinned.Chart.Helm.Digest = digest
 		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
-			": the archive isn't the one of helm.digest: it is "+content{archive: noDigest}.digest())
+			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest())
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		for _, name := range []string{".username", ".password"} {

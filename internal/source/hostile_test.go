@@ -18,7 +18,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // quiet is for servers whose errors a test expects.
@@ -46,8 +48,8 @@ func servedBy(t testing.TB, handler http.HandlerFunc) (*Sources, *clocktesting.F
 
 func TestHostileSources(t *testing.T) {
 	const huge = 300 << 20 // bytes
-	archive := chartOf(t)
-	digest := strings.TrimPrefix(content{archive: archive}.digest(), "sha256:")
+	archive := targz.Chart(t)
+	digest := strings.TrimPrefix(artifact.Content{Archive: archive}.Digest(), "sha256:")
 	index := func(w io.Writer) {
 		fmt.Fprintf(w, "entries:\n  demo:\n  - version: 1.0.0\n    digest: %s\n    urls: [demo.tgz]\n", digest)
 	}
@@ -225,7 +227,7 @@ func TestSourceThatAsksToBeLeftAlone(t *testing.T) {
 }
 
 func TestCredentialsStayWithTheirHost(t *testing.T) {
-	archive := chartOf(t)
+	archive := targz.Chart(t)
 	stranger := make(chan http.Header, 10)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stranger <- r.Header.Clone()

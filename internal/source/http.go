@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -16,27 +17,27 @@ type httpArchive struct{ *addonsv1.HTTPSource }
 
 func (a httpArchive) resolve(context.Context, *guest) (string, error) { return a.Digest, nil }
 
-func (a httpArchive) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+func (a httpArchive) fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error) {
 	at, err := a.at()
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	archive, err := as.archive(ctx, at)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if archive == nil {
-		return content{}, notPublished("%s has nothing at this address, or doesn't show it to these credentials; put the %s there, or correct http.url", at.Host, as.ref.Kind.packing())
+		return artifact.Content{}, notPublished("%s has nothing at this address, or doesn't show it to these credentials; put the %s there, or correct http.url", at.Host, as.ref.Kind.Packing())
 	}
-	got, kind := content{archive: archive, site: site{at.String(), int64(len(archive))}}, as.ref.Kind
+	got, kind := artifact.Content{Archive: archive, From: site{at.String(), int64(len(archive))}.title()}, as.ref.Kind
 	// What the host calls it, as with Content-Type, says nothing.
-	switch is := got.digest(); {
+	switch is := got.Digest(); {
 	case is == digest:
 		return got, nil
-	case kind.unfit(archive) != "":
-		return content{}, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s", at.Host, kind.packing(), kind.unfit(archive))
+	case kind.Unfit(archive) != "":
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s", at.Host, kind.Packing(), kind.Unfit(archive))
 	default:
-		return content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest: it is %s", kind.packing(), is)
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest: it is %s", kind.Packing(), is)
 	}
 }
 

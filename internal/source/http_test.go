@@ -18,7 +18,9 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // atAddress refers to an archive at an address of a server without TLS.
@@ -38,7 +40,7 @@ func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, c
 
 func TestArchiveAtAnAddress(t *testing.T) {
 	archive := chartVersion(t, "1.0.0")
-	digest := content{archive: archive}.digest()
+	digest := artifact.Content{Archive: archive}.Digest()
 	var requests atomic.Int32
 	server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -75,8 +77,8 @@ func TestArchiveAtAnAddress(t *testing.T) {
 }
 
 func TestHostileAddresses(t *testing.T) {
-	archive := chartOf(t)
-	digest := content{archive: archive}.digest()
+	archive := targz.Chart(t)
+	digest := artifact.Content{Archive: archive}.Digest()
 	tests := map[string]struct {
 		handler      http.HandlerFunc
 		reason, text string
@@ -89,7 +91,7 @@ func TestHostileAddresses(t *testing.T) {
 		"nothing": {http.NotFound, failure.ArtifactNotFound,
 			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
 		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + content{archive: chartVersion(t, "6.6.6")}.digest()},
+			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + artifact.Content{Archive: chartVersion(t, "6.6.6")}.Digest()},
 		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
 			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
@@ -99,7 +101,7 @@ func TestHostileAddresses(t *testing.T) {
 			_, _ = w.Write(archive[:len(archive)/2])
 		}, failure.SourceUnavailable, "HOST broke off its answer"},
 		"a large archive": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", fmt.Sprint(DefaultArchiveBytes+1))
+			w.Header().Set("Content-Length", fmt.Sprint(artifact.DefaultArchiveBytes+1))
 			_, _ = w.Write(archive)
 		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
 		"an archive without an end": {func(w http.ResponseWriter, _ *http.Request) {
@@ -173,7 +175,7 @@ func TestSlowAddress(t *testing.T) {
 	})
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
 	sources.remote.timeout = 500 * time.Millisecond
-	digest := content{archive: chartOf(t)}.digest()
+	digest := artifact.Content{Archive: targz.Chart(t)}.Digest()
 	ref := atAddress(server.URL+"/demo.tgz", digest)
 	waiting := make(chan error)
 	fetch := func() { _, err := sources.Fetch(t.Context(), ref, digest); waiting <- err }

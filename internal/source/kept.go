@@ -2,7 +2,11 @@
 
 package source
 
-import "github.com/cluster-chandler/chandler/internal/render"
+import (
+	"github.com/cluster-chandler/chandler/internal/render"
+
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+)
 
 // keep puts what was downloaded into the store: an archive, or each of a bundle's
 // files under its own digest, and then the manifest that lists them.
@@ -10,40 +14,40 @@ import "github.com/cluster-chandler/chandler/internal/render"
 // A list of digests gives no right to what they are digests of: whoever writes one
 // could name what is others'. So each file remembers the manifests that it was
 // delivered with.
-func (r *remote) keep(digest string, got content) {
-	if got.manifest == nil {
-		r.store.Put(digest, got.archive)
+func (r *remote) keep(digest string, got artifact.Content) {
+	if got.Manifest == nil {
+		r.store.Put(digest, got.Archive)
 		return
 	}
-	for _, file := range got.files {
+	for _, file := range got.Files {
 		p := partOf(file.Name, file.Data)
 		r.store.Put(p.digest, file.Data)
 		if !r.store.Granted(p.digest, partTitle(digest)) {
 			r.store.Grant(p.digest, partTitle(digest))
 		}
 	}
-	r.store.Put(digest, got.manifest)
+	r.store.Put(digest, got.Manifest)
 }
 
 // kept is what the store has under the digest, in whole: if a part is missing, or was
 // damaged, all of it is downloaded again. The caller sees to it that the reference
 // may have it.
-func (r *remote) kept(ref Reference, digest string) (content, bool) {
+func (r *remote) kept(ref Reference, digest string) (artifact.Content, bool) {
 	data, found := r.store.Get(digest)
-	if !found || ref.Kind != KindBundle || isCompressed(data) {
-		return content{archive: data}, found
+	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
+		return artifact.Content{Archive: data}, found
 	}
 	parts, listed, err := partsOf(data, r.access.limits)
 	if !listed || err != nil {
-		return content{archive: data}, true // no archive either: that is found out when it is unpacked
+		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
 	}
-	got := content{manifest: data, files: make([]render.File, 0, len(parts))}
+	got := artifact.Content{Manifest: data, Files: make([]render.File, 0, len(parts))}
 	for _, p := range parts {
 		file, found := r.store.Get(p.digest)
 		if !found || int64(len(file)) != p.size || !r.store.Granted(p.digest, partTitle(digest)) {
-			return content{}, false
+			return artifact.Content{}, false
 		}
-		got.files = append(got.files, render.File{Name: p.name, Data: file})
+		got.Files = append(got.Files, render.File{Name: p.name, Data: file})
 	}
 	return got, true
 }

@@ -16,6 +16,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -57,36 +58,36 @@ func partOfLayer(layer ocispec.Descriptor) bundlePart {
 
 // layered fetches the files of a bundle whose manifest lists them; false if the
 // digest isn't that of such a manifest.
-func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository, as *guest, digest string) (content, bool, error) {
+func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository, as *guest, digest string) (artifact.Content, bool, error) {
 	described, body, err := repository.Manifests().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return content{}, false, nil
+		return artifact.Content{}, false, nil
 	}
 	if err != nil {
-		return content{}, false, err
+		return artifact.Content{}, false, err
 	}
 	defer release(body)
 	if described.Size > maxManifest {
-		return content{}, false, failure.TooLarge("the manifest", maxManifest)
+		return artifact.Content{}, false, failure.TooLarge("the manifest", maxManifest)
 	}
 	manifest, err := orascontent.ReadAll(body, described)
 	if err != nil {
-		return content{}, false, err
+		return artifact.Content{}, false, err
 	}
 	parts, layered, err := partsOf(manifest, as.limits)
 	if !layered || err != nil {
-		return content{}, false, err
+		return artifact.Content{}, false, err
 	}
 	if err := reserve(ctx, sizeOf(parts)); err != nil {
-		return content{}, false, err
+		return artifact.Content{}, false, err
 	}
-	got := content{manifest: manifest, files: make([]render.File, 0, len(parts)), site: siteOf(as, len(manifest))}
+	got := artifact.Content{Manifest: manifest, Files: make([]render.File, 0, len(parts)), From: siteOf(as, len(manifest)).title()}
 	for _, p := range parts {
 		data, err := p.fetch(ctx, repository)
 		if err != nil {
-			return content{}, false, err
+			return artifact.Content{}, false, err
 		}
-		got.files = append(got.files, render.File{Name: p.name, Data: data})
+		got.Files = append(got.Files, render.File{Name: p.name, Data: data})
 	}
 	return got, true, nil
 }

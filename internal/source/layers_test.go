@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -23,7 +24,7 @@ func releaseManifest(layers ...layer) string {
 	parts := make([]string, 0, len(layers))
 	for _, l := range layers {
 		if l.digest == "" {
-			l.digest = content{archive: []byte(l.data)}.digest()
+			l.digest = artifact.Content{Archive: []byte(l.data)}.Digest()
 		}
 		parts = append(parts, fmt.Sprintf(`{"mediaType": %q, "digest": %q, "size": %d, "annotations": {"org.opencontainers.image.title": %q}}`, l.kind, l.digest, len(l.data), l.title))
 	}
@@ -43,13 +44,13 @@ func TestReleasesInRegistries(t *testing.T) {
 		"no title":        {[]layer{{kind: yaml, data: "a"}}, failure.ArtifactRefused, "empty"},
 		"twice":           {[]layer{{kind: yaml, title: "a", data: "a"}, {kind: yaml, title: "a", data: "b"}}, failure.ArtifactRefused, "twice"},
 		"another hash":    {[]layer{{kind: yaml, title: "a", digest: "sha512:" + strings.Repeat("a", 128), data: "a"}}, failure.ArtifactInvalid, "isn't SHA-256"},
-		"another content": {[]layer{{kind: yaml, title: "a", digest: content{archive: []byte("x")}.digest(), data: "a"}}, failure.DigestMismatch, "isn't the content"},
+		"another content": {[]layer{{kind: yaml, title: "a", digest: artifact.Content{Archive: []byte("x")}.Digest(), data: "a"}}, failure.DigestMismatch, "isn't the content"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := releaseManifest(tc.layers...)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				for _, l := range tc.layers {
-					if strings.HasSuffix(r.URL.Path, "/blobs/"+l.digest) || strings.HasSuffix(r.URL.Path, "/blobs/"+content{archive: []byte(l.data)}.digest()) {
+					if strings.HasSuffix(r.URL.Path, "/blobs/"+l.digest) || strings.HasSuffix(r.URL.Path, "/blobs/"+artifact.Content{Archive: []byte(l.data)}.Digest()) {
 						w.Header().Set("Content-Length", fmt.Sprint(len(l.data)))
 						_, _ = w.Write([]byte(l.data))
 						return
@@ -66,7 +67,7 @@ func TestReleasesInRegistries(t *testing.T) {
 			ref := BundleOf("fleet", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 				OCI: &addonsv1.OCISource{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/demo", PlainHTTP: ptr.To(true)}, Version: "v1"}})
 			digest, err := sources.Resolve(t.Context(), ref)
-			if want := (content{archive: []byte(manifest)}).digest(); err != nil || digest != want {
+			if want := (artifact.Content{Archive: []byte(manifest)}).Digest(); err != nil || digest != want {
 				t.Fatalf("Resolve() = %s, %v; want that of the manifest, %s", digest, err, want)
 			}
 			artifact, err := sources.Fetch(t.Context(), ref, digest)

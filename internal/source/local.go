@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
@@ -38,7 +39,7 @@ const (
 // anew each time, so that it may be such a link, too.
 type local struct {
 	dir    string // absolute
-	limits Limits
+	limits artifact.Limits
 	clock  clock.Clock
 
 	// known is what each path that was asked for came to; the watch covers these.
@@ -53,7 +54,7 @@ type local struct {
 // spot is a path of the artifact root, and what is expected there.
 type spot struct {
 	path string
-	kind Kind
+	kind artifact.Kind
 }
 
 // looked is what a path came to when it was in a certain state.
@@ -64,7 +65,7 @@ type looked struct {
 	err     error
 }
 
-func newLocal(dir string, limits Limits, clock clock.Clock) (*local, error) {
+func newLocal(dir string, limits artifact.Limits, clock clock.Clock) (*local, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (l *local) resolve(_ context.Context, ref Reference) (string, error) {
 	if before, known := l.known.Get(at); known && before.settled && before.state == now.state {
 		return before.digest, before.err
 	}
-	result, _, _ := l.flights.Do(at.path+at.kind.suffix()+" "+now.state, func() (any, error) {
+	result, _, _ := l.flights.Do(at.path+at.kind.Suffix()+" "+now.state, func() (any, error) {
 		return l.read(at), nil
 	})
 	found := result.(looked)
@@ -112,7 +113,7 @@ func (l *local) read(at spot) looked {
 	got, state, err := l.load(at)
 	found := looked{state: state.state, settled: now.Sub(state.newest) > settling && !passing(err), err: err}
 	if err == nil {
-		found.digest = got.digest()
+		found.digest = got.Digest()
 	}
 	l.known.Put(at, found)
 	select {
@@ -122,23 +123,23 @@ func (l *local) read(at spot) looked {
 	return found
 }
 
-func (l *local) fetch(_ context.Context, ref Reference, _ string) (content, error) {
+func (l *local) fetch(_ context.Context, ref Reference, _ string) (artifact.Content, error) {
 	got, _, err := l.load(spot{path: path.Clean(ref.Chart.Path), kind: ref.Kind})
 	return got, err
 }
 
 // load reads the path's content, all of it in one state.
-func (l *local) load(at spot) (content, shot, error) {
+func (l *local) load(at spot) (artifact.Content, shot, error) {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		err = rootError(err)
-		return content{}, shot{err: err}.seal(), err
+		return artifact.Content{}, shot{err: err}.seal(), err
 	}
 	defer release(root)
 	before := shoot(root, at, l.limits)
 	for range readAttempts {
 		if before.err != nil {
-			return content{}, before, before.err
+			return artifact.Content{}, before, before.err
 		}
 		got, err := before.read(root, l.limits)
 		after := shoot(root, at, l.limits)
@@ -147,24 +148,24 @@ func (l *local) load(at spot) (content, shot, error) {
 		}
 		before = after
 	}
-	return content{}, before, changed()
+	return artifact.Content{}, before, changed()
 }
 
 // read reads the files of the shot.
-func (s shot) read(root *os.Root, limits Limits) (content, error) {
+func (s shot) read(root *os.Root, limits artifact.Limits) (artifact.Content, error) {
 	if !s.directory {
 		archive, err := readFile(root, s.files[0].name, limits.ArchiveBytes)
-		return content{archive: archive}, err
+		return artifact.Content{Archive: archive}, err
 	}
 	files, err := s.readDirectory(root, limits)
-	if err == nil && !s.kind.files() {
+	if err == nil && !s.kind.Verbatim() {
 		files, err = withBeside(files, s.name, limits, func(name string) ([]render.File, error) { return s.readBeside(root, name, limits) })
 	}
-	return content{files: files}, err
+	return artifact.Content{Files: files}, err
 }
 
 // readBeside reads the files of a directory that the chart depends on.
-func (s shot) readBeside(root *os.Root, name string, limits Limits) ([]render.File, error) {
+func (s shot) readBeside(root *os.Root, name string, limits artifact.Limits) ([]render.File, error) {
 	other, known := s.beside[name]
 	switch {
 	case !known:
@@ -178,7 +179,7 @@ func (s shot) readBeside(root *os.Root, name string, limits Limits) ([]render.Fi
 }
 
 // readDirectory reads the files of the directory itself.
-func (s shot) readDirectory(root *os.Root, limits Limits) ([]render.File, error) {
+func (s shot) readDirectory(root *os.Root, limits artifact.Limits) ([]render.File, error) {
 	files := make([]render.File, 0, len(s.files))
 	total := limits.TotalBytes
 	for _, file := range s.files {
@@ -189,7 +190,7 @@ func (s shot) readDirectory(root *os.Root, limits Limits) ([]render.File, error)
 		if total -= int64(len(data)); total < 0 {
 			return nil, failure.TooLarge("the directory's content", limits.TotalBytes)
 		}
-		files = append(files, render.File{Name: file.name, Data: trimBOM(data)})
+		files = append(files, render.File{Name: file.name, Data: artifact.TrimBOM(data)})
 	}
 	return files, nil
 }

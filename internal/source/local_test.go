@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // old is a time that is settled.
@@ -33,9 +35,9 @@ func settle(t testing.TB, root string) {
 	}
 }
 
-func names(artifact *Artifact) []string {
+func names(fetched *Artifact) []string {
 	out := []string{}
-	for _, file := range artifact.Files {
+	for _, file := range fetched.Files {
 		out = append(out, file.Name)
 	}
 	return out
@@ -43,18 +45,18 @@ func names(artifact *Artifact) []string {
 
 func TestArchiveOfTheArtifactRoot(t *testing.T) {
 	root := t.TempDir()
-	archive := chartOf(t, entry{name: "demo/values.yaml", data: "a: 1"})
+	archive := targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"})
 	write(t, filepath.Join(root, "charts/demo.tgz"), string(archive))
 	write(t, filepath.Join(root, "charts/demo.tar.gz"), string(archive))
 	sources := newSources(t, Options{ArtifactRoot: root})
 
 	for _, path := range []string{"charts/demo.tgz", "charts/demo.tar.gz", "./charts/demo.tgz"} {
-		artifact := expectFetched(t, sources, atPath(path))
+		fetched := expectFetched(t, sources, atPath(path))
 		sum := sha256.Sum256(archive)
-		if want := formatDigest(sum[:]); artifact.Digest != want {
-			t.Errorf("%s: digest %s, want that of the file, %s", path, artifact.Digest, want)
+		if want := artifact.FormatDigest(sum[:]); fetched.Digest != want {
+			t.Errorf("%s: digest %s, want that of the file, %s", path, fetched.Digest, want)
 		}
-		if diff := cmp.Diff([]string{"Chart.yaml", "values.yaml"}, names(artifact)); diff != "" {
+		if diff := cmp.Diff([]string{"Chart.yaml", "values.yaml"}, names(fetched)); diff != "" {
 			t.Errorf("%s: files (-want +got):\n%s", path, diff)
 		}
 	}
@@ -63,7 +65,7 @@ func TestArchiveOfTheArtifactRoot(t *testing.T) {
 func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 	root := t.TempDir()
 	for name, data := range map[string]string{
-		"demo/Chart.yaml":               chartYAML,
+		"demo/Chart.yaml":               targz.ChartYAML,
 		"demo/.helmignore":              "*.bak\n/ci/\n.git/\n",
 		"demo/values.yaml":              "\xef\xbb\xbfa: 1",
 		"demo/values.yaml.bak":          "old",
@@ -71,31 +73,31 @@ func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 		"demo/.git/HEAD":                "ref",
 		"demo/templates/x.yaml":         "x",
 		"demo/templates/.x.yaml.swp":    "editor",
-		"demo/charts/sub/Chart.yaml":    chartYAML,
+		"demo/charts/sub/Chart.yaml":    targz.ChartYAML,
 		"demo/charts/sub/ci/values.txt": "kept: the rule is about the top",
 	} {
 		write(t, filepath.Join(root, name), data)
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
-	artifact := expectFetched(t, sources, atPath("demo"))
+	fetched := expectFetched(t, sources, atPath("demo"))
 	want := []string{".helmignore", "Chart.yaml", "charts/sub/Chart.yaml", "charts/sub/ci/values.txt", "templates/x.yaml", "values.yaml"}
-	if diff := cmp.Diff(want, names(artifact)); diff != "" {
+	if diff := cmp.Diff(want, names(fetched)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if got := (content{files: artifact.Files}).digest(); got != artifact.Digest {
-		t.Errorf("the digest of the artifact's files is %s, want %s", got, artifact.Digest)
+	if got := (artifact.Content{Files: fetched.Files}).Digest(); got != fetched.Digest {
+		t.Errorf("the digest of the artifact's files is %s, want %s", got, fetched.Digest)
 	}
-	if data := string(artifact.Files[5].Data); data != "a: 1" {
+	if data := string(fetched.Files[5].Data); data != "a: 1" {
 		t.Errorf("values.yaml is %q", data)
 	}
 
 	write(t, filepath.Join(root, "demo/values.yaml.bak"), "new")
-	if got := expectResolved(t, sources, atPath("demo")); got != artifact.Digest {
+	if got := expectResolved(t, sources, atPath("demo")); got != fetched.Digest {
 		t.Error("an ignored file changed the digest")
 	}
 	write(t, filepath.Join(root, "demo/.helmignore"), "*.bak\n/ci/\n.git/\nsub/\n")
-	artifact = expectFetched(t, sources, atPath("demo"))
-	if diff := cmp.Diff([]string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, names(artifact)); diff != "" {
+	fetched = expectFetched(t, sources, atPath("demo"))
+	if diff := cmp.Diff([]string{".helmignore", "Chart.yaml", "templates/x.yaml", "values.yaml"}, names(fetched)); diff != "" {
 		t.Errorf("files with another .helmignore (-want +got):\n%s", diff)
 	}
 }
@@ -103,7 +105,7 @@ func TestDirectoryOfTheArtifactRoot(t *testing.T) {
 func TestDigestOfADirectory(t *testing.T) {
 	digest := func(files map[string]string) string {
 		root := t.TempDir()
-		write(t, filepath.Join(root, "demo/Chart.yaml"), chartYAML)
+		write(t, filepath.Join(root, "demo/Chart.yaml"), targz.ChartYAML)
 		for name, data := range files {
 			write(t, filepath.Join(root, "demo", name), data)
 		}
@@ -129,9 +131,9 @@ func TestDigestOfADirectory(t *testing.T) {
 
 func TestPathsThatAreRefused(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(outside, "secret.tgz"), string(chartOf(t)))
-	write(t, filepath.Join(outside, "demo/Chart.yaml"), chartYAML)
-	write(t, filepath.Join(root, "inside/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(outside, "secret.tgz"), string(targz.Chart(t)))
+	write(t, filepath.Join(outside, "demo/Chart.yaml"), targz.ChartYAML)
+	write(t, filepath.Join(root, "inside/Chart.yaml"), targz.ChartYAML)
 	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "absolute.tgz"))
 	relative, err := filepath.Rel(root, filepath.Join(outside, "secret.tgz"))
 	if err != nil {
@@ -140,24 +142,24 @@ func TestPathsThatAreRefused(t *testing.T) {
 	link(t, relative, filepath.Join(root, "relative.tgz"))
 	link(t, filepath.Join(outside, "demo"), filepath.Join(root, "directory"))
 	link(t, "loop.tgz", filepath.Join(root, "loop.tgz"))
-	write(t, filepath.Join(root, "leaky/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "leaky/Chart.yaml"), targz.ChartYAML)
 	link(t, filepath.Join(outside, "secret.tgz"), filepath.Join(root, "leaky/values.yaml"))
-	write(t, filepath.Join(root, "cycle/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "cycle/Chart.yaml"), targz.ChartYAML)
 	link(t, ".", filepath.Join(root, "cycle/again"))
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe.tgz"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(root, "piped/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "piped/Chart.yaml"), targz.ChartYAML)
 	if err := syscall.Mkfifo(filepath.Join(root, "piped/values.yaml"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(root, "chart.yaml"), "x")
 	write(t, filepath.Join(root, "empty/values.yaml"), "x")
-	write(t, filepath.Join(root, "ignore/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "ignore/Chart.yaml"), targz.ChartYAML)
 	write(t, filepath.Join(root, "ignore/.helmignore"), "a/**\n")
-	write(t, filepath.Join(root, "large.tgz"), strings.Repeat("x", DefaultArchiveBytes+1))
+	write(t, filepath.Join(root, "large.tgz"), strings.Repeat("x", artifact.DefaultArchiveBytes+1))
 	write(t, filepath.Join(root, "broken.tgz"), "x")
-	write(t, filepath.Join(root, "nested/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "nested/Chart.yaml"), targz.ChartYAML)
 	write(t, filepath.Join(root, "nested/charts/inner.tgz"), "x")
 
 	const outOfRoot = "the path has to be relative and to stay in the artifact root"
@@ -212,8 +214,8 @@ func TestPathsThatAreRefused(t *testing.T) {
 
 func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t)))
-	write(t, filepath.Join(root, "demo/Chart.yaml"), chartYAML)
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t)))
+	write(t, filepath.Join(root, "demo/Chart.yaml"), targz.ChartYAML)
 	settle(t, root)
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for path, file := range map[string]string{"demo.tgz": "demo.tgz", "demo": "demo/Chart.yaml"} {
@@ -248,7 +250,7 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 func TestFilesThatChangedJustNowAreReadAgain(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "demo.tgz")
-	write(t, file, string(chartOf(t)))
+	write(t, file, string(targz.Chart(t)))
 	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -267,14 +269,14 @@ func TestFilesThatChangedJustNowAreReadAgain(t *testing.T) {
 
 func TestContentThatChangesBetweenResolveAndFetch(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t)))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	digest := expectResolved(t, sources, atPath("demo.tgz"))
-	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t, entry{name: "demo/evil"})))
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/evil"})))
 	_, err := sources.Fetch(t.Context(), atPath("demo.tgz"), digest)
 	expectError(t, err, failure.ArtifactChanged, `chart.path: "demo.tgz" of the artifact root: the content changed while it was read; it will be read again`)
-	if artifact := expectFetched(t, sources, atPath("demo.tgz")); len(artifact.Files) != 2 {
-		t.Errorf("then it has %v", names(artifact))
+	if fetched := expectFetched(t, sources, atPath("demo.tgz")); len(fetched.Files) != 2 {
+		t.Errorf("then it has %v", names(fetched))
 	}
 }
 
@@ -296,7 +298,7 @@ func volume(t testing.TB, root, version string, files map[string]string) {
 
 func TestVolumeOfAConfigMap(t *testing.T) {
 	root := t.TempDir()
-	files := map[string]string{"demo.tgz": string(chartOf(t)), "Chart.yaml": chartYAML, "templates/x.yaml": "x"}
+	files := map[string]string{"demo.tgz": string(targz.Chart(t)), "Chart.yaml": targz.ChartYAML, "templates/x.yaml": "x"}
 	volume(t, root, "1", files)
 	settle(t, root)
 	sources := newSources(t, Options{ArtifactRoot: root})
@@ -306,7 +308,7 @@ func TestVolumeOfAConfigMap(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 
-	files["demo.tgz"] = string(chartOf(t, entry{name: "demo/x"}))
+	files["demo.tgz"] = string(targz.Chart(t, targz.Entry{Name: "demo/x"}))
 	volume(t, root, "2", files)
 	if err := os.RemoveAll(filepath.Join(root, "..v1")); err != nil {
 		t.Fatal(err)
@@ -321,8 +323,8 @@ func TestVolumeOfAConfigMap(t *testing.T) {
 
 func TestArtifactRootThatIsALink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a/demo.tgz"), string(chartOf(t)))
-	write(t, filepath.Join(dir, "b/demo.tgz"), string(chartOf(t, entry{name: "demo/x"})))
+	write(t, filepath.Join(dir, "a/demo.tgz"), string(targz.Chart(t)))
+	write(t, filepath.Join(dir, "b/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/x"})))
 	link(t, "a", filepath.Join(dir, "current"))
 	sources := newSources(t, Options{ArtifactRoot: filepath.Join(dir, "current")})
 	before := expectResolved(t, sources, atPath("demo.tgz"))
@@ -342,12 +344,12 @@ func TestLimitsOfADirectory(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "demo/Chart.yaml"), strings.Repeat("x", 100))
 	write(t, filepath.Join(root, "demo/templates/x.yaml"), strings.Repeat("x", 100))
-	for name, test := range map[string]struct{ fits, refuses Limits }{
-		"TotalBytes": {Limits{TotalBytes: 200}, Limits{TotalBytes: 199}},
-		"FileBytes":  {Limits{FileBytes: 100}, Limits{FileBytes: 99}},
-		"Entries":    {Limits{Entries: 3}, Limits{Entries: 2}},
-		"PathDepth":  {Limits{PathDepth: 2}, Limits{PathDepth: 1}},
-		"NameBytes":  {Limits{NameBytes: 16}, Limits{NameBytes: 15}},
+	for name, test := range map[string]struct{ fits, refuses artifact.Limits }{
+		"TotalBytes": {artifact.Limits{TotalBytes: 200}, artifact.Limits{TotalBytes: 199}},
+		"FileBytes":  {artifact.Limits{FileBytes: 100}, artifact.Limits{FileBytes: 99}},
+		"Entries":    {artifact.Limits{Entries: 3}, artifact.Limits{Entries: 2}},
+		"PathDepth":  {artifact.Limits{PathDepth: 2}, artifact.Limits{PathDepth: 1}},
+		"NameBytes":  {artifact.Limits{NameBytes: 16}, artifact.Limits{NameBytes: 15}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectFetched(t, newSources(t, Options{ArtifactRoot: root, Limits: test.fits}), atPath("demo"))

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -109,7 +110,7 @@ func countRequest(ref Reference, started, ended time.Time, err error) {
 	requests.WithLabelValues(kind, host, result).Inc()
 }
 
-func countArtifact(ref Reference, got content) {
+func countArtifact(ref Reference, got artifact.Content) {
 	host, _ := ref.host()
-	artifactBytes.WithLabelValues(ref.protocol(), hosts.of(host)).Add(float64(got.bytes()))
+	artifactBytes.WithLabelValues(ref.protocol(), hosts.of(host)).Add(float64(got.Bytes()))
 }

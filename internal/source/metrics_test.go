@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -26,7 +27,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	})
 	hosts = labels{known: map[string]bool{}} // other tests have used up those with series of their own
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
-	digest := content{archive: archive}.digest()
+	digest := artifact.Content{Archive: archive}.Digest()
 	expectFetched(t, sources, atAddress(server.URL+"/demo.tgz?sentinel", digest))
 	if _, err := sources.Fetch(t.Context(), atAddress(server.URL+"/sentinel.tgz", digest), digest); err == nil {
 		t.Error("there is no such archive")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
@@ -97,26 +98,26 @@ func (o *objects) ask(ctx context.Context, key objectKey) (resolved, error) {
 	}
 	found := resolved{version: read.version, text: read.text, err: read.err}
 	if read.err == nil {
-		found.digest = content{archive: read.archive}.digest()
+		found.digest = artifact.Content{Archive: read.archive}.Digest()
 	}
 	o.known.Put(key, found)
 	return found, nil
 }
 
-func (o *objects) fetch(ctx context.Context, ref Reference, _ string) (content, error) {
+func (o *objects) fetch(ctx context.Context, ref Reference, _ string) (artifact.Content, error) {
 	read, err := o.read(ctx, ref.object())
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	if read.text {
 		read.err = ref.acceptsText()
 	}
-	return content{archive: read.archive}, read.err
+	return artifact.Content{Archive: read.archive}, read.err
 }
 
 // acceptsText tells whether a ConfigMap's data may have what the reference expects.
 func (r Reference) acceptsText() error {
-	if r.Kind == KindManifests {
+	if r.Kind == artifact.KindManifests {
 		return nil
 	}
 	key := r.object()

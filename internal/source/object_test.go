@@ -17,8 +17,10 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // counted counts the requests for content.
@@ -140,8 +142,8 @@ func named(namespace, name string) metav1.ObjectMeta {
 
 func TestChartsOfARealAPIServer(t *testing.T) {
 	c := startCluster(t)
-	first, second := chartOf(t), chartOf(t, entry{name: "demo/values.yaml", data: "a: 1"})
-	firstDigest, secondDigest := content{archive: first}.digest(), content{archive: second}.digest()
+	first, second := targz.Chart(t), targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"})
+	firstDigest, secondDigest := artifact.Content{Archive: first}.Digest(), artifact.Content{Archive: second}.Digest()
 
 	t.Run("a ConfigMap that changes", func(t *testing.T) {
 		object := &corev1.ConfigMap{ObjectMeta: named("team-a", "charts"), BinaryData: map[string][]byte{"chart.tgz": first, "other.tgz": second}}
@@ -231,19 +233,19 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 		chart := inConfigMap("team-a", "install", key)
 		ref := manifestsLike(chart)
 		for range 2 { // in both orders: what the object holds is remembered for both
-			expectPlain(t, c.sources, ref, plainYAML, one)
+			expectPlain(t, c.sources, ref, artifact.PlainYAML, one)
 			_, err := c.sources.Resolve(t.Context(), chart)
 			expectRefused(t, err, failure.ArtifactInvalid, "the key is in data, which is text")
 			_, err = c.sources.Fetch(t.Context(), chart, digestOfArchive([]byte(one)))
 			expectRefused(t, err, failure.ArtifactInvalid, "the key is in data, which is text")
 		}
-		expectPlain(t, c.sources, manifestsLike(inSecret("team-a", "install", key)), plainYAML, one)
+		expectPlain(t, c.sources, manifestsLike(inSecret("team-a", "install", key)), artifact.PlainYAML, one)
 		expectRefused(t, get(t, c.sources, manifestsLike(inConfigMap("team-a", "install", page))), failure.ArtifactInvalid, "it is a web page")
 		c.expectSettled(t, ref, digestOfArchive([]byte(one)))
 		object.Data[key] = other
 		c.update(t, object)
 		c.expectSettled(t, ref, digestOfArchive([]byte(other)))
-		expectPlain(t, c.sources, ref, plainYAML, other)
+		expectPlain(t, c.sources, ref, artifact.PlainYAML, other)
 	})
 
 	t.Run("a Secret's content isn't told", func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -35,7 +36,7 @@ var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 type ociChart struct {
 	*addonsv1.OCISource
 	version string
-	kind    Kind
+	kind    artifact.Kind
 }
 
 func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
@@ -47,10 +48,10 @@ func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if c.kind == KindBundle {
+	if c.kind == artifact.KindBundle {
 		return digestOfBundle(described, manifest)
 	}
-	if c.kind.files() {
+	if c.kind.Verbatim() {
 		return filesOfManifest(manifest)
 	}
 	return chartOfManifest(manifest)
@@ -113,37 +114,37 @@ func chartOfManifest(data []byte) (string, error) {
 	return found, nil
 }
 
-func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (content, error) {
+func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error) {
 	repository, err := c.repository(as)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
-	if c.kind == KindBundle {
+	if c.kind == artifact.KindBundle {
 		if got, found, err := c.layered(ctx, repository, as, digest); found || err != nil {
 			return got, err
 		}
 	}
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+		return artifact.Content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
 	}
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
 	defer release(body)
 	if described.Size > as.limits.ArchiveBytes {
-		return content{}, failure.TooLarge("the archive", as.limits.ArchiveBytes)
+		return artifact.Content{}, failure.TooLarge("the archive", as.limits.ArchiveBytes)
 	}
 	archive, err := read(ctx, body, described.Size, "the archive", as.limits.ArchiveBytes)
 	if err != nil {
-		return content{}, err
+		return artifact.Content{}, err
 	}
-	got := content{archive: archive, site: siteOf(as, len(archive))}
-	if got.digest() != digest {
-		if startsAsPage(archive) {
-			return content{}, webPage(as.host)
+	got := artifact.Content{Archive: archive, From: siteOf(as, len(archive)).title()}
+	if got.Digest() != digest {
+		if artifact.StartsAsPage(archive) {
+			return artifact.Content{}, webPage(as.host)
 		}
-		return content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
 	}
 	return got, nil
 }
@@ -154,7 +155,7 @@ func (c ociChart) probe(ctx context.Context, as *guest, digest string, among fun
 		return false, err
 	}
 	described, err := repository.Blobs().Resolve(ctx, digest)
-	if errors.Is(err, errdef.ErrNotFound) && c.kind == KindBundle { // it is that of a manifest which lists files
+	if errors.Is(err, errdef.ErrNotFound) && c.kind == artifact.KindBundle { // it is that of a manifest which lists files
 		described, err = repository.Manifests().Resolve(ctx, digest)
 	}
 	return err == nil && among(siteOf(as, described.Size)), err

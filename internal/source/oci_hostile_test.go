@@ -16,7 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 const manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -39,8 +41,8 @@ func serve(w http.ResponseWriter, kind, data string) {
 }
 
 func TestHostileRegistries(t *testing.T) {
-	archive := chartOf(t)
-	digest := content{archive: archive}.digest()
+	archive := targz.Chart(t)
+	digest := artifact.Content{Archive: archive}.Digest()
 	right := manifestOf([2]string{chartLayer, digest})
 	manifest := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { serve(w, manifestType, text) }
@@ -77,7 +79,7 @@ func TestHostileRegistries(t *testing.T) {
 			_, _ = w.Write(archive[:10])
 		}, reason: failure.SourceUnavailable, text: "HOST broke off its answer"},
 		"an archive that is too large": {blob: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", fmt.Sprint(DefaultArchiveBytes+1))
+			w.Header().Set("Content-Length", fmt.Sprint(artifact.DefaultArchiveBytes+1))
 			_, _ = w.Write(archive)
 		}, reason: failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted"},
 	}
@@ -114,8 +116,8 @@ func TestHostileRegistries(t *testing.T) {
 
 // Public registries have a token service, to which the registry refers.
 func TestTokenService(t *testing.T) {
-	archive := chartOf(t)
-	digest := content{archive: archive}.digest()
+	archive := targz.Chart(t)
+	digest := artifact.Content{Archive: archive}.Digest()
 	var server *httptest.Server
 	tokens := 0
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

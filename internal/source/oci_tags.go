@@ -47,7 +47,7 @@ func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]strin
 			switch version := versionOfTag(tag); {
 			case versions.IsExact(version):
 				found = append(found, version)
-			case c.kind.files() && !signatureTag.MatchString(tag) && len(tag) <= versions.MaxLength:
+			case c.kind.Verbatim() && !signatureTag.MatchString(tag) && len(tag) <= versions.MaxLength:
 				found = append(found, tag)
 			}
 		}

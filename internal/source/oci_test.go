@@ -20,8 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // Credentials whose parts must not appear anywhere.
@@ -46,7 +48,7 @@ func inRegistry(url, version string) Reference {
 
 func chartVersion(t testing.TB, version string) []byte {
 	t.Helper()
-	return archiveOf(t, entry{name: "demo/Chart.yaml", data: "apiVersion: v2\nname: demo\nversion: " + version + "\n"})
+	return targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: " + version + "\n"})
 }
 
 // ownCredentialsFor writes the directory of an instance's own credentials.
@@ -79,15 +81,15 @@ func TestChartFromARegistry(t *testing.T) {
 	server.Requests(t)
 
 	ref := inRegistry(server.URL("charts/demo"), "1.0.0+build.7")
-	artifact := expectFetched(t, sources, ref)
-	if want := (content{archive: archive}).digest(); artifact.Digest != want {
-		t.Errorf("digest %s, want that of the archive, %s", artifact.Digest, want)
+	fetched := expectFetched(t, sources, ref)
+	if want := (artifact.Content{Archive: archive}).Digest(); fetched.Digest != want {
+		t.Errorf("digest %s, want that of the archive, %s", fetched.Digest, want)
 	}
 	got := server.Requests(t)
 	want := []string{ // the first is refused, and says how to authenticate
 		"GET /v2/charts/demo/manifests/1.0.0_build.7 401",
 		"GET /v2/charts/demo/manifests/1.0.0_build.7 200",
-		"GET /v2/charts/demo/blobs/" + artifact.Digest + " 200",
+		"GET /v2/charts/demo/blobs/" + fetched.Digest + " 200",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("requests\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -101,10 +103,10 @@ func TestChartFromARegistry(t *testing.T) {
 	})
 	t.Run("after a restart, known by its digest, it costs one", func(t *testing.T) {
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
-		if _, err := restarted.Fetch(t.Context(), ref, artifact.Digest); err != nil {
+		if _, err := restarted.Fetch(t.Context(), ref, fetched.Digest); err != nil {
 			t.Fatal(err)
 		}
-		if got := server.Requests(t); len(got) != 2 || !strings.HasSuffix(got[1], artifact.Digest+" 200") {
+		if got := server.Requests(t); len(got) != 2 || !strings.HasSuffix(got[1], fetched.Digest+" 200") {
 			t.Errorf("requests %q", got)
 		}
 		if sources.Version(t.Context(), ref) != restarted.Version(t.Context(), ref) {
@@ -114,13 +116,13 @@ func TestChartFromARegistry(t *testing.T) {
 	t.Run("by the manifest's digest", func(t *testing.T) {
 		pinned := inRegistry(server.URL("charts/demo"), "")
 		pinned.Chart.OCI.Digest = manifest
-		if got := expectFetched(t, sources, pinned); got.Digest != artifact.Digest {
+		if got := expectFetched(t, sources, pinned); got.Digest != fetched.Digest {
 			t.Errorf("digest %s", got.Digest)
 		}
 		pinned.Chart.Version = "v1.0.0+build.7"
 		expectFetched(t, sources, pinned)
 		pinned.Chart.Version = "1.0.1"
-		_, err := sources.Fetch(t.Context(), pinned, artifact.Digest)
+		_, err := sources.Fetch(t.Context(), pinned, fetched.Digest)
 		expectError(t, err, failure.DigestMismatch,
 			"chart.oci: "+server.URL("charts/demo")+"@"+manifest+`: oci.digest is version "1.0.0+build.7" of the chart, not version; correct one of both`)
 	})
@@ -150,19 +152,19 @@ func TestHundredClustersAskOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			artifact, err := sources.Fetch(t.Context(), ref, digest)
+			fetched, err := sources.Fetch(t.Context(), ref, digest)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			artifacts <- artifact
+			artifacts <- fetched
 		})
 	}
 	done.Wait()
 	close(artifacts)
 	first := <-artifacts
-	for artifact := range artifacts {
-		if artifact != first {
+	for fetched := range artifacts {
+		if fetched != first {
 			t.Fatal("it was unpacked more than once")
 		}
 	}
@@ -299,7 +301,7 @@ func TestVersionThatMoved(t *testing.T) {
 	_, err := sources.Fetch(t.Context(), ref, first)
 	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections")
 	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
-	again.Push(t, archiveOf(t, entry{name: "demo/Chart.yaml", data: chartYAML + "description: another one\n"}), "demo", "1.0.0")
+	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
 	clock.Step(maxUnavailable * 2)
 
 	_, err = sources.Fetch(t.Context(), ref, first)
@@ -324,6 +326,6 @@ func TestRealChartFromARegistry(t *testing.T) {
 	server.Requests(t)
 	ref := inRegistry(server.URL("charts/cilium"), "1.20.0")
 	start := time.Now()
-	artifact := expectFetched(t, sources, ref)
-	t.Logf("%d files of %d KiB in %s, with %d requests", len(artifact.Files), len(archive)>>10, time.Since(start).Round(time.Millisecond), len(server.Requests(t)))
+	fetched := expectFetched(t, sources, ref)
+	t.Logf("%d files of %d KiB in %s, with %d requests", len(fetched.Files), len(archive)>>10, time.Since(start).Round(time.Millisecond), len(server.Requests(t)))
 }

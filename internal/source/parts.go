@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -31,12 +32,12 @@ type bundlePart struct {
 // partOf describes a file.
 func partOf(name string, data []byte) bundlePart {
 	sum := sha256.Sum256(data)
-	return bundlePart{name: name, digest: formatDigest(sum[:]), size: int64(len(data))}
+	return bundlePart{name: name, digest: artifact.FormatDigest(sum[:]), size: int64(len(data))}
 }
 
 // partsOf returns the files that a manifest lists, sorted by name: one of a registry,
 // or a list of files. It is false of anything else.
-func partsOf(manifest []byte, limits Limits) (parts []bundlePart, listed bool, err error) {
+func partsOf(manifest []byte, limits artifact.Limits) (parts []bundlePart, listed bool, err error) {
 	if bytes.HasPrefix(manifest, []byte(listingDomain)) {
 		parts, err = parseListing(manifest, limits)
 		return parts, err == nil, err
@@ -58,13 +59,13 @@ func partsOf(manifest []byte, limits Limits) (parts []bundlePart, listed bool, e
 }
 
 // checkParts passes files that a bundle may have, sorted by name.
-func checkParts(parts []bundlePart, limits Limits) ([]bundlePart, error) {
+func checkParts(parts []bundlePart, limits artifact.Limits) ([]bundlePart, error) {
 	if len(parts) > maxParts {
 		return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d files, the most that are accepted; publish them as one archive", maxParts)
 	}
 	left := limits.TotalBytes
 	for _, p := range parts {
-		if err := checkName(p.name, limits); err != nil {
+		if err := artifact.CheckName(p.name, limits); err != nil {
 			return nil, err
 		}
 		switch {
@@ -107,7 +108,7 @@ func listingOf(parts []bundlePart) []byte {
 
 // parseListing reads what listingOf writes, and nothing else: what it reads has one
 // form only.
-func parseListing(listing []byte, limits Limits) ([]bundlePart, error) {
+func parseListing(listing []byte, limits artifact.Limits) ([]bundlePart, error) {
 	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")
 	var parts []bundlePart
 	rest := strings.TrimPrefix(string(listing), listingDomain)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -212,14 +213,14 @@ func FuzzListing(f *testing.F) {
 	f.Add([]byte(listed(stackFiles()...)))
 	f.Add([]byte(listed(file("a", nil), file("a", nil))))
 	f.Add([]byte(listed(file("../a", nil))))
-	limits := Limits{}.withDefaults()
+	limits := artifact.Limits{}.WithDefaults()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		parts, listed, err := partsOf(data, limits)
 		if !listed || err != nil {
 			return
 		}
 		for i, p := range parts {
-			if checkName(p.name, limits) != nil || strings.Contains(p.name, "/") || !sha256Digest.MatchString(p.digest) || i > 0 && parts[i-1].name >= p.name {
+			if artifact.CheckName(p.name, limits) != nil || strings.Contains(p.name, "/") || !sha256Digest.MatchString(p.digest) || i > 0 && parts[i-1].name >= p.name {
 				t.Errorf("file %+v", p)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -23,7 +24,7 @@ const (
 
 // manifestsLike is the same reference to manifests.
 func manifestsLike(ref Reference) Reference {
-	ref.Kind = KindManifests
+	ref.Kind = artifact.KindManifests
 	return ref
 }
 
@@ -34,34 +35,34 @@ func expectPlain(t *testing.T, sources *Sources, ref Reference, name, text strin
 	if got.Digest != digestOfArchive([]byte(text)) {
 		t.Errorf("%s: the digest isn't what sha256sum prints", ref)
 	}
-	if len(got.Files) != 1 || got.Files[0].Name != name || string(got.Files[0].Data) != strings.TrimPrefix(text, string(utf8BOM)) {
+	if len(got.Files) != 1 || got.Files[0].Name != name || string(got.Files[0].Data) != strings.TrimPrefix(text, string(artifact.UTF8BOM)) {
 		t.Errorf("%s: got %q", ref, namesOf(got))
 	}
 }
 
 // TestUnpackPlainManifests decides by the content alone.
 func TestUnpackPlainManifests(t *testing.T) {
-	large := strings.Repeat("#", DefaultFileBytes)
+	large := strings.Repeat("#", artifact.DefaultFileBytes)
 	for name, tc := range map[string]struct{ text, want, reason, says string }{
-		"YAML":                    {installYAML, plainYAML, "", ""},
-		"JSON":                    {installJSON, plainJSON, "", ""},
-		"with a byte mark":        {string(utf8BOM) + installJSON, plainJSON, "", ""},
-		"YAML that begins so":     {"{kind: Role}", plainYAML, "", ""},
-		"as large as may be":      {large, plainYAML, "", ""},
+		"YAML":                    {installYAML, artifact.PlainYAML, "", ""},
+		"JSON":                    {installJSON, artifact.PlainJSON, "", ""},
+		"with a byte mark":        {string(artifact.UTF8BOM) + installJSON, artifact.PlainJSON, "", ""},
+		"YAML that begins so":     {"{kind: Role}", artifact.PlainYAML, "", ""},
+		"as large as may be":      {large, artifact.PlainYAML, "", ""},
 		"too large":               {large + "#", "", failure.ArtifactTooLarge, "the file is larger than 5242880 bytes"},
-		"far too large":           {strings.Repeat("#", DefaultArchiveBytes+1), "", failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes"},
+		"far too large":           {strings.Repeat("#", artifact.DefaultArchiveBytes+1), "", failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes"},
 		"nothing":                 {"", "", failure.ArtifactInvalid, "it is empty; name a file with manifests"},
-		"blanks":                  {string(utf8BOM) + " \n", "", failure.ArtifactInvalid, "it is empty"},
+		"blanks":                  {string(artifact.UTF8BOM) + " \n", "", failure.ArtifactInvalid, "it is empty"},
 		"a web page":              {"\n<!DOCTYPE html><p>sentinel", "", failure.ArtifactInvalid, "it is a web page, or other markup, not YAML or JSON"},
-		"a web page, marked":      {string(utf8BOM) + "<html>", "", failure.ArtifactInvalid, "it is a web page"},
+		"a web page, marked":      {string(artifact.UTF8BOM) + "<html>", "", failure.ArtifactInvalid, "it is a web page"},
 		"UTF-16":                  {"\xff\xfea\x00", "", failure.ArtifactInvalid, "it is neither a gzip-compressed tar archive nor text in UTF-8"},
 		"Latin-1":                 {"a: \xe4\n", "", failure.ArtifactInvalid, "nor text in UTF-8"},
 		"NUL":                     {"a: \x00\n", "", failure.ArtifactInvalid, "nor text in UTF-8"},
-		"the start of an archive": {string(gzipStart), "", failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive"},
+		"the start of an archive": {string(artifact.GzipStart), "", failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limits := Limits{}.withDefaults()
-			files, err := content{kind: KindManifests, archive: []byte(tc.text)}.unpack(limits)
+			limits := artifact.Limits{}.WithDefaults()
+			files, err := artifact.Content{Kind: artifact.KindManifests, Archive: []byte(tc.text)}.Unpack(limits)
 			if tc.reason != "" {
 				expectRefused(t, err, tc.reason, tc.says)
 				expectNoSecrets(t, err.Error())
@@ -70,8 +71,8 @@ func TestUnpackPlainManifests(t *testing.T) {
 			if err != nil || len(files) != 1 || files[0].Name != tc.want {
 				t.Errorf("got %d files, %v", len(files), err)
 			}
-			for _, kind := range []Kind{KindChart, KindKustomization, KindBundle} { // are archives
-				_, err := content{kind: kind, archive: []byte(tc.text)}.unpack(limits)
+			for _, kind := range []artifact.Kind{artifact.KindChart, artifact.KindKustomization, artifact.KindBundle} { // are archives
+				_, err := artifact.Content{Kind: kind, Archive: []byte(tc.text)}.Unpack(limits)
 				expectRefused(t, err, failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive")
 			}
 		})
@@ -93,23 +94,23 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, files)))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for _, bundle := range []string{"", "bundle", "bundle.tgz"} {
-		at := func(path string, kind Kind) Reference {
+		at := func(path string, kind artifact.Kind) Reference {
 			ref := Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}, Kind: kind}
 			if bundle != "" {
 				ref = ref.In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: bundle}})
 			}
 			return ref
 		}
-		expectPlain(t, sources, at("install.yaml", KindManifests), plainYAML, installYAML)
-		expectPlain(t, sources, at("deep/install.yml", KindManifests), plainYAML, installYAML)
-		expectPlain(t, sources, at("install.json", KindManifests), plainJSON, installJSON)
+		expectPlain(t, sources, at("install.yaml", artifact.KindManifests), artifact.PlainYAML, installYAML)
+		expectPlain(t, sources, at("deep/install.yml", artifact.KindManifests), artifact.PlainYAML, installYAML)
+		expectPlain(t, sources, at("install.json", artifact.KindManifests), artifact.PlainJSON, installJSON)
 		if bundle != "" {
-			expectPlain(t, sources, at("a.tgz/install.yaml", KindManifests), plainYAML, installYAML)
+			expectPlain(t, sources, at("a.tgz/install.yaml", artifact.KindManifests), artifact.PlainYAML, installYAML)
 		}
-		if got := namesOf(expectFetched(t, sources, at("a.tgz", KindManifests))); !slices.Equal(got, []string{"install.yaml"}) {
+		if got := namesOf(expectFetched(t, sources, at("a.tgz", artifact.KindManifests))); !slices.Equal(got, []string{"install.yaml"}) {
 			t.Errorf("the archive has %q", got)
 		}
-		for _, kind := range []Kind{KindChart, KindKustomization} { // also after manifests took the same file
+		for _, kind := range []artifact.Kind{artifact.KindChart, artifact.KindKustomization} { // also after manifests took the same file
 			expectRefused(t, get(t, sources, at("install.yaml", kind)), failure.ArtifactInvalid, "its name doesn't end in .tgz or .tar.gz")
 		}
 		for path, says := range map[string]string{
@@ -117,12 +118,12 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 			"web/kustomization.yaml": "it is a kustomization, not a manifest; name its directory in kustomization.path",
 			"page.yaml":              "it is a web page",
 		} {
-			expectRefused(t, get(t, sources, at(path, KindManifests)), failure.ArtifactInvalid, says)
+			expectRefused(t, get(t, sources, at(path, artifact.KindManifests)), failure.ArtifactInvalid, says)
 		}
 	}
-	ref := Reference{Chart: addonsv1.ChartSource{Path: "install.yaml"}, Kind: KindManifests}
+	ref := Reference{Chart: addonsv1.ChartSource{Path: "install.yaml"}, Kind: artifact.KindManifests}
 	write(t, filepath.Join(root, "install.yaml"), "kind: ClusterRole\n")
-	expectPlain(t, sources, ref, plainYAML, "kind: ClusterRole\n")
+	expectPlain(t, sources, ref, artifact.PlainYAML, "kind: ClusterRole\n")
 }
 
 // TestPlainManifestsAtAnAddress restarts with what is on the disk.
@@ -139,8 +140,8 @@ func TestPlainManifestsAtAnAddress(t *testing.T) {
 	ref := manifestsLike(atAddress(server.URL+"/install.yaml", digestOfArchive([]byte(installYAML))))
 	kept := t.TempDir()
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir, Store: storeAt(kept)})
-	expectPlain(t, sources, ref, plainYAML, installYAML)
-	for _, kind := range []Kind{KindChart, KindKustomization} {
+	expectPlain(t, sources, ref, artifact.PlainYAML, installYAML)
+	for _, kind := range []artifact.Kind{artifact.KindChart, artifact.KindKustomization} {
 		other := ref
 		other.Kind = kind
 		expectRefused(t, get(t, sources, other), failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive")
@@ -153,7 +154,7 @@ func TestPlainManifestsAtAnAddress(t *testing.T) {
 	expectNoSecrets(t, err.Error())
 	server.Close()
 	restarted, _ := remoteSources(t, Options{CredentialsDir: dir, Store: storeAt(kept)})
-	expectPlain(t, restarted, ref, plainYAML, installYAML)
+	expectPlain(t, restarted, ref, artifact.PlainYAML, installYAML)
 }
 
 func TestPlainManifestsInReleases(t *testing.T) {
@@ -162,8 +163,8 @@ func TestPlainManifestsInReleases(t *testing.T) {
 			w := startGitHub(t, options)
 			w.publish("v1", file("install.yaml", []byte(installYAML)), file("demo.tgz", chartVersion(t, "1.0.0")), file("page.yaml", []byte("<html>")))
 			sources := w.sources(t, "")
-			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"))), plainYAML, installYAML)
-			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"), being(digestOfArchive([]byte(installYAML))))), plainYAML, installYAML)
+			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"))), artifact.PlainYAML, installYAML)
+			expectPlain(t, sources, manifestsLike(w.chart("v1", called("install.yaml"), being(digestOfArchive([]byte(installYAML))))), artifact.PlainYAML, installYAML)
 			expectRefused(t, get(t, sources, manifestsLike(w.chart("v1", called("page.yaml")))), failure.ArtifactInvalid, `file "page.yaml" is no archive or file of manifests: it is a web page`)
 			expectRefused(t, get(t, sources, w.chart("v1", called("install.yaml"))), failure.ArtifactInvalid, `file "install.yaml" is no archive: it isn't compressed with gzip`)
 		})
@@ -177,5 +178,5 @@ func TestPlainManifestsInARegistry(t *testing.T) {
 	dir := t.TempDir()
 	ownCredentialsFor(t, dir, server, "", "")
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
-	expectPlain(t, sources, manifestsLike(inRegistry(server.URL("policies"), "v1")), plainYAML, installYAML)
+	expectPlain(t, sources, manifestsLike(inRegistry(server.URL("policies"), "v1")), artifact.PlainYAML, installYAML)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -25,7 +26,7 @@ type Reference struct {
 	// repository. Of what isn't a chart, too; see [KustomizationOf].
 	Chart addonsv1.ChartSource
 	// Kind is what it has to be.
-	Kind Kind
+	Kind artifact.Kind
 	// Bundle that Chart.Path is in, nil if it is in the artifact root.
 	Bundle *addonsv1.BundleSource
 
@@ -38,18 +39,18 @@ type Reference struct {
 func (r Reference) String() string {
 	switch {
 	case r.Bundle != nil:
-		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.suffix() + " in " + BundleOf(r.Namespace, r.Bundle).String()
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix() + " in " + BundleOf(r.Namespace, r.Bundle).String()
 	case r.Chart.Path != "":
-		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.suffix()
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix()
 	case r.remote():
 		return r.visit()
 	}
-	return r.subject() + r.Kind.suffix()
+	return r.subject() + r.Kind.Suffix()
 }
 
 // field is the one that is set.
 func (r Reference) field() string {
-	kind := r.Kind.field()
+	kind := r.Kind.Field()
 	switch {
 	case r.Chart.ConfigMap != nil:
 		return kind + ".configMap"

@@ -17,8 +17,10 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func TestRegistryWantsAPassword(t *testing.T) {
@@ -76,7 +78,7 @@ type tokenWorld struct {
 
 func startTokenWorld(t testing.TB) *tokenWorld {
 	t.Helper()
-	w := &tokenWorld{archive: chartOf(t)}
+	w := &tokenWorld{archive: targz.Chart(t)}
 	w.tokens = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		if user != sentinelUser || password != sentinelPassword {
@@ -94,7 +96,7 @@ func startTokenWorld(t testing.TB) *tokenWorld {
 		case strings.Contains(r.URL.Path, "/blobs/"):
 			serve(out, "application/octet-stream", string(w.archive))
 		default:
-			serve(out, manifestType, manifestOf([2]string{chartLayer, content{archive: w.archive}.digest()}))
+			serve(out, manifestType, manifestOf([2]string{chartLayer, artifact.Content{Archive: w.archive}.Digest()}))
 		}
 	}))
 	t.Cleanup(w.registry.Close)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
@@ -41,12 +42,12 @@ type place interface {
 	// resolve asks for the digest of the chart's archive.
 	resolve(ctx context.Context, as *guest) (digest string, err error)
 	// fetch asks for the archive with that digest, and verifies it.
-	fetch(ctx context.Context, as *guest, digest string) (content, error)
+	fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error)
 	// probe asks whether this guest may fetch it, at one of the sites where others did.
 	probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error)
 }
 
-func newRemote(options Options, limits Limits, shared *grants) *remote {
+func newRemote(options Options, limits artifact.Limits, shared *grants) *remote {
 	room := newRoom(limits)
 	return &remote{
 		access:  newAccess(options, limits),

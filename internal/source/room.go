@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	orascontent "oras.land/oras-go/v2/content"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -38,7 +39,7 @@ type room struct {
 	paceAfter time.Duration
 }
 
-func newRoom(limits Limits) *room {
+func newRoom(limits artifact.Limits) *room {
 	size := max(limits.TotalBytes, limits.ArchiveBytes)
 	return &room{Weighted: semaphore.NewWeighted(size), size: size, paceAfter: paceAfter}
 }

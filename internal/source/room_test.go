@@ -16,7 +16,9 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // watchHeap returns a function that tells the most memory that was in use meanwhile, in bytes.
@@ -115,10 +117,10 @@ func TestSlowSourcesGiveWay(t *testing.T) {
 		x = x*1664525 + 1013904223
 		noise[i] = byte(x >> 24)
 	}
-	large := archiveOf(t, entry{name: "demo/Chart.yaml", data: chartYAML}, entry{name: "demo/files/noise", data: string(noise)})
+	large := targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}, targz.Entry{Name: "demo/files/noise", Data: string(noise)})
 	fast := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) }))
 	defer fast.Close()
-	ref := atAddress(fast.URL+"/demo.tgz", content{archive: large}.digest())
+	ref := atAddress(fast.URL+"/demo.tgz", artifact.Content{Archive: large}.Digest())
 	ref.Chart.HTTP.PlainHTTP = ptr.To(true)
 	begun := time.Now()
 	expectFetched(t, sources, ref)
@@ -131,7 +133,7 @@ func TestSlowSourcesGiveWay(t *testing.T) {
 
 // TestSlowSourceAlone has one that is as slow, and nobody waits.
 func TestSlowSourceAlone(t *testing.T) {
-	r := newRoom(Limits{}.withDefaults())
+	r := newRoom(artifact.Limits{}.WithDefaults())
 	r.paceAfter = 20 * time.Millisecond
 	ctx, reading := r.enter(t.Context())
 	body := io.MultiReader(bytes.NewReader(make([]byte, 2*smallBody)), pausing(200*time.Millisecond), strings.NewReader("end"))
@@ -154,7 +156,7 @@ type pausing time.Duration
 func (p pausing) Read([]byte) (int, error) { time.Sleep(time.Duration(p)); return 0, io.EOF }
 
 func TestRoomIsKeptUntilUnpacked(t *testing.T) {
-	r := newRoom(Limits{}.withDefaults())
+	r := newRoom(artifact.Limits{}.WithDefaults())
 	ctx, flight := r.carry(t.Context())
 	ctx, reading := r.enter(ctx)
 	if _, err := read(ctx, bytes.NewReader(make([]byte, 1<<20)), 1<<20, "it", 10<<20); err != nil {
@@ -172,7 +174,7 @@ func TestRoomIsKeptUntilUnpacked(t *testing.T) {
 
 // TestNobodyWaitsWithRoom has two who want more than there is, each a part after the other.
 func TestNobodyWaitsWithRoom(t *testing.T) {
-	r := newRoom(Limits{}.withDefaults())
+	r := newRoom(artifact.Limits{}.WithDefaults())
 	first, one := r.enter(t.Context())
 	_, other := r.enter(t.Context())
 	for _, reading := range []*reading{one, other} {
@@ -207,7 +209,7 @@ func TestBodiesOfAnyLength(t *testing.T) {
 		"longer than it says":   {smallBody + 5, smallBody + 6, 1 << 20, "trailing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRoom(Limits{}.withDefaults())
+			r := newRoom(artifact.Limits{}.WithDefaults())
 			ctx, reading := r.enter(t.Context())
 			defer reading.done()
 			got, err := read(ctx, bytes.NewReader(make([]byte, test.size)), test.length, "it", test.most)

@@ -10,20 +10,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
-)
-
-// Kind is what a reference expects to find.
-type Kind string
-
-const (
-	// KindChart is a Helm chart: one top-level directory with a Chart.yaml, less
-	// what .helmignore names.
-	KindChart Kind = ""
-	// KindKustomization is files with a kustomization among them.
-	KindKustomization Kind = "kustomization"
-	// KindManifests is files that are manifests: in an archive, or a single plain one.
-	KindManifests Kind = "manifests"
 )
 
 // ChartOf refers to a chart from an object in the namespace.
@@ -33,12 +21,12 @@ func ChartOf(namespace string, chart addonsv1.ChartSource) Reference {
 
 // KustomizationOf refers to a kustomization from an object in the namespace.
 func KustomizationOf(namespace string, kustomization *addonsv1.KustomizationSource) Reference {
-	return Reference{Namespace: namespace, Chart: asChart(&kustomization.ArtifactSource), Kind: KindKustomization}
+	return Reference{Namespace: namespace, Chart: asChart(&kustomization.ArtifactSource), Kind: artifact.KindKustomization}
 }
 
 // ManifestsOf refers to manifests from an object in the namespace.
 func ManifestsOf(namespace string, manifests *addonsv1.ManifestsSource) Reference {
-	return Reference{Namespace: namespace, Chart: asChart(&manifests.ArtifactSource), Kind: KindManifests}
+	return Reference{Namespace: namespace, Chart: asChart(&manifests.ArtifactSource), Kind: artifact.KindManifests}
 }
 
 // AddonOf refers to what an add-on of an object in the namespace is made of. The bundle
@@ -60,44 +48,9 @@ func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 	}
 }
 
-// files tells whether the artifact's files are taken as they are, with the names
-// they have in it: no top-level directory is expected, nor taken off.
-func (k Kind) files() bool { return k != KindChart }
-
-// field is the field of an add-on that has the kind's source.
-func (k Kind) field() string {
-	if k == KindChart {
-		return "chart"
-	}
-	return string(k)
-}
-
-// suffix tells the kinds apart where all of them are remembered.
-func (k Kind) suffix() string {
-	switch k {
-	case KindChart:
-		return ""
-	case KindBundle:
-		return " as a bundle"
-	case KindManifests:
-		return " as manifests" // which may be one file, and no archive
-	}
-	return " as files"
-}
-
 // held is the name under which what unpacking came to is remembered: the same
 // archive may be good files, and no chart.
-func (r Reference) held(digest string) string { return digest + r.Kind.suffix() }
-
-// plainName takes off the "./" that `tar -C directory .` puts before all names,
-// and the name of the directory itself.
-func plainName(name string) string {
-	name = strings.TrimPrefix(name, "./")
-	if name == "." {
-		return ""
-	}
-	return name
-}
+func (r Reference) held(digest string) string { return digest + r.Kind.Suffix() }
 
 // filesOfManifest finds the layer with the archive of files. Those who push such
 // artifacts agree on no type: it is the one that calls itself a compressed tar, or

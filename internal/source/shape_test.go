@@ -12,16 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 func kustomizationAt(path string) Reference {
 	return KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{Path: path}})
 }
 
-func namesOf(artifact *Artifact) []string {
+func namesOf(fetched *Artifact) []string {
 	var names []string
-	for _, file := range artifact.Files {
+	for _, file := range fetched.Files {
 		names = append(names, file.Name)
 	}
 	return names
@@ -30,24 +32,24 @@ func namesOf(artifact *Artifact) []string {
 // TestFilesKeepTheirNames reads archives of the forms that tools make.
 func TestFilesKeepTheirNames(t *testing.T) {
 	cases := map[string]struct {
-		entries []entry
+		entries []targz.Entry
 		want    []string
 	}{
 		"of `tar -C directory .`": {
-			[]entry{{name: "./", kind: tar.TypeDir}, {name: "./base/", kind: tar.TypeDir}, {name: "./base/a.yaml"}, {name: "./kustomization.yaml"}},
+			[]targz.Entry{{Name: "./", Kind: tar.TypeDir}, {Name: "./base/", Kind: tar.TypeDir}, {Name: "./base/a.yaml"}, {Name: "./kustomization.yaml"}},
 			[]string{"base/a.yaml", "kustomization.yaml"},
 		},
-		"of `tar *`":          {[]entry{{name: "kustomization.yaml"}, {name: "a.yaml"}}, []string{"a.yaml", "kustomization.yaml"}},
-		"with a top level":    {[]entry{{name: "web-1.0/"}, {name: "web-1.0/x/.hidden"}, {name: "web-1.0/a.yaml"}}[1:], []string{"web-1.0/a.yaml", "web-1.0/x/.hidden"}},
-		"with several":        {[]entry{{name: "base/a.yaml"}, {name: "overlay/a.yaml"}}, []string{"base/a.yaml", "overlay/a.yaml"}},
-		"with charts in it":   {[]entry{{name: "charts/a.tgz", data: "no archive"}}, []string{"charts/a.tgz"}},
-		"with a helm ignore":  {[]entry{{name: ".helmignore", data: "a.yaml"}, {name: "a.yaml"}}, []string{".helmignore", "a.yaml"}},
+		"of `tar *`":          {[]targz.Entry{{Name: "kustomization.yaml"}, {Name: "a.yaml"}}, []string{"a.yaml", "kustomization.yaml"}},
+		"with a top level":    {[]targz.Entry{{Name: "web-1.0/"}, {Name: "web-1.0/x/.hidden"}, {Name: "web-1.0/a.yaml"}}[1:], []string{"web-1.0/a.yaml", "web-1.0/x/.hidden"}},
+		"with several":        {[]targz.Entry{{Name: "base/a.yaml"}, {Name: "overlay/a.yaml"}}, []string{"base/a.yaml", "overlay/a.yaml"}},
+		"with charts in it":   {[]targz.Entry{{Name: "charts/a.tgz", Data: "no archive"}}, []string{"charts/a.tgz"}},
+		"with a helm ignore":  {[]targz.Entry{{Name: ".helmignore", Data: "a.yaml"}, {Name: "a.yaml"}}, []string{".helmignore", "a.yaml"}},
 		"with nothing at all": {nil, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, filepath.Join(root, "a.tgz"), string(archiveOf(t, c.entries...)))
+			write(t, filepath.Join(root, "a.tgz"), string(targz.Of(t, c.entries...)))
 			sources := newSources(t, Options{ArtifactRoot: root})
 			if diff := cmp.Diff(c.want, namesOf(expectFetched(t, sources, kustomizationAt("a.tgz")))); diff != "" {
 				t.Error(diff)
@@ -57,17 +59,17 @@ func TestFilesKeepTheirNames(t *testing.T) {
 }
 
 func TestFilesThatAreRefused(t *testing.T) {
-	for name, entries := range map[string][]entry{
-		"leaves the chart": {{name: "../a.yaml"}},
-		"absolute":         {{name: ".//a.yaml"}},
-		"there twice":      {{name: "./a.yaml"}, {name: "a.yaml"}},
-		"is both":          {{name: "a"}, {name: "a/b"}},
-		"a symbolic link":  {{name: "a", kind: tar.TypeSymlink, link: "/etc/passwd"}},
-		"a hard link":      {{name: "a", kind: tar.TypeLink, link: "/etc/passwd"}},
+	for name, entries := range map[string][]targz.Entry{
+		"leaves the chart": {{Name: "../a.yaml"}},
+		"absolute":         {{Name: ".//a.yaml"}},
+		"there twice":      {{Name: "./a.yaml"}, {Name: "a.yaml"}},
+		"is both":          {{Name: "a"}, {Name: "a/b"}},
+		"a symbolic link":  {{Name: "a", Kind: tar.TypeSymlink, Link: "/etc/passwd"}},
+		"a hard link":      {{Name: "a", Kind: tar.TypeLink, Link: "/etc/passwd"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, filepath.Join(root, "a.tgz"), string(archiveOf(t, entries...)))
+			write(t, filepath.Join(root, "a.tgz"), string(targz.Of(t, entries...)))
 			sources := newSources(t, Options{ArtifactRoot: root})
 			ref := kustomizationAt("a.tgz")
 			_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
@@ -106,24 +108,24 @@ func TestFilesOfADirectory(t *testing.T) {
 // TestOneArchiveAsChartAndAsFiles asks for the same content both ways, in both orders.
 func TestOneArchiveAsChartAndAsFiles(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "chart.tgz"), string(chartOf(t, entry{name: "demo/templates/a.yaml"})))
-	write(t, filepath.Join(root, "files.tgz"), string(archiveOf(t, entry{name: "a.yaml"})))
+	write(t, filepath.Join(root, "chart.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/templates/a.yaml"})))
+	write(t, filepath.Join(root, "files.tgz"), string(targz.Of(t, targz.Entry{Name: "a.yaml"})))
 	for _, key := range []string{"chart.tgz", "files.tgz"} {
 		chart := atPath(key)
 		files := ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{Path: key}})
 		for _, order := range [][]Reference{{chart, files}, {files, chart}, {files, chart, files}} {
 			sources := newSources(t, Options{ArtifactRoot: root})
 			for _, ref := range order {
-				artifact, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
+				fetched, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
 				switch {
-				case ref.Kind == KindChart && key == "files.tgz":
+				case ref.Kind == artifact.KindChart && key == "files.tgz":
 					if got := asError(t, err); got.Field != "chart.path" {
 						t.Errorf("got %v", err)
 					}
 				case err != nil:
 					t.Errorf("%s: %v", ref, err)
-				case ref.Kind == KindChart && artifact.Files[0].Name != "Chart.yaml", ref.Kind != KindChart && key == "chart.tgz" && artifact.Files[0].Name != "demo/Chart.yaml":
-					t.Errorf("%s: %v", ref, namesOf(artifact))
+				case ref.Kind == artifact.KindChart && fetched.Files[0].Name != "Chart.yaml", ref.Kind != artifact.KindChart && key == "chart.tgz" && fetched.Files[0].Name != "demo/Chart.yaml":
+					t.Errorf("%s: %v", ref, namesOf(fetched))
 				}
 			}
 		}

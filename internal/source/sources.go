@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
@@ -25,22 +26,7 @@ const (
 
 // Artifact is a chart's content, unpacked in memory and checked. It is shared: don't change it.
 type Artifact struct {
-	// Digest identifies the content, as sha256:<hex>.
-	//
-	// Of an archive it is the SHA-256 of its bytes as they are stored: what
-	// sha256sum prints, and what an OCI registry calls the layer's digest. The
-	// same archive has the same digest in every kind of source; packaging a chart
-	// anew changes it. So it is of a single file of manifests.
-	//
-	// Of a directory it is the SHA-256 of the line "chandler directory v1", and
-	// for each of Files in order, the length of its name, the name, the length of
-	// its content, and the content; lengths are 8 bytes, big-endian. File modes and
-	// times, empty directories and what .helmignore excludes don't count.
-	//
-	// Of a bundle whose files are fetched one by one it is the SHA-256 of what lists
-	// them: in a registry the manifest; of a release at GitHub the line "chandler
-	// release v1", and for each file, sorted by name, a line of its own digest, a
-	// space, its size in bytes, a space, and its name.
+	// Digest identifies the content; see [artifact.Content.Digest].
 	//
 	// A chart whose dependencies were fetched has its own digest, that of the chart as
 	// it is published; see docs/design/dependencies.md.
@@ -70,7 +56,7 @@ type Options struct {
 	// UserAgent of requests to registries and repositories.
 	UserAgent string
 	// Limits of each chart.
-	Limits Limits
+	Limits artifact.Limits
 	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
 	CacheBytes int64
 	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
@@ -81,7 +67,7 @@ type Options struct {
 
 // Sources resolves and fetches charts. Its methods may be called concurrently.
 type Sources struct {
-	limits  Limits
+	limits  artifact.Limits
 	local   *local   // nil: disabled
 	objects *objects // nil: disabled
 	remote  *remote
@@ -105,7 +91,7 @@ type origin interface {
 	resolve(ctx context.Context, ref Reference) (digest string, err error)
 	// fetch reads the content with that digest, or what is there in its place:
 	// the caller verifies the digest before it looks into the content.
-	fetch(ctx context.Context, ref Reference, digest string) (content, error)
+	fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error)
 }
 
 // New checks the options and makes the sources.
@@ -116,7 +102,7 @@ func New(options Options) (*Sources, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	limits := options.Limits.withDefaults()
+	limits := options.Limits.WithDefaults()
 	shared := newGrants(options.Store)
 	sources := &Sources{
 		grants: shared,
@@ -180,7 +166,7 @@ func (s *Sources) Version(ctx context.Context, ref Reference) string {
 		return ref.versionInBundle()
 	}
 	if ref.remote() {
-		return ref.address() + ref.Kind.suffix()
+		return ref.address() + ref.Kind.Suffix()
 	}
 	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
 		return ""

@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // stub answers with a ConfigMap of that archive in any namespace. It is for what
@@ -58,8 +60,8 @@ func (s *stub) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 
 func TestConcurrentFetchesShareOne(t *testing.T) {
 	const callers = 50
-	stub := &stub{archive: chartOf(t), block: make(chan struct{})}
-	digest := content{archive: stub.archive}.digest()
+	stub := &stub{archive: targz.Chart(t), block: make(chan struct{})}
+	digest := artifact.Content{Archive: stub.archive}.Digest()
 	sources := newSources(t, Options{Client: stub})
 	artifacts := make(chan *Artifact, callers)
 	var started, done sync.WaitGroup
@@ -91,8 +93,8 @@ func TestConcurrentFetchesShareOne(t *testing.T) {
 }
 
 func TestFetchOutlivesTheCallerThatStartedIt(t *testing.T) {
-	stub := &stub{archive: chartOf(t), block: make(chan struct{})}
-	digest := content{archive: stub.archive}.digest()
+	stub := &stub{archive: targz.Chart(t), block: make(chan struct{})}
+	digest := artifact.Content{Archive: stub.archive}.Digest()
 	sources := newSources(t, Options{Client: stub})
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
@@ -121,13 +123,13 @@ func TestFetchOutlivesTheCallerThatStartedIt(t *testing.T) {
 }
 
 func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
-	stub := &stub{archive: chartOf(t), block: make(chan struct{}), fail: func(key client.ObjectKey) error {
+	stub := &stub{archive: targz.Chart(t), block: make(chan struct{}), fail: func(key client.ObjectKey) error {
 		if key.Namespace == "team-a" {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, key.Name, errors.New("no"))
 		}
 		return nil
 	}}
-	digest := content{archive: stub.archive}.digest()
+	digest := artifact.Content{Archive: stub.archive}.Digest()
 	sources := newSources(t, Options{Client: stub})
 	theirs, ours := make(chan error, 1), make(chan error, 1)
 	fetch := func(namespace string, result chan<- error) {
@@ -149,7 +151,7 @@ func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
 
 func TestRefusalsAreRemembered(t *testing.T) {
 	stub := &stub{archive: []byte("no archive")}
-	digest := content{archive: stub.archive}.digest()
+	digest := artifact.Content{Archive: stub.archive}.Digest()
 	sources := newSources(t, Options{Client: stub})
 	for _, namespace := range []string{"team-a", "team-b"} {
 		_, err := sources.Fetch(t.Context(), inConfigMap(namespace, "charts", ""), digest)
@@ -168,7 +170,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 
 func TestDigestIsVerifiedBeforeTheContentIsRead(t *testing.T) {
 	sources := newSources(t, Options{Client: &stub{archive: []byte("neither an archive nor what was resolved")}})
-	_, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), content{archive: chartOf(t)}.digest())
+	_, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), artifact.Content{Archive: targz.Chart(t)}.Digest())
 	expectError(t, err, failure.ArtifactChanged,
 		`chart.configMap: ConfigMap team-a/charts, key "chart.tgz": the content changed while it was read; it will be read again`)
 }
@@ -203,7 +205,7 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 }
 
 func TestConcurrentResolvesShareOneRead(t *testing.T) {
-	stub := &stub{archive: chartOf(t), block: make(chan struct{})}
+	stub := &stub{archive: targz.Chart(t), block: make(chan struct{})}
 	sources := newSources(t, Options{Client: stub, Metadata: fixedMetadata{}})
 	var started, done sync.WaitGroup
 	for range 50 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
@@ -24,17 +25,17 @@ const (
 	// indexCache is how much of indexes is kept in memory: about 100,000 versions.
 	indexCache = 32 << 20 // bytes
 	// archiveCache has room for archives between resolve and fetch.
-	archiveCache = 2 * DefaultArchiveBytes
+	archiveCache = 2 * artifact.DefaultArchiveBytes
 )
 
 // stock is what was read from Helm repositories, and of releases at GitHub.
 type stock struct {
-	limits   Limits
+	limits   artifact.Limits
 	clock    clock.PassiveClock
 	indexes  *lru.Cache[string, stockedIndex] // by URL and credential
 	flights  singleflight.Group
 	releases *releases
-	archives *lru.Cache[string, content] // by visit and digest: read to know it, and not asked for yet
+	archives *lru.Cache[string, artifact.Content] // by visit and digest: read to know it, and not asked for yet
 }
 
 // stockedIndex is an index, and what the repository needs to tell if it changed.
@@ -45,25 +46,25 @@ type stockedIndex struct {
 	lastModified string
 }
 
-func newStock(limits Limits, clock clock.PassiveClock, room *room) *stock {
+func newStock(limits artifact.Limits, clock clock.PassiveClock, room *room) *stock {
 	return &stock{
 		limits:   limits,
 		clock:    clock,
 		indexes:  lru.New[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
-		archives: lru.New[string](archiveCache, content.bytes),
+		archives: lru.New[string](archiveCache, artifact.Content.Bytes),
 		releases: newReleases(clock, room),
 	}
 }
 
 // setAside keeps what was read to know its digest, until it is asked for.
-func (s *stock) setAside(whose string, got content) (digest string) {
-	digest = got.digest()
+func (s *stock) setAside(whose string, got artifact.Content) (digest string) {
+	digest = got.Digest()
 	s.archives.Put(whose+" is "+digest, got)
 	return digest
 }
 
 // takeUp returns what was set aside, once: it is unpacked then, and remembered as such.
-func (s *stock) takeUp(whose, digest string) (content, bool) {
+func (s *stock) takeUp(whose, digest string) (artifact.Content, bool) {
 	got, found := s.archives.Get(whose + " is " + digest)
 	if found {
 		s.archives.Remove(whose + " is " + digest)

@@ -201,7 +201,7 @@ const policyRetry = 30 * time.Second
 // atPolicy is an error about the reference's policy, not about the source.
 func (r Reference) atPolicy(field, subject string, err error) *failure.Error {
 	return &failure.Error{
-		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
+		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
 	}
 }
 

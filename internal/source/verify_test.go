@@ -18,10 +18,12 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 const (
@@ -71,12 +73,12 @@ func (w *signedWorld) repository(t *testing.T, name string) *orasremote.Reposito
 // push publishes version 1.0.0, and returns the manifest's digest.
 func (w *signedWorld) push(t *testing.T, name string) string {
 	t.Helper()
-	return w.server.Push(t, archiveOf(t, chartEntry(name)), name, "1.0.0")
+	return w.server.Push(t, targz.Of(t, chartEntry(name)), name, "1.0.0")
 }
 
 // chartEntry makes a chart of its own for each name.
-func chartEntry(name string) entry {
-	return entry{name: "demo/Chart.yaml", data: "apiVersion: v2\nname: demo\nversion: 1.0.0\ndescription: " + name + "\n"}
+func chartEntry(name string) targz.Entry {
+	return targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.0.0\ndescription: " + name + "\n"}
 }
 
 func (w *signedWorld) ref(name string, verify *addonsv1.Verification) Reference {
@@ -246,12 +248,12 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		sources := w.sources(t)
 		ref := w.ref("moving", byKeys(""))
 		digest := expectResolved(t, sources, ref)
-		evil := archiveOf(t, chartEntry("evil"))
+		evil := targz.Of(t, chartEntry("evil"))
 		w.server.Push(t, evil, "moving", "1.0.0")
 		_, err := sources.Fetch(t.Context(), ref, digest)
 		expectRefused(t, err, failure.SignatureMissing, "it has no signature")
 		// Nor does knowing the digest of what isn't signed help.
-		_, err = sources.Fetch(t.Context(), ref, (content{archive: evil}).digest())
+		_, err = sources.Fetch(t.Context(), ref, (artifact.Content{Archive: evil}).Digest())
 		expectRefused(t, err, failure.SignatureMissing, "it has no signature")
 
 		pinned := ref
@@ -406,7 +408,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 	})
 	t.Run("in a release", func(t *testing.T) {
 		server := github.Start(t, github.Options{PlainHTTP: true})
-		archive, other := archiveOf(t, chartEntry("a")), archiveOf(t, chartEntry("b"))
+		archive, other := targz.Of(t, chartEntry("a")), targz.Of(t, chartEntry("b"))
 		good := w.openpgp.Provenance(t, archive, "demo-1.0.0.tgz")
 		for tag, tc := range map[string]struct {
 			files        []github.File
@@ -432,7 +434,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 		}
 	})
 	t.Run("in a registry", func(t *testing.T) {
-		archive := archiveOf(t, chartEntry("provenance"))
+		archive := targz.Of(t, chartEntry("provenance"))
 		good := w.openpgp.Provenance(t, archive, "demo-1.0.0.tgz")
 		w.server.PushWithProvenance(t, archive, good, "prov/demo", "1.0.0")
 		if err := get(t, w.sources(t), w.ref("prov/demo", byKeyring(""))); err != nil {
@@ -440,7 +442,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 		}
 		w.server.PushWithProvenance(t, archive, signing.NewOpenPGPKey(t, 0).Provenance(t, archive, "demo-1.0.0.tgz"), "other/demo", "1.0.0")
 		expectRefused(t, get(t, w.sources(t), w.ref("other/demo", byKeyring(""))), failure.SignatureInvalid, "a key that isn't in the keyring")
-		w.server.PushWithProvenance(t, archiveOf(t, chartEntry("x")), good, "swapped/demo", "1.0.0")
+		w.server.PushWithProvenance(t, targz.Of(t, chartEntry("x")), good, "swapped/demo", "1.0.0")
 		expectRefused(t, get(t, w.sources(t), w.ref("swapped/demo", byKeyring(""))), failure.SignatureInvalid, "it is of another archive")
 	})
 }

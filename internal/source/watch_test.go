@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // startWatch watches until the test ends, and returns the paths that it is told of.
@@ -56,10 +58,10 @@ func TestWatch(t *testing.T) {
 		change func(t *testing.T, root string)
 	}{
 		"an archive is overwritten": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "charts/demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 		}},
 		"an archive is replaced by rename": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "tmp"), string(chartOf(t, entry{name: "demo/new"})))
+			write(t, filepath.Join(root, "tmp"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 			rename(t, filepath.Join(root, "tmp"), filepath.Join(root, "charts/demo.tgz"))
 		}},
 		"an archive is removed": {"charts/demo.tgz", func(t *testing.T, root string) {
@@ -68,10 +70,10 @@ func TestWatch(t *testing.T) {
 			}
 		}},
 		"a missing archive comes, with its directories": {"new/dir/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "new/dir/demo.tgz"), string(chartOf(t)))
+			write(t, filepath.Join(root, "new/dir/demo.tgz"), string(targz.Chart(t)))
 		}},
 		"a directory of charts is replaced": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "next/demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+			write(t, filepath.Join(root, "next/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 			rename(t, filepath.Join(root, "charts"), filepath.Join(root, "previous"))
 			rename(t, filepath.Join(root, "next"), filepath.Join(root, "charts"))
 		}},
@@ -82,15 +84,15 @@ func TestWatch(t *testing.T) {
 			write(t, filepath.Join(root, "dir/templates/new/x.yaml"), "x")
 		}},
 		"a link is turned to another archive": {"linked.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "other/demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+			write(t, filepath.Join(root, "other/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 			link(t, "other/demo.tgz", filepath.Join(root, "tmp"))
 			rename(t, filepath.Join(root, "tmp"), filepath.Join(root, "linked.tgz"))
 		}},
 		"what a link leads to changes": {"linked.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "charts/demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 		}},
 		"a volume of a ConfigMap is updated": {"volume/demo.tgz", func(t *testing.T, root string) {
-			volume(t, filepath.Join(root, "volume"), "2", map[string]string{"demo.tgz": string(chartOf(t, entry{name: "demo/new"}))})
+			volume(t, filepath.Join(root, "volume"), "2", map[string]string{"demo.tgz": string(targz.Chart(t, targz.Entry{Name: "demo/new"}))})
 			if err := os.RemoveAll(filepath.Join(root, "volume/..v1")); err != nil {
 				t.Fatal(err)
 			}
@@ -100,11 +102,11 @@ func TestWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			write(t, filepath.Join(root, "charts/demo.tgz"), string(chartOf(t)))
-			write(t, filepath.Join(root, "dir/Chart.yaml"), chartYAML)
+			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t)))
+			write(t, filepath.Join(root, "dir/Chart.yaml"), targz.ChartYAML)
 			write(t, filepath.Join(root, "dir/templates/deep/x.yaml"), "x")
 			link(t, "charts/demo.tgz", filepath.Join(root, "linked.tgz"))
-			volume(t, filepath.Join(root, "volume"), "1", map[string]string{"demo.tgz": string(chartOf(t))})
+			volume(t, filepath.Join(root, "volume"), "1", map[string]string{"demo.tgz": string(targz.Chart(t))})
 			sources := newSources(t, Options{ArtifactRoot: root})
 
 			changes := startWatch(t, sources)
@@ -137,17 +139,17 @@ func TestWatch(t *testing.T) {
 
 func TestWatchTellsOfChangesBeforeItStarted(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t)))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	expectResolved(t, sources, atPath("demo.tgz"))
-	write(t, filepath.Join(root, "demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 	expectChange(t, startWatch(t, sources), "demo.tgz")
 }
 
 func TestWatchOfARootThatIsALink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a/demo.tgz"), string(chartOf(t)))
-	write(t, filepath.Join(dir, "b/demo.tgz"), string(chartOf(t, entry{name: "demo/new"})))
+	write(t, filepath.Join(dir, "a/demo.tgz"), string(targz.Chart(t)))
+	write(t, filepath.Join(dir, "b/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 	link(t, "a", filepath.Join(dir, "current"))
 	sources := newSources(t, Options{ArtifactRoot: filepath.Join(dir, "current")})
 	changes := startWatch(t, sources)
@@ -157,7 +159,7 @@ func TestWatchOfARootThatIsALink(t *testing.T) {
 	rename(t, filepath.Join(dir, "next"), filepath.Join(dir, "current"))
 	expectChange(t, changes, "demo.tgz")
 	expectQuiet(t, changes)
-	write(t, filepath.Join(dir, "b/demo.tgz"), string(chartOf(t)))
+	write(t, filepath.Join(dir, "b/demo.tgz"), string(targz.Chart(t)))
 	expectChange(t, changes, "demo.tgz")
 }
 

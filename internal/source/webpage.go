@@ -4,12 +4,11 @@ package source
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"mime"
 	"net/http"
-	"unicode"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -49,26 +48,11 @@ func firstOf(response *http.Response) byte {
 		if err != nil {
 			return 0
 		}
-		if first, found := firstIn(start); found {
+		if first, found := artifact.FirstIn(start); found {
 			return first
 		}
 	}
 	return 0
-}
-
-// firstIn is the first character of text that isn't white space.
-func firstIn(start []byte) (first byte, found bool) {
-	start = bytes.TrimLeftFunc(bytes.TrimPrefix(start, utf8BOM), unicode.IsSpace)
-	if len(start) == 0 || bytes.HasPrefix(utf8BOM, start) {
-		return 0, false
-	}
-	return start[0], true
-}
-
-// startsAsPage tells whether content starts as a page does, and no archive.
-func startsAsPage(data []byte) bool {
-	first, _ := firstIn(data)
-	return first == '<'
 }
 
 // callsItselfPage tells whether the answer's type is that of a web page.

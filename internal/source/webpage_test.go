@@ -14,14 +14,16 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // TestWebPageInPlaceOfAnAnswer has what answers with pages for people, and then the
 // source is there again: soon, since nothing is wrong with it.
 func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
-	archive := chartOf(t)
-	digest := content{archive: archive}.digest()
+	archive := targz.Chart(t)
+	digest := artifact.Content{Archive: archive}.Digest()
 	release := `{"id": 1, "tag_name": "1.0.0", "assets": [{"id": 1, "name": "demo-1.0.0.tgz", "size": 10, "state": "uploaded", "digest": "` + digest + `"}]}`
 	kinds := map[string]struct {
 		ref    func(host string) Reference
@@ -36,7 +38,7 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 		}},
 		"oci, by digest": {func(host string) Reference {
 			ref := inRegistry("oci://"+host+"/demo", "")
-			ref.Chart.OCI.Digest = content{archive: []byte(manifestOf([2]string{chartLayer, digest}))}.digest()
+			ref.Chart.OCI.Digest = artifact.Content{Archive: []byte(manifestOf([2]string{chartLayer, digest}))}.Digest()
 			return ref
 		}, func(w http.ResponseWriter, _ *http.Request) {
 			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
@@ -120,7 +122,7 @@ func plainly(ref *Reference) {
 }
 
 func TestWebPageInPlaceOfABlob(t *testing.T) {
-	digest := content{archive: chartOf(t)}.digest()
+	digest := artifact.Content{Archive: targz.Chart(t)}.Digest()
 	sources, ref, host := registryBy(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/blobs/") {
 			_, _ = io.WriteString(w, "<html>sentinel")
@@ -136,8 +138,8 @@ func TestWebPageInPlaceOfABlob(t *testing.T) {
 
 // TestWhatCallsItselfAPage has sound answers that are called text/html.
 func TestWhatCallsItselfAPage(t *testing.T) {
-	archive := chartOf(t)
-	digest := content{archive: archive}.digest()
+	archive := targz.Chart(t)
+	digest := artifact.Content{Archive: archive}.Digest()
 	sources, ref, _ := registryBy(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/blobs/") {
 			serve(w, "text/html", string(archive))

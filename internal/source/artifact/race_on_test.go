@@ -2,7 +2,7 @@
 
 //go:build race
 
-package source
+package artifact
 
 // raceEnabled tells that the race detector slows everything down.
 const raceEnabled = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"archive/tar"
@@ -15,46 +15,25 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// chartFile is what makes a directory a chart.
-const chartFile = "Chart.yaml"
+// ChartFile is what makes a directory a chart.
+const ChartFile = "Chart.yaml"
 
-// utf8BOM starts some files that were written on Windows.
-var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
-
-// unpack checks the content and returns its files, sorted by name: those in the
-// archive, or the one that plain manifests are. It holds at
-// most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
-// that an honest chart doesn't have. Errors are [failure.Error]s without a reference.
-func (c content) unpack(limits Limits) ([]render.File, error) {
-	check := &inspection{kind: c.kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
-	if c.files != nil {
-		for _, file := range c.files {
-			check.total -= int64(len(file.Data))
-		}
-		return c.files, check.nested(c.files, 0)
-	}
-	if int64(len(c.archive)) > limits.ArchiveBytes {
-		return nil, failure.TooLarge("the archive", limits.ArchiveBytes)
-	}
-	if c.kind == KindManifests && !isCompressed(c.archive) {
-		return plain(c.archive, limits)
-	}
-	return check.archive(c.archive, 0)
-}
+// UTF8BOM starts some files that were written on Windows.
+var UTF8BOM = []byte{0xEF, 0xBB, 0xBF}
 
 // inspection reads an archive, and those inside it, and counts what they cost together.
 type inspection struct {
 	kind    Kind
 	limits  Limits
-	total   int64 // bytes left to expand
-	headers int64 // bytes left of headers
+	total   int64 // Bytes left to expand
+	headers int64 // Bytes left of headers
 	entries int   // left to read
 	// decompressors are reused, one for each level: a new one for each of
 	// thousands of tiny archives would cost far more than these hold.
 	decompressors []*gzip.Reader
 }
 
-// archive reads one archive, which is nested in depth others, to its very end.
+// Archive reads one archive, which is nested in depth others, to its very end.
 func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 	in := bytes.NewReader(data) // an io.ByteReader, so that nothing is read ahead of the gzip stream's end
 	expanded, err := i.decompress(in, depth)
@@ -92,7 +71,7 @@ func (i *inspection) decompress(in *bytes.Reader, depth int) (*gzip.Reader, erro
 	return expanded, nil
 }
 
-// files reads the entries of a tar stream.
+// Verbatim reads the entries of a tar stream.
 func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 	files := []render.File{}
 	archive := tar.NewReader(in)
@@ -143,37 +122,7 @@ func (i *inspection) file(in io.Reader, header *tar.Header) ([]byte, error) {
 	if _, err := io.ReadFull(in, data); err != nil {
 		return nil, broken(err)
 	}
-	return trimBOM(data), nil
-}
-
-// nested checks the archives among the files, which Helm's loader will unpack.
-func (i *inspection) nested(files []render.File, depth int) error {
-	if i.kind.files() {
-		return nil // they are files like all others
-	}
-	for _, file := range files {
-		if !isNested(file.Name) {
-			continue
-		}
-		if depth == i.limits.Nesting {
-			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep", failure.Quote(file.Name), i.limits.Nesting)
-		}
-		if _, err := i.archive(file.Data, depth+1); err != nil {
-			var inner *failure.Error
-			errors.As(err, &inner)
-			return failure.New(inner.Reason, "%s: %w", failure.Quote(file.Name), inner.Err)
-		}
-	}
-	return nil
-}
-
-// isNested tells whether Helm would unpack the file: an archive directly in a
-// charts directory, the chart's own or that of an unpacked dependency.
-func isNested(name string) bool {
-	parts := strings.Split(name, "/")
-	last := len(parts) - 1
-	return last > 0 && parts[last-1] == "charts" && strings.HasSuffix(parts[last], ".tgz") &&
-		!strings.HasPrefix(parts[last], ".") && !strings.HasPrefix(parts[last], "_")
+	return TrimBOM(data), nil
 }
 
 // checkType lets files, directories and comments pass.
@@ -218,5 +167,5 @@ func broken(err error) error {
 	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w", err)
 }
 
-// trimBOM takes the byte order mark off the start of a file, as Helm does.
-func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, utf8BOM) }
+// TrimBOM takes the byte order mark off the start of a file, as Helm does.
+func TrimBOM(data []byte) []byte { return bytes.TrimPrefix(data, UTF8BOM) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"archive/tar"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // The most that one hostile archive may cost.
@@ -30,7 +31,7 @@ const (
 )
 
 func TestHostileArchivesAreRefused(t *testing.T) {
-	limits := Limits{}.withDefaults()
+	limits := Limits{}.WithDefaults()
 	corpus := hostiles()
 	if len(corpus) < 60 {
 		t.Errorf("the corpus has %d archives, want at least 60", len(corpus))
@@ -40,11 +41,11 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		t.Run(name, func(t *testing.T) {
 			test := corpus[name]
-			archive := content{archive: test.make(t)}
+			archive := Content{Archive: test.make(t)}
 
 			var files []render.File
 			var err error
-			took, peak, allocated := cost(func() { files, err = archive.unpack(limits) })
+			took, peak, allocated := cost(func() { files, err = archive.Unpack(limits) })
 
 			var refusal *failure.Error
 			if !errors.As(err, &refusal) {
@@ -59,8 +60,8 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			if len(err.Error()) > 400 || strings.ContainsFunc(err.Error(), unprintable) {
 				t.Errorf("the error isn't fit for a condition: %q", err)
 			}
-			if len(archive.archive) < 10<<10 {
-				if _, again := archive.unpack(limits); again == nil || again.Error() != err.Error() {
+			if len(archive.Archive) < 10<<10 {
+				if _, again := archive.Unpack(limits); again == nil || again.Error() != err.Error() {
 					t.Errorf("the error isn't the same the second time: %v, then %v", err, again)
 				}
 			}
@@ -74,7 +75,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 			if peak > refusalMemory {
 				t.Errorf("held %d MiB, want at most %d MiB", peak/mebibyte, refusalMemory/mebibyte)
 			}
-			t.Logf("%8d bytes in, %6.1f ms, %6.2f MiB held, %6.2f MiB allocated: %v", len(archive.archive),
+			t.Logf("%8d bytes in, %6.1f ms, %6.2f MiB held, %6.2f MiB allocated: %v", len(archive.Archive),
 				float64(took.Microseconds())/1000, float64(peak)/mebibyte, float64(allocated)/mebibyte, err)
 			longest, largest = max(longest, took), max(largest, peak)
 		})
@@ -115,54 +116,54 @@ func cost(f func()) (took time.Duration, peak, allocated uint64) {
 }
 
 func TestHonestArchivesAreAccepted(t *testing.T) {
-	limits := Limits{}.withDefaults()
-	chart := render.File{Name: "Chart.yaml", Data: []byte(chartYAML)}
+	limits := Limits{}.WithDefaults()
+	chart := render.File{Name: "Chart.yaml", Data: []byte(targz.ChartYAML)}
 	tests := map[string]struct {
 		archive func(t testing.TB) []byte
 		want    []render.File
 	}{
 		"files are sorted and lose the top-level directory": {
-			chartWith(entry{name: "demo/values.yaml", data: "a: 1"}, entry{name: "demo/templates/x.yaml", data: "x"}),
+			chartWith(targz.Entry{Name: "demo/values.yaml", Data: "a: 1"}, targz.Entry{Name: "demo/templates/x.yaml", Data: "x"}),
 			[]render.File{chart, {Name: "templates/x.yaml", Data: []byte("x")}, {Name: "values.yaml", Data: []byte("a: 1")}},
 		},
 		"directories have no content": {
-			only(entry{name: "demo/", kind: tar.TypeDir}, entry{name: "demo/templates/", kind: tar.TypeDir}, entry{name: "demo/Chart.yaml", data: chartYAML}),
+			only(targz.Entry{Name: "demo/", Kind: tar.TypeDir}, targz.Entry{Name: "demo/templates/", Kind: tar.TypeDir}, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}),
 			[]render.File{chart},
 		},
 		"a byte order mark is taken off": {
-			chartWith(entry{name: "demo/values.yaml", data: "\xef\xbb\xbfa: 1"}),
+			chartWith(targz.Entry{Name: "demo/values.yaml", Data: "\xef\xbb\xbfa: 1"}),
 			[]render.File{chart, {Name: "values.yaml", Data: []byte("a: 1")}},
 		},
 		"names with dots, spaces and letters of all kinds": {
-			chartWith(entry{name: "demo/..a"}, entry{name: "demo/.helmignore"}, entry{name: "demo/größe 1.txt"}),
+			chartWith(targz.Entry{Name: "demo/..a"}, targz.Entry{Name: "demo/.helmignore"}, targz.Entry{Name: "demo/größe 1.txt"}),
 			[]render.File{{Name: "..a", Data: []byte{}}, {Name: ".helmignore", Data: []byte{}}, chart, {Name: "größe 1.txt", Data: []byte{}}},
 		},
 		"long names in PAX headers": {
-			chartWith(entry{name: "demo/" + strings.Repeat("n", 300), data: "x"}),
+			chartWith(targz.Entry{Name: "demo/" + strings.Repeat("n", 300), Data: "x"}),
 			[]render.File{chart, {Name: strings.Repeat("n", 300), Data: []byte("x")}},
 		},
 		"the comment of git archive": {
-			chartWith(entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"comment": "0123456789abcdef"}}),
+			chartWith(targz.Entry{Kind: tar.TypeXGlobalHeader, PAX: map[string]string{"comment": "0123456789abcdef"}}),
 			[]render.File{chart},
 		},
 		"padding to a full record of tar": {
 			func(t testing.TB) []byte {
-				return gzipOf(t, bytes.NewReader(tarOf(t, entry{name: "demo/Chart.yaml", data: chartYAML})), zeros(10<<10))
+				return targz.Gzip(t, bytes.NewReader(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML})), zeros(10<<10))
 			},
 			[]render.File{chart},
 		},
 		"a file of exactly the limit": {
-			chartWith(entry{name: "demo/x", data: strings.Repeat("x", DefaultFileBytes)}),
+			chartWith(targz.Entry{Name: "demo/x", Data: strings.Repeat("x", DefaultFileBytes)}),
 			[]render.File{chart, {Name: "x", Data: bytes.Repeat([]byte("x"), DefaultFileBytes)}},
 		},
 		"files in charts that Helm doesn't unpack": {
-			chartWith(entry{name: "demo/charts/_off.tgz", data: "x"}, entry{name: "demo/charts/README", data: "x"}, entry{name: "demo/files/a.tgz", data: "x"}),
+			chartWith(targz.Entry{Name: "demo/charts/_off.tgz", Data: "x"}, targz.Entry{Name: "demo/charts/README", Data: "x"}, targz.Entry{Name: "demo/files/a.tgz", Data: "x"}),
 			[]render.File{chart, {Name: "charts/README", Data: []byte("x")}, {Name: "charts/_off.tgz", Data: []byte("x")}, {Name: "files/a.tgz", Data: []byte("x")}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := content{archive: test.archive(t)}.unpack(limits)
+			got, err := Content{Archive: test.archive(t)}.Unpack(limits)
 			if err != nil {
 				t.Fatalf("it was refused: %v", err)
 			}
@@ -174,26 +175,26 @@ func TestHonestArchivesAreAccepted(t *testing.T) {
 }
 
 func TestNestedArchivesStayAsTheyAre(t *testing.T) {
-	inner := chartOf(t, entry{name: "demo/values.yaml", data: "a: 1"})
-	got, err := content{archive: nest(t, inner, 1)}.unpack(Limits{}.withDefaults())
+	inner := targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"})
+	got, err := Content{Archive: nest(t, inner, 1)}.Unpack(Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[1].Name != "charts/inner.tgz" || !bytes.Equal(got[1].Data, inner) {
 		t.Errorf("the nested archive isn't in the result as it was: %d files", len(got))
 	}
-	if _, err := (content{archive: nest(t, inner, DefaultNesting)}).unpack(Limits{}.withDefaults()); err != nil {
+	if _, err := (Content{Archive: nest(t, inner, DefaultNesting)}).Unpack(Limits{}.WithDefaults()); err != nil {
 		t.Errorf("nesting of the depth that is allowed: %v", err)
 	}
 }
 
 func TestLimitsAreExact(t *testing.T) {
-	archive := content{archive: chartOf(t, entry{name: "demo/x", data: strings.Repeat("x", 1000)})}
-	tarBytes := int64(len(tarOf(t, entry{name: "demo/Chart.yaml", data: chartYAML}, entry{name: "demo/x", data: strings.Repeat("x", 1000)})))
+	archive := Content{Archive: targz.Chart(t, targz.Entry{Name: "demo/x", Data: strings.Repeat("x", 1000)})}
+	tarBytes := int64(len(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}, targz.Entry{Name: "demo/x", Data: strings.Repeat("x", 1000)})))
 	tests := map[string]struct {
 		fits, refuses Limits
 	}{
-		"ArchiveBytes": {Limits{ArchiveBytes: int64(len(archive.archive))}, Limits{ArchiveBytes: int64(len(archive.archive)) - 1}},
+		"ArchiveBytes": {Limits{ArchiveBytes: int64(len(archive.Archive))}, Limits{ArchiveBytes: int64(len(archive.Archive)) - 1}},
 		"TotalBytes":   {Limits{TotalBytes: tarBytes}, Limits{TotalBytes: tarBytes - 1}},
 		"FileBytes":    {Limits{FileBytes: 1000}, Limits{FileBytes: 999}},
 		"Entries":      {Limits{Entries: 2}, Limits{Entries: 1}},
@@ -202,10 +203,10 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := archive.unpack(test.fits.withDefaults()); err != nil {
+			if _, err := archive.Unpack(test.fits.WithDefaults()); err != nil {
 				t.Errorf("at the limit it was refused: %v", err)
 			}
-			if _, err := archive.unpack(test.refuses.withDefaults()); err == nil {
+			if _, err := archive.Unpack(test.refuses.WithDefaults()); err == nil {
 				t.Error("beyond the limit it was accepted")
 			}
 		})

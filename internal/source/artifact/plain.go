@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"bytes"
 	"encoding/json"
 	"path"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -18,38 +20,42 @@ import (
 // Names of the file that plain manifests are, wherever they came from: so the same
 // content comes to the same files.
 const (
-	plainYAML = "manifests.yaml"
-	plainJSON = "manifests.json"
+	PlainYAML = "manifests.yaml"
+	PlainJSON = "manifests.json"
 )
 
-// isCompressed tells an archive from all else. What a host, or a name, says of
-// content doesn't matter.
-func isCompressed(data []byte) bool { return bytes.HasPrefix(data, gzipStart) }
+// GzipStart is what every archive starts with. Web pages that come in the place
+// of an archive don't.
+var GzipStart = []byte{0x1f, 0x8b}
 
-// unfit says what keeps content from being the kind's artifact, as far as its first
+// IsCompressed tells an archive from all else. What a host, or a name, says of
+// content doesn't matter.
+func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, GzipStart) }
+
+// Unfit says what keeps content from being the kind's artifact, as far as its first
 // look tells; "" if nothing does. All kinds are archives; manifests may be one file of
 // text, too, as many projects publish them (install.yaml).
-func (k Kind) unfit(data []byte) string {
+func (k Kind) Unfit(data []byte) string {
 	switch {
-	case isCompressed(data):
+	case IsCompressed(data):
 		return ""
 	case k != KindManifests:
 		return "it isn't compressed with gzip"
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
 		return "it is neither a gzip-compressed tar archive nor text in UTF-8"
 	}
-	text := bytes.TrimSpace(trimBOM(data))
+	text := bytes.TrimSpace(TrimBOM(data))
 	switch {
 	case len(text) == 0:
 		return "it is empty"
-	case startsAsPage(text):
+	case StartsAsPage(text):
 		return "it is a web page, or other markup, not YAML or JSON"
 	}
 	return ""
 }
 
-// packing is what holds the kind's files, for messages.
-func (k Kind) packing() string {
+// Packing is what holds the kind's files, for messages.
+func (k Kind) Packing() string {
 	if k == KindManifests {
 		return "archive or file of manifests"
 	}
@@ -61,22 +67,22 @@ func plain(data []byte, limits Limits) ([]render.File, error) {
 	if int64(len(data)) > limits.FileBytes {
 		return nil, failure.TooLarge("the file", limits.FileBytes)
 	}
-	if why := KindManifests.unfit(data); why != "" {
+	if why := KindManifests.Unfit(data); why != "" {
 		return nil, failure.New(failure.ArtifactInvalid, "%s; name a file with manifests, or an archive of such files", why)
 	}
-	data = trimBOM(data)
-	name := plainYAML
+	data = TrimBOM(data)
+	name := PlainYAML
 	if json.Valid(data) {
-		name = plainJSON
+		name = PlainJSON
 	}
 	return []render.File{{Name: name, Data: data}}, nil
 }
 
-// checkFile tells whether a file of this name, which isn't in an archive, may be the
+// CheckFile tells whether a file of this name, which isn't in an archive, may be the
 // kind's artifact.
-func (k Kind) checkFile(name string) error {
+func (k Kind) CheckFile(name string) error {
 	switch {
-	case isArchive(name):
+	case IsArchive(name):
 		return nil
 	case k != KindManifests:
 		return failure.New(failure.ArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
@@ -86,4 +92,24 @@ func (k Kind) checkFile(name string) error {
 		return failure.New(failure.ArtifactInvalid, "it is a file, and its name ends in none of .yaml, .yml, .json, .tgz and .tar.gz; name one with manifests, an archive, or a directory")
 	}
 	return nil
+}
+
+// IsArchive tells an archive by its name.
+func IsArchive(name string) bool {
+	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
+}
+
+// FirstIn is the first character of text that isn't white space.
+func FirstIn(start []byte) (first byte, found bool) {
+	start = bytes.TrimLeftFunc(bytes.TrimPrefix(start, UTF8BOM), unicode.IsSpace)
+	if len(start) == 0 || bytes.HasPrefix(UTF8BOM, start) {
+		return 0, false
+	}
+	return start[0], true
+}
+
+// StartsAsPage tells whether content starts as a page does, and no archive.
+func StartsAsPage(data []byte) bool {
+	first, _ := FirstIn(data)
+	return first == '<'
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const endOfArchive = 1 << 20 // bytes
 type meter struct {
 	in     io.Reader
 	check  *inspection // shared with the archives inside this one
-	header int64       // bytes left of the header being read; negative between headers
+	header int64       // Bytes left of the header being read; negative between headers
 }
 
 // startHeader limits what is read until endHeader is called.

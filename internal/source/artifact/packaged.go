@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// packaged returns the files of a chart's directory that Helm would package: those
+// Packaged returns the files of a chart's directory that Helm would package: those
 // that .helmignore doesn't name.
-func packaged(files []render.File) ([]render.File, error) {
+func Packaged(files []render.File) ([]render.File, error) {
 	rules := ignore.Empty()
 	for _, file := range files {
 		if file.Name != ignore.HelmIgnore {

@@ -1,83 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
-
-// entry of an archive that a test builds.
-type entry struct {
-	name string
-	data string
-	kind byte // defaults to a regular file
-	link string
-	pax  map[string]string
-}
-
-const chartYAML = "apiVersion: v2\nname: demo\nversion: 1.0.0\n"
-
-// tarOf writes the entries as they are.
-func tarOf(t testing.TB, entries ...entry) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	archive := tar.NewWriter(&out)
-	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, PAXRecords: e.pax, Mode: 0o644, Size: int64(len(e.data))}
-		if e.kind == 0 {
-			header.Typeflag = tar.TypeReg
-		}
-		if e.kind == tar.TypeXGlobalHeader {
-			header = &tar.Header{Typeflag: e.kind, PAXRecords: e.pax}
-		}
-		if err := archive.WriteHeader(header); err != nil {
-			t.Fatalf("writing the header of %q: %v", e.name, err)
-		}
-		if _, err := io.WriteString(archive, e.data); err != nil {
-			t.Fatalf("writing %q: %v", e.name, err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// gzipOf compresses the parts, one after the other, as one stream.
-func gzipOf(t testing.TB, parts ...io.Reader) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	compressed, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	for _, part := range parts {
-		if _, err := io.Copy(compressed, part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := compressed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// archiveOf is an archive of just these entries.
-func archiveOf(t testing.TB, entries ...entry) []byte {
-	t.Helper()
-	return gzipOf(t, bytes.NewReader(tarOf(t, entries...)))
-}
-
-// chartOf is a chart's archive: a Chart.yaml and these entries.
-func chartOf(t testing.TB, entries ...entry) []byte {
-	t.Helper()
-	return archiveOf(t, append([]entry{{name: "demo/Chart.yaml", data: chartYAML}}, entries...)...)
-}
 
 // rawHeader is a tar header that tar.Writer would refuse to write.
 func rawHeader(name string, kind byte, size string, change ...func(block []byte)) []byte {
@@ -109,7 +44,7 @@ func rawEntry(name string, kind byte, data string) []byte {
 // rawChart is a gzip stream of a Chart.yaml's entry and these blocks, without an end.
 func rawChart(t testing.TB, blocks ...[]byte) []byte {
 	t.Helper()
-	return gzipOf(t, bytes.NewReader(rawEntry("demo/Chart.yaml", '0', chartYAML)), bytes.NewReader(bytes.Join(blocks, nil)))
+	return targz.Gzip(t, bytes.NewReader(rawEntry("demo/Chart.yaml", '0', targz.ChartYAML)), bytes.NewReader(bytes.Join(blocks, nil)))
 }
 
 // zeros reads as that many zero bytes.
@@ -126,12 +61,12 @@ type hostile struct {
 	make   func(t testing.TB) []byte
 }
 
-func chartWith(entries ...entry) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return chartOf(t, entries...) }
+func chartWith(entries ...targz.Entry) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return targz.Chart(t, entries...) }
 }
 
-func only(entries ...entry) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return archiveOf(t, entries...) }
+func only(entries ...targz.Entry) func(testing.TB) []byte {
+	return func(t testing.TB) []byte { return targz.Of(t, entries...) }
 }
 
 func raw(blocks ...[]byte) func(testing.TB) []byte {
@@ -139,20 +74,20 @@ func raw(blocks ...[]byte) func(testing.TB) []byte {
 }
 
 // many is a chart with that many more entries.
-func many(count int, next func(i int) entry) func(testing.TB) []byte {
+func many(count int, next func(i int) targz.Entry) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
-		entries := []entry{}
+		entries := []targz.Entry{}
 		for i := range count {
 			entries = append(entries, next(i))
 		}
-		return chartOf(t, entries...)
+		return targz.Chart(t, entries...)
 	}
 }
 
 // nest puts a chart into charts/ of another, so many times.
 func nest(t testing.TB, inner []byte, times int) []byte {
 	for range times {
-		inner = chartOf(t, entry{name: "demo/charts/inner.tgz", data: string(inner)})
+		inner = targz.Chart(t, targz.Entry{Name: "demo/charts/inner.tgz", Data: string(inner)})
 	}
 	return inner
 }
@@ -162,10 +97,10 @@ const mebibyte = 1 << 20
 // hostiles are archives that no honest tool makes of a chart.
 func hostiles() map[string]hostile {
 	named := func(name, says string) hostile {
-		return hostile{failure.ArtifactRefused, says, chartWith(entry{name: name, data: "x"})}
+		return hostile{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: name, Data: "x"})}
 	}
 	typed := func(kind byte, says string) hostile {
-		return hostile{failure.ArtifactRefused, says, chartWith(entry{name: "demo/x", kind: kind, link: "/etc/passwd"})}
+		return hostile{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: "demo/x", Kind: kind, Link: "/etc/passwd"})}
 	}
 	return map[string]hostile{
 		// Names.
@@ -188,14 +123,14 @@ func hostiles() map[string]hostile {
 		"a name that isn't UTF-8":               named("demo/\xff\xfe", "UTF-8"),
 		"a name that is too long":               named("demo/"+strings.Repeat("n", 2000), "more than 512 bytes"),
 		"a path that is too deep":               named("demo/"+strings.Repeat("d/", 32)+"x", "more than 32 parts"),
-		"a file twice":                          {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/x"}, entry{name: "demo/x"})},
+		"a file twice":                          {failure.ArtifactRefused, "there twice", chartWith(targz.Entry{Name: "demo/x"}, targz.Entry{Name: "demo/x"})},
 		"a second Chart.yaml":                   named("demo/Chart.yaml", "there twice"),
-		"a directory twice":                     {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/d/", kind: tar.TypeDir}, entry{name: "demo/d/", kind: tar.TypeDir})},
-		"a file and a directory of one name":    {failure.ArtifactRefused, "there twice", chartWith(entry{name: "demo/d"}, entry{name: "demo/d/", kind: tar.TypeDir})},
-		"a file below a file":                   {failure.ArtifactRefused, `"demo/d" is both`, chartWith(entry{name: "demo/d/x"}, entry{name: "demo/d"})},
+		"a directory twice":                     {failure.ArtifactRefused, "there twice", chartWith(targz.Entry{Name: "demo/d/", Kind: tar.TypeDir}, targz.Entry{Name: "demo/d/", Kind: tar.TypeDir})},
+		"a file and a directory of one name":    {failure.ArtifactRefused, "there twice", chartWith(targz.Entry{Name: "demo/d"}, targz.Entry{Name: "demo/d/", Kind: tar.TypeDir})},
+		"a file below a file":                   {failure.ArtifactRefused, `"demo/d" is both`, chartWith(targz.Entry{Name: "demo/d/x"}, targz.Entry{Name: "demo/d"})},
 		"a second top-level directory":          named("other/x", "outside of \"demo\""),
 		"a file beside the top-level directory": named("x", "outside of a top-level directory"),
-		"no top-level directory":                {failure.ArtifactRefused, "outside of a top-level directory", only(entry{name: "Chart.yaml", data: chartYAML})},
+		"no top-level directory":                {failure.ArtifactRefused, "outside of a top-level directory", only(targz.Entry{Name: "Chart.yaml", Data: targz.ChartYAML})},
 		"a NUL in a PAX path":                   {failure.ArtifactInvalid, "broken", raw(rawEntry("pax", 'x', "20 path=demo/a\x00bbb\n"), rawEntry("demo/x", '0', "x"))},
 		"a PAX path that leaves the chart":      {failure.ArtifactRefused, "leaves the chart", raw(rawEntry("pax", 'x', paxRecords("path", "demo/../../x")), rawEntry("demo/x", '0', "x"))},
 		"a GNU long name that leaves the chart": {failure.ArtifactRefused, "leaves the chart", raw(rawEntry("././@LongLink", 'L', "demo/../../x\x00"), rawEntry("demo/x", '0', "x"))},
@@ -209,18 +144,18 @@ func hostiles() map[string]hostile {
 		"a named pipe":              typed(tar.TypeFifo, "named pipe"),
 		"a contiguous file":         {failure.ArtifactRefused, "neither", raw(rawEntry("demo/x", '7', "x"))},
 		"an unknown kind of entry":  {failure.ArtifactRefused, "neither", raw(rawEntry("demo/x", 'Z', "x"))},
-		"a top-level symbolic link": {failure.ArtifactRefused, "symbolic link", only(entry{name: "demo", kind: tar.TypeSymlink, link: "/"})},
+		"a top-level symbolic link": {failure.ArtifactRefused, "symbolic link", only(targz.Entry{Name: "demo", Kind: tar.TypeSymlink, Link: "/"})},
 		"an old GNU sparse file":    {failure.ArtifactRefused, "sparse file", raw(rawHeader("demo/x", 'S', "00000000000\x00", gnuSparse))},
 		"a PAX sparse file of 1 TiB": {failure.ArtifactRefused, "sparse file", raw(rawEntry("pax", 'x', paxRecords(
 			"GNU.sparse.major", "0", "GNU.sparse.minor", "1", "GNU.sparse.name", "demo/x", "GNU.sparse.size", "1099511627776",
 			"GNU.sparse.numblocks", "1", "GNU.sparse.map", "0,1")), rawEntry("demo/x", '0', "x"))},
 		"a global header that renames": {failure.ArtifactRefused, "global PAX header", chartWith(
-			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"path": "demo/templates/evil.yaml"}}, entry{name: "demo/x", data: "x"})},
+			targz.Entry{Kind: tar.TypeXGlobalHeader, PAX: map[string]string{"path": "demo/templates/evil.yaml"}}, targz.Entry{Name: "demo/x", Data: "x"})},
 
 		// Sizes.
-		"a file that is too large": {failure.ArtifactTooLarge, "5242880 bytes", chartWith(entry{name: "demo/x", data: strings.Repeat("\x00", 5*mebibyte+1)})},
-		"many files that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", many(20, func(i int) entry {
-			return entry{name: fmt.Sprintf("demo/x%d", i), data: strings.Repeat("\x00", 4*mebibyte)}
+		"a file that is too large": {failure.ArtifactTooLarge, "5242880 bytes", chartWith(targz.Entry{Name: "demo/x", Data: strings.Repeat("\x00", 5*mebibyte+1)})},
+		"many files that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", many(20, func(i int) targz.Entry {
+			return targz.Entry{Name: fmt.Sprintf("demo/x%d", i), Data: strings.Repeat("\x00", 4*mebibyte)}
 		})},
 		"an archive that is too large":           {failure.ArtifactTooLarge, "10485760 bytes", func(testing.TB) []byte { return make([]byte, 10*mebibyte+1) }},
 		"a declared size of 8 GiB":               {failure.ArtifactTooLarge, "5242880 bytes", raw(rawHeader("demo/x", '0', "77777777777\x00"))},
@@ -230,82 +165,82 @@ func hostiles() map[string]hostile {
 		"a size that the content falls short of": {failure.ArtifactInvalid, "unexpected EOF", raw(rawHeader("demo/x", '0', "00020000000\x00"))},
 		"a PAX size of 1 TiB":                    {failure.ArtifactTooLarge, "5242880 bytes", raw(rawEntry("pax", 'x', paxRecords("size", "1099511627776")), rawEntry("demo/x", '0', "x"))},
 		"a directory with a size":                {failure.ArtifactInvalid, "broken", raw(rawHeader("demo/d/", '5', "00000001000\x00"), bytes.Repeat([]byte("x"), 512))},
-		"too many entries":                       {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d", i)} })},
-		"too many directories":                   {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry { return entry{name: fmt.Sprintf("demo/x%d/", i), kind: tar.TypeDir} })},
+		"too many entries":                       {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/x%d", i)} })},
+		"too many directories":                   {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/x%d/", i), Kind: tar.TypeDir} })},
 		"a million entries": {failure.ArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
 			var unique bytes.Buffer // as many as it takes to reach the limit
 			for i := range 11_000 {
 				unique.Write(rawHeader(fmt.Sprintf("demo/%d", i), '0', "00000000000\x00"))
 			}
-			parts := []io.Reader{bytes.NewReader(rawEntry("demo/Chart.yaml", '0', chartYAML))}
+			parts := []io.Reader{bytes.NewReader(rawEntry("demo/Chart.yaml", '0', targz.ChartYAML))}
 			for range 1_000_000 / 11_000 {
 				parts = append(parts, bytes.NewReader(unique.Bytes()))
 			}
-			return gzipOf(t, parts...)
+			return targz.Gzip(t, parts...)
 		}},
-		"10,000 long and deep names": {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) entry {
-			return entry{name: "demo/" + strings.Repeat("dddddddddddddddd/", 29) + fmt.Sprint(i)}
+		"10,000 long and deep names": {failure.ArtifactTooLarge, "10000 entries", many(10_001, func(i int) targz.Entry {
+			return targz.Entry{Name: "demo/" + strings.Repeat("dddddddddddddddd/", 29) + fmt.Sprint(i)}
 		})},
 		"a PAX header that is too large": {failure.ArtifactTooLarge, "header of an entry", chartWith(
-			entry{name: "demo/x", pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 64<<10)}})},
+			targz.Entry{Name: "demo/x", PAX: map[string]string{"CHANDLER.x": strings.Repeat("p", 64<<10)}})},
 		"many PAX headers before one entry": {failure.ArtifactTooLarge, "header of an entry", raw(
 			bytes.Repeat(rawEntry("pax", 'x', paxRecords("CHANDLER.x", strings.Repeat("p", 4000))), 1000), rawEntry("demo/x", '0', "x"))},
 		"endless GNU long names": {failure.ArtifactTooLarge, "header of an entry", raw(
 			bytes.Repeat(rawHeader("././@LongLink", 'L', "00000000000\x00"), 100_000))},
 		"a global header that is too large": {failure.ArtifactTooLarge, "header of an entry", chartWith(
-			entry{kind: tar.TypeXGlobalHeader, pax: map[string]string{"comment": strings.Repeat("p", 64<<10)}})},
-		"large PAX headers before each entry": {failure.ArtifactTooLarge, "sum of all headers", many(3000, func(i int) entry {
-			return entry{name: fmt.Sprintf("demo/x%d", i), pax: map[string]string{"CHANDLER.x": strings.Repeat("p", 14<<10)}}
+			targz.Entry{Kind: tar.TypeXGlobalHeader, PAX: map[string]string{"comment": strings.Repeat("p", 64<<10)}})},
+		"large PAX headers before each entry": {failure.ArtifactTooLarge, "sum of all headers", many(3000, func(i int) targz.Entry {
+			return targz.Entry{Name: fmt.Sprintf("demo/x%d", i), PAX: map[string]string{"CHANDLER.x": strings.Repeat("p", 14<<10)}}
 		})},
 
 		// Streams.
 		"nothing":                   {failure.ArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return nil }},
-		"no gzip":                   {failure.ArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return []byte(chartYAML) }},
-		"tar that isn't compressed": {failure.ArtifactInvalid, "isn't a gzip", func(t testing.TB) []byte { return tarOf(t, entry{name: "demo/Chart.yaml"}) }},
-		"gzip of something else":    {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, strings.NewReader(strings.Repeat("values: 1\n", 200))) }},
-		"gzip of nothing":           {failure.ArtifactInvalid, "no Chart.yaml", func(t testing.TB) []byte { return gzipOf(t) }},
-		"a broken checksum":         {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { a := chartOf(t); a[len(a)-6] ^= 1; return a }},
+		"no gzip":                   {failure.ArtifactInvalid, "isn't a gzip", func(testing.TB) []byte { return []byte(targz.ChartYAML) }},
+		"tar that isn't compressed": {failure.ArtifactInvalid, "isn't a gzip", func(t testing.TB) []byte { return targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml"}) }},
+		"gzip of something else":    {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return targz.Gzip(t, strings.NewReader(strings.Repeat("values: 1\n", 200))) }},
+		"gzip of nothing":           {failure.ArtifactInvalid, "no Chart.yaml", func(t testing.TB) []byte { return targz.Gzip(t) }},
+		"a broken checksum":         {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { a := targz.Chart(t); a[len(a)-6] ^= 1; return a }},
 		"a broken tar checksum": {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte {
-			a := tarOf(t, entry{name: "demo/Chart.yaml"})
+			a := targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml"})
 			a[0] ^= 1
-			return gzipOf(t, bytes.NewReader(a))
+			return targz.Gzip(t, bytes.NewReader(a))
 		}},
-		"a truncated archive":        {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)/2] }},
-		"no end of the gzip stream":  {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := chartOf(t); return a[:len(a)-8] }},
-		"garbage after the archive":  {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), "garbage"...) }},
-		"a second gzip stream":       {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), chartOf(t)...) }},
-		"endless empty gzip streams": {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(chartOf(t), bytes.Repeat(gzipOf(t), 300_000)...) }},
+		"a truncated archive":        {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := targz.Chart(t); return a[:len(a)/2] }},
+		"no end of the gzip stream":  {failure.ArtifactInvalid, "unexpected EOF", func(t testing.TB) []byte { a := targz.Chart(t); return a[:len(a)-8] }},
+		"garbage after the archive":  {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(targz.Chart(t), "garbage"...) }},
+		"a second gzip stream":       {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(targz.Chart(t), targz.Chart(t)...) }},
+		"endless empty gzip streams": {failure.ArtifactRefused, "after the end of its gzip", func(t testing.TB) []byte { return append(targz.Chart(t), bytes.Repeat(targz.Gzip(t), 300_000)...) }},
 		"a second tar archive": {failure.ArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
-			one := tarOf(t, entry{name: "demo/Chart.yaml"})
-			return gzipOf(t, bytes.NewReader(one), bytes.NewReader(one))
+			one := targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml"})
+			return targz.Gzip(t, bytes.NewReader(one), bytes.NewReader(one))
 		}},
 		"a bomb after the archive": {failure.ArtifactRefused, "after the end of its tar", func(t testing.TB) []byte {
-			return gzipOf(t, bytes.NewReader(tarOf(t, entry{name: "demo/Chart.yaml"})), zeros(64*mebibyte))
+			return targz.Gzip(t, bytes.NewReader(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml"})), zeros(64*mebibyte))
 		}},
-		"gzip in gzip":                     {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return gzipOf(t, bytes.NewReader(chartOf(t))) }},
-		"no Chart.yaml":                    {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/values.yaml"})},
-		"a Chart.yaml that is a directory": {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/Chart.yaml/", kind: tar.TypeDir})},
-		"a Chart.yaml too deep":            {failure.ArtifactInvalid, "no Chart.yaml", only(entry{name: "demo/demo/Chart.yaml", data: chartYAML})},
+		"gzip in gzip":                     {failure.ArtifactInvalid, "broken", func(t testing.TB) []byte { return targz.Gzip(t, bytes.NewReader(targz.Chart(t))) }},
+		"no Chart.yaml":                    {failure.ArtifactInvalid, "no Chart.yaml", only(targz.Entry{Name: "demo/values.yaml"})},
+		"a Chart.yaml that is a directory": {failure.ArtifactInvalid, "no Chart.yaml", only(targz.Entry{Name: "demo/Chart.yaml/", Kind: tar.TypeDir})},
+		"a Chart.yaml too deep":            {failure.ArtifactInvalid, "no Chart.yaml", only(targz.Entry{Name: "demo/demo/Chart.yaml", Data: targz.ChartYAML})},
 
 		// Archives in archives.
 		"a nested archive with a link": {failure.ArtifactRefused, `"charts/inner.tgz": entry "demo/x" is a symbolic link`, func(t testing.TB) []byte {
-			return nest(t, chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink, link: "/"}), 1)
+			return nest(t, targz.Chart(t, targz.Entry{Name: "demo/x", Kind: tar.TypeSymlink, Link: "/"}), 1)
 		}},
 		"a nested archive that leaves the chart, deep down": {failure.ArtifactRefused, "leaves the chart", func(t testing.TB) []byte {
-			return nest(t, chartOf(t, entry{name: "demo/../x"}), 3)
+			return nest(t, targz.Chart(t, targz.Entry{Name: "demo/../x"}), 3)
 		}},
 		"a nested archive of an unpacked dependency": {failure.ArtifactRefused, "symbolic link", func(t testing.TB) []byte {
-			return chartOf(t, entry{name: "demo/charts/a/charts/inner.tgz", data: string(chartOf(t, entry{name: "demo/x", kind: tar.TypeSymlink}))})
+			return targz.Chart(t, targz.Entry{Name: "demo/charts/a/charts/inner.tgz", Data: string(targz.Chart(t, targz.Entry{Name: "demo/x", Kind: tar.TypeSymlink}))})
 		}},
-		"a nested file that is no archive": {failure.ArtifactInvalid, "charts/inner.tgz", chartWith(entry{name: "demo/charts/inner.tgz", data: "x"})},
-		"archives nested too deep":         {failure.ArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, chartOf(t), 5) }},
+		"a nested file that is no archive": {failure.ArtifactInvalid, "charts/inner.tgz", chartWith(targz.Entry{Name: "demo/charts/inner.tgz", Data: "x"})},
+		"archives nested too deep":         {failure.ArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, targz.Chart(t), 5) }},
 		"nested bombs that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", func(t testing.TB) []byte {
-			bomb := string(chartOf(t, entry{name: "demo/x", data: strings.Repeat("\x00", 4*mebibyte)}))
-			return many(1000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: bomb} })(t)
+			bomb := string(targz.Chart(t, targz.Entry{Name: "demo/x", Data: strings.Repeat("\x00", 4*mebibyte)}))
+			return many(1000, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/charts/%d.tgz", i), Data: bomb} })(t)
 		}},
 		"nested archives with too many entries together": {failure.ArtifactTooLarge, "10000 entries", func(t testing.TB) []byte {
-			tiny := string(chartOf(t, entry{name: "demo/x"}))
-			return many(5000, func(i int) entry { return entry{name: fmt.Sprintf("demo/charts/%d.tgz", i), data: tiny} })(t)
+			tiny := string(targz.Chart(t, targz.Entry{Name: "demo/x"}))
+			return many(5000, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/charts/%d.tgz", i), Data: tiny} })(t)
 		}},
 	}
 }

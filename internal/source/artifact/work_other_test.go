@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package source
+package artifact
 
 import "time"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"archive/tar"
@@ -29,15 +29,15 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 	if directory {
 		full = strings.TrimSuffix(full, "/")
 	}
-	if l.kind.files() {
+	if l.kind.Verbatim() {
 		if full = plainName(full); full == "" && directory {
 			return "", nil
 		}
 	}
-	if err := checkName(full, l.limits); err != nil {
+	if err := CheckName(full, l.limits); err != nil {
 		return "", err
 	}
-	if l.kind.files() {
+	if l.kind.Verbatim() {
 		return full, l.note(full, full, directory)
 	}
 	top, name, below := strings.Cut(full, "/")
@@ -75,19 +75,19 @@ func (l *layout) finish() error {
 	if both != "" {
 		return failure.New(failure.ArtifactRefused, "entry %s is both a file and a directory", failure.Quote(path.Join(l.top, both)))
 	}
-	if l.kind.files() {
+	if l.kind.Verbatim() {
 		return nil
 	}
-	if directory, known := l.names[chartFile]; !known || directory {
+	if directory, known := l.names[ChartFile]; !known || directory {
 		return failure.New(failure.ArtifactInvalid, "there is no Chart.yaml in its top-level directory; make the archive with `helm package`")
 	}
 	return nil
 }
 
-// checkName refuses a name that isn't plainly relative, slash-separated and
+// CheckName refuses a name that isn't plainly relative, slash-separated and
 // printable. Names become keys and messages, never paths of a file system; they
 // are held to this all the same, since a tool that uses the result may do so.
-func checkName(name string, limits Limits) error {
+func CheckName(name string, limits Limits) error {
 	refuse := func(why string) error {
 		return failure.New(failure.ArtifactRefused, "entry %s has a name %s", failure.Quote(name), why)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import "github.com/cluster-chandler/chandler/internal/source/repoindex"
 
@@ -54,8 +54,8 @@ const (
 	DefaultIndexBytes   = repoindex.DefaultBytes
 )
 
-// withDefaults returns the limits with no field left zero.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with no field left zero.
+func (l Limits) WithDefaults() Limits {
 	return Limits{
 		ArchiveBytes: orDefault(l.ArchiveBytes, DefaultArchiveBytes),
 		TotalBytes:   orDefault(l.TotalBytes, DefaultTotalBytes),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package artifact
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // FuzzArchive looks for an archive that makes the reader panic, or that it
@@ -20,9 +21,9 @@ import (
 //
 //	go test -fuzz FuzzArchive ./internal/source
 func FuzzArchive(f *testing.F) {
-	f.Add(chartOf(f, entry{name: "demo/values.yaml", data: "a: 1"}), true)
-	f.Add(nest(f, chartOf(f), 2), true)
-	f.Add(tarOf(f, entry{name: "demo/Chart.yaml", data: chartYAML}), false)
+	f.Add(targz.Chart(f, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"}), true)
+	f.Add(nest(f, targz.Chart(f), 2), true)
+	f.Add(targz.Tar(f, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}), false)
 	corpus := hostiles()
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		if corpus[name].reason == failure.ArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
@@ -35,9 +36,9 @@ func FuzzArchive(f *testing.F) {
 	limits := Limits{ArchiveBytes: 64 << 10, TotalBytes: 256 << 10, FileBytes: 64 << 10, HeaderBytes: 4 << 10, Entries: 100, PathDepth: 8, NameBytes: 128, Nesting: 2}
 	f.Fuzz(func(t *testing.T, data []byte, compressed bool) {
 		if !compressed { // the fuzzer finds its way through tar far better than through gzip
-			data = gzipOf(t, bytes.NewReader(data))
+			data = targz.Gzip(t, bytes.NewReader(data))
 		}
-		files, err := content{archive: data}.unpack(limits)
+		files, err := Content{Archive: data}.Unpack(limits)
 		if err != nil {
 			var refusal *failure.Error
 			if !errors.As(err, &refusal) || refusal.Reason == "" || strings.ContainsFunc(err.Error(), unprintable) {
@@ -46,7 +47,7 @@ func FuzzArchive(f *testing.F) {
 			return
 		}
 		expectPromises(t, files, limits)
-		again, err := content{archive: data}.unpack(limits)
+		again, err := Content{Archive: data}.Unpack(limits)
 		if err != nil || !reflect.DeepEqual(files, again) {
 			t.Errorf("the second time it differs: %v", err)
 		}
@@ -58,7 +59,7 @@ func expectPromises(t *testing.T, files []render.File, limits Limits) {
 	t.Helper()
 	var total int64
 	for i, file := range files {
-		if err := checkName(file.Name, limits); err != nil {
+		if err := CheckName(file.Name, limits); err != nil {
 			t.Errorf("accepted a bad name: %v", err)
 		}
 		if i > 0 && files[i-1].Name >= file.Name {
@@ -69,7 +70,7 @@ func expectPromises(t *testing.T, files []render.File, limits Limits) {
 	if total > limits.TotalBytes {
 		t.Errorf("accepted %d bytes", total)
 	}
-	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == chartFile }) {
+	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == ChartFile }) {
 		t.Error("accepted an archive without Chart.yaml")
 	}
 }

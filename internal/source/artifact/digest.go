@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// directoryDomain starts the stream that a directory's digest is taken of. No
+// gzip archive starts like it, so an archive and a directory never share a digest;
+// nor do a directory with files and plain manifests, which have no NUL.
+const directoryDomain = "chandler directory v1\n"
+
+// Content is what an origin delivers: an archive that nobody has looked into yet, or
+// plain manifests in its place, or the files of a directory. One of both is set.
+type Content struct {
+	Kind    Kind // that it is unpacked as
+	Archive []byte
+	Files   []render.File
+	// From tells where it came from on another host. It doesn't count for the digest.
+	From string
+	// Manifest lists the files, each with its digest, if they were fetched one by one
+	// from another host.
+	Manifest []byte
+}
+
+// Digest identifies the content, as sha256:<hex>.
+//
+// Of an archive it is the SHA-256 of its bytes as they are stored: what
+// sha256sum prints, and what an OCI registry calls the layer's digest. The
+// same archive has the same digest in every kind of source; packaging a chart
+// anew changes it. So it is of a single file of manifests.
+//
+// Of a directory it is the SHA-256 of the line "chandler directory v1", and
+// for each of Files in order, the length of its name, the name, the length of
+// its content, and the content; lengths are 8 bytes, big-endian. File modes and
+// times, empty directories and what .helmignore excludes don't count.
+//
+// Of a bundle whose files are fetched one by one it is the SHA-256 of what lists
+// them: in a registry the manifest; of a release at GitHub the line "chandler
+// release v1", and for each file, sorted by name, a line of its own digest, a
+// space, its size in bytes, a space, and its name.
+func (c Content) Digest() string {
+	if c.Manifest != nil {
+		sum := sha256.Sum256(c.Manifest)
+		return FormatDigest(sum[:])
+	}
+	if c.Files == nil {
+		sum := sha256.Sum256(c.Archive)
+		return FormatDigest(sum[:])
+	}
+	hash := sha256.New()
+	hash.Write([]byte(directoryDomain))
+	var length [8]byte
+	write := func(size int) {
+		binary.BigEndian.PutUint64(length[:], uint64(size))
+		hash.Write(length[:])
+	}
+	for _, file := range c.Files {
+		write(len(file.Name))
+		hash.Write([]byte(file.Name))
+		write(len(file.Data))
+		hash.Write(file.Data)
+	}
+	return FormatDigest(hash.Sum(nil))
+}
+
+// Bytes is the size of the content, as it was fetched.
+func (c Content) Bytes() int64 {
+	size := int64(len(c.Archive) + len(c.Manifest))
+	for _, file := range c.Files {
+		size += int64(len(file.Data))
+	}
+	return size
+}
+
+// FormatDigest writes a SHA-256 sum as digests are written.
+func FormatDigest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

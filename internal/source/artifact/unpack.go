@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package artifact unpacks what is installed: charts, kustomizations, manifests, and bundles
+// of them. All content is hostile until it has passed: nothing is written to disk, and limits
+// bound what it may cost.
+package artifact
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+// Unpack checks the content and returns its files, sorted by name: those in the
+// archive, or the one that plain manifests are. It holds at
+// most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
+// that an honest chart doesn't have. Errors are [failure.Error]s without a reference.
+func (c Content) Unpack(limits Limits) ([]render.File, error) {
+	check := &inspection{kind: c.Kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
+	if c.Files != nil {
+		for _, file := range c.Files {
+			check.total -= int64(len(file.Data))
+		}
+		return c.Files, check.nested(c.Files, 0)
+	}
+	if int64(len(c.Archive)) > limits.ArchiveBytes {
+		return nil, failure.TooLarge("the archive", limits.ArchiveBytes)
+	}
+	if c.Kind == KindManifests && !IsCompressed(c.Archive) {
+		return plain(c.Archive, limits)
+	}
+	return check.archive(c.Archive, 0)
+}
+
+// CheckWhole checks the files of a chart, with its dependencies, together, and the archives
+// among them.
+func CheckWhole(files []render.File, limits Limits) error {
+	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(files)}
+	for _, file := range files {
+		if check.total -= int64(len(file.Data)); check.total < 0 {
+			return failure.TooLarge("its expanded content, with its dependencies,", limits.TotalBytes)
+		}
+	}
+	return check.nested(files, 0)
+}
+
+// nested checks the archives among the files, which Helm's loader will unpack.
+func (i *inspection) nested(files []render.File, depth int) error {
+	if i.kind.Verbatim() {
+		return nil // they are files like all others
+	}
+	for _, file := range files {
+		if !isNested(file.Name) {
+			continue
+		}
+		if depth == i.limits.Nesting {
+			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep", failure.Quote(file.Name), i.limits.Nesting)
+		}
+		if _, err := i.archive(file.Data, depth+1); err != nil {
+			var inner *failure.Error
+			errors.As(err, &inner)
+			return failure.New(inner.Reason, "%s: %w", failure.Quote(file.Name), inner.Err)
+		}
+	}
+	return nil
+}
+
+// isNested tells whether Helm would unpack the file: an archive directly in a
+// charts directory, the chart's own or that of an unpacked dependency.
+func isNested(name string) bool {
+	parts := strings.Split(name, "/")
+	last := len(parts) - 1
+	return last > 0 && parts[last-1] == "charts" && strings.HasSuffix(parts[last], ".tgz") &&
+		!strings.HasPrefix(parts[last], ".") && !strings.HasPrefix(parts[last], "_")
+}
