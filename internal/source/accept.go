@@ -5,9 +5,7 @@ package source
 import (
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -21,7 +19,7 @@ func (r Reference) accepts(artifact *Artifact) error {
 	if r.Chart.GitHub != nil && r.Chart.Verify == nil {
 		return nil // there, version is that of the release, and whether the digest is of it was asked there
 	}
-	_, is := artifact.chart()
+	_, is := dependency.ChartOf(artifact.Files)
 	same := strings.TrimPrefix(is, "v") == strings.TrimPrefix(r.Chart.Version, "v")
 	if digest == "" && !same {
 		// Who signed it signed other versions, too, and whoever may move a tag can show one of them.
@@ -32,23 +30,3 @@ func (r Reference) accepts(artifact *Artifact) error {
 	}
 	return nil
 }
-
-// chart is the name and the version that Chart.yaml says, "" if it says none.
-func (a *Artifact) chart() (name, version string) {
-	var metadata struct {
-		Name    string `yaml:"name"`
-		Version string `yaml:"version"`
-	}
-	for _, file := range a.Files {
-		if file.Name != artifact.ChartFile || len(file.Data) > maxChartFile {
-			continue
-		}
-		if err := yaml.Unmarshal(file.Data, &metadata); err != nil {
-			return "", ""
-		}
-	}
-	return metadata.Name, metadata.Version
-}
-
-// maxChartFile is more than any Chart.yaml has; what is larger isn't looked into.
-const maxChartFile = 64 << 10 // bytes

@@ -11,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -141,7 +142,7 @@ func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, err
 		return artifact.Content{Files: files}, nil
 	}
 	if files, err = chartIn(files); err == nil {
-		files, err = withBeside(files, rest, b.sources.limits, within.chartBeside)
+		files, err = dependency.WithBeside(files, rest, b.sources.limits, within.chartBeside)
 	}
 	return artifact.Content{Files: files}, err
 }
@@ -153,7 +154,7 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 	case len(files) > 0:
 		return chartIn(files)
 	case b.find(name) != nil:
-		return nil, noDirectory(name)
+		return nil, dependency.NoDirectory(name)
 	}
 	return nil, failure.New(failure.ArtifactNotFound, "there is no %s in the bundle", failure.Quote(name))
 }
@@ -164,7 +165,7 @@ func chartIn(files []render.File) ([]render.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if find(files, artifact.ChartFile) == nil {
+	if artifact.Find(files, artifact.ChartFile) == nil {
 		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
 	return files, nil

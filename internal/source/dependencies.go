@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -56,13 +57,13 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 // putTogether fetches what is missing, and makes one chart of all, once.
 func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
 	gatherer := &gatherer{Sources: s, root: ref}
-	gatherer.left.Store(maxDependencies)
+	gatherer.left.Store(dependency.Max)
 	digest := found.artifact.Digest
 	parts, err := gatherer.gather(ctx, level{digest: digest, above: []string{digest}}, found.wants)
 	if err != nil {
 		return nil, err
 	}
-	held := assembly(digest, parts)
+	held := dependency.Assembly(digest, parts)
 	result, err, _ := s.unpacking.Do(held, func() (any, error) {
 		if known, found := s.known.Get(held); found {
 			return known, nil
@@ -74,7 +75,7 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 			return verdict{}, ctx.Err()
 		}
 		whole := verdict{}
-		if files, err := assemble(found.artifact.Files, parts, s.limits); err != nil {
+		if files, err := dependency.Assemble(found.artifact.Files, parts, s.limits); err != nil {
 			whole.refusal = err
 		} else {
 			whole.artifact = &Artifact{Digest: digest, Files: files}
@@ -90,10 +91,10 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 }
 
 // uncovered is the error of a signed chart with dependencies that nobody signed.
-func uncovered(wants []want) *failure.Error {
+func uncovered(wants []dependency.Want) *failure.Error {
 	names := make([]string, 0, len(wants))
 	for _, w := range wants {
-		names = append(names, failure.Quote(w.name+" "+w.version))
+		names = append(names, failure.Quote(w.Name+" "+w.Version))
 	}
 	const shown = 5
 	if len(names) > shown {

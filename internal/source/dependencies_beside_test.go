@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/chartfiles"
 )
 
 // Directories of the artifact root and of bundles have others beside them.
@@ -28,10 +29,10 @@ func TestDependenciesBeside(t *testing.T) {
 			write(t, filepath.Join(root, "stage", at, name), data)
 		}
 	}
-	beside := dep("common", ">=1.0.0", "file://../lib/common")
-	put("umbrella", filesOf(t, "umbrella", "1.0.0", deps(beside)))
-	put("lib/common", filesOf(t, "common", "1.2.0", deps(dep("base", "0.1.0", "file://../base")), "note", "first", ".helmignore", "*.bak\n", "x.bak", ""))
-	put("lib/base", filesOf(t, "base", "0.1.0", nil, "note", "base"))
+	beside := chartfiles.Dep("common", ">=1.0.0", "file://../lib/common")
+	put("umbrella", chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(beside)))
+	put("lib/common", chartfiles.Of(t, "common", "1.2.0", chartfiles.Deps(chartfiles.Dep("base", "0.1.0", "file://../base")), "note", "first", ".helmignore", "*.bak\n", "x.bak", ""))
+	put("lib/base", chartfiles.Of(t, "base", "0.1.0", nil, "note", "base"))
 	clock := clocktesting.NewFakeClock(time.Now().Add(time.Hour))
 	sources := newSources(t, Options{ArtifactRoot: root, Clock: clock})
 	const common, base = "charts/common-1.2.0/note", "charts/common-1.2.0/charts/base-0.1.0/note"
@@ -43,7 +44,7 @@ func TestDependenciesBeside(t *testing.T) {
 			if a, b := contentOf(t, fetched, common), contentOf(t, fetched, base); a != "first" || b != "base" {
 				t.Errorf("they are %q and %q", a, b)
 			}
-			if find(fetched.Files, "charts/common-1.2.0/x.bak") != nil {
+			if artifact.Find(fetched.Files, "charts/common-1.2.0/x.bak") != nil {
 				t.Error("what .helmignore names is there")
 			}
 			if fetched.Digest != (artifact.Content{Files: fetched.Files}).Digest() {
@@ -66,17 +67,17 @@ func TestDependenciesBeside(t *testing.T) {
 		}
 	})
 	t.Run("a dependency with some elsewhere", func(t *testing.T) {
-		put("lib/base", map[string]string{artifact.ChartFile: chartYAMLOf(t, "base", "0.1.0", dep("redis", "1.x", "https://charts.example.org"))})
+		put("lib/base", map[string]string{artifact.ChartFile: chartfiles.ChartYAML(t, "base", "0.1.0", chartfiles.Dep("redis", "1.x", "https://charts.example.org"))})
 		_, err := sources.Fetch(t.Context(), atPath("stage/umbrella"), expectResolved(t, sources, atPath("stage/umbrella")))
 		failed := asError(t, err)
 		if failed.Reason != failure.ArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
 			t.Errorf("got %+v", failed)
 		}
-		put("lib/base", map[string]string{artifact.ChartFile: chartYAMLOf(t, "base", "0.1.0")})
+		put("lib/base", map[string]string{artifact.ChartFile: chartfiles.ChartYAML(t, "base", "0.1.0")})
 		expectFetched(t, sources, atPath("stage/umbrella"))
 	})
 
-	archive := packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", deps(beside)))
+	archive := chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(beside)))
 	write(t, filepath.Join(root, "stage", "umbrella.tgz"), string(archive))
 	write(t, filepath.Join(root, "stage", "lib", "file"), "")
 	write(t, filepath.Join(root, "links", "x"), "")
@@ -104,13 +105,13 @@ func TestDependenciesBeside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if test.path == "" {
 				test.path = "case"
-				declared := deps(dep(test.declared[0], test.declared[1], test.declared[2]))
+				declared := chartfiles.Deps(chartfiles.Dep(test.declared[0], test.declared[1], test.declared[2]))
 				if err := os.RemoveAll(filepath.Join(root, "stage", "case")); err != nil {
 					t.Fatal(err)
 				}
-				put("case", filesOf(t, "case", "1.0.0", declared))
+				put("case", chartfiles.Of(t, "case", "1.0.0", declared))
 				if test.lock != "" {
-					put("case", map[string]string{lockFile: lockOf(t, declared, test.lock)})
+					put("case", map[string]string{"Chart.lock": chartfiles.Lock(t, declared, test.lock)})
 				}
 			}
 			for _, ref := range []Reference{atPath("stage/" + test.path), atPath(test.path).In(bundle)} {
@@ -133,11 +134,11 @@ func TestDependenciesBeside(t *testing.T) {
 func TestCirclesBeside(t *testing.T) {
 	root := t.TempDir()
 	for name, next := range map[string]string{"a": "b", "b": "a"} {
-		write(t, filepath.Join(root, name, artifact.ChartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+		write(t, filepath.Join(root, name, artifact.ChartFile), chartfiles.ChartYAML(t, name, "1.0.0", chartfiles.Dep(next, "1.0.0", "file://../"+next)))
 	}
 	for i := range 8 {
 		name, next := string(rune('c'+i)), string(rune('d'+i))
-		write(t, filepath.Join(root, name, artifact.ChartFile), chartYAMLOf(t, name, "1.0.0", dep(next, "1.0.0", "file://../"+next)))
+		write(t, filepath.Join(root, name, artifact.ChartFile), chartfiles.ChartYAML(t, name, "1.0.0", chartfiles.Dep(next, "1.0.0", "file://../"+next)))
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for path, says := range map[string]string{"a": "depends on a chart that depends on it", "c": "more than 4 deep"} {
@@ -150,8 +151,8 @@ func TestCirclesBeside(t *testing.T) {
 // A change of a directory beside the chart is an event of the chart.
 func TestWatchBeside(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "umbrella", artifact.ChartFile), chartYAMLOf(t, "umbrella", "1.0.0", dep("common", "1.x", "file://../lib/common")))
-	write(t, filepath.Join(root, "lib", "common", artifact.ChartFile), chartYAMLOf(t, "common", "1.0.0"))
+	write(t, filepath.Join(root, "umbrella", artifact.ChartFile), chartfiles.ChartYAML(t, "umbrella", "1.0.0", chartfiles.Dep("common", "1.x", "file://../lib/common")))
+	write(t, filepath.Join(root, "lib", "common", artifact.ChartFile), chartfiles.ChartYAML(t, "common", "1.0.0"))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	expectResolved(t, sources, atPath("umbrella"))
 	changed := make(chan string, 10)
@@ -196,8 +197,8 @@ func TestHostileArchiveBesideDependencies(t *testing.T) {
 
 	root := t.TempDir()
 	for at, files := range map[string]map[string]string{
-		"umbrella": filesOf(t, "umbrella", "1.0.0", deps(dep("common", "1.0.0", "file://../common")), "charts/bomb.tgz", bomb),
-		"common":   filesOf(t, "common", "1.0.0", nil),
+		"umbrella": chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(chartfiles.Dep("common", "1.0.0", "file://../common")), "charts/bomb.tgz", bomb),
+		"common":   chartfiles.Of(t, "common", "1.0.0", nil),
 	} {
 		for name, data := range files {
 			write(t, filepath.Join(root, "stage", at, name), data)

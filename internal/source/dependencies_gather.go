@@ -5,30 +5,17 @@ package source
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-const (
-	// maxDependencies is how many dependencies a chart may have, those of its
-	// dependencies counted in. Large umbrella charts have 30.
-	maxDependencies = 64
-	// maxDependencyDepth is how deep dependencies may depend on others. 1 is common.
-	maxDependencyDepth = 4
-	// askedAtOnce is how many dependencies of one chart are fetched at the same time.
-	askedAtOnce = 8
-)
-
-// part is a dependency that was fetched, and the directory of the chart that it belongs in.
-type part struct {
-	directory string
-	*Artifact
-}
+// askedAtOnce is how many dependencies of one chart are fetched at the same time.
+const askedAtOnce = 8
 
 // gatherer fetches what one chart misses, each dependency as if an object referred to
 // it: so with the same limits and caches, one download for all, and the same patience.
@@ -48,11 +35,11 @@ type level struct {
 
 // gather returns the dependencies in the order that Chart.yaml has them, each followed
 // by its own. Of several errors it is always the same that is told.
-func (g *gatherer) gather(ctx context.Context, at level, wants []want) ([]part, error) {
+func (g *gatherer) gather(ctx context.Context, at level, wants []dependency.Want) ([]dependency.Part, error) {
 	if g.left.Add(-int64(len(wants))) < 0 {
-		return nil, tooManyDependencies()
+		return nil, dependency.TooMany()
 	}
-	parts, failed := make([][]part, len(wants)), make([]error, len(wants))
+	parts, failed := make([][]dependency.Part, len(wants)), make([]error, len(wants))
 	var group errgroup.Group
 	group.SetLimit(askedAtOnce)
 	for i, w := range wants {
@@ -67,7 +54,7 @@ func (g *gatherer) gather(ctx context.Context, at level, wants []want) ([]part, 
 	if err := worst(failed); err != nil {
 		return nil, err
 	}
-	var all []part
+	var all []dependency.Part
 	for _, some := range parts {
 		all = append(all, some...)
 	}
@@ -89,27 +76,27 @@ func worst(failed []error) (first error) {
 }
 
 // one fetches a dependency, and what it wants in turn.
-func (g *gatherer) one(ctx context.Context, at level, w want) ([]part, error) {
-	ref, err := w.reference(g.root)
+func (g *gatherer) one(ctx context.Context, at level, w dependency.Want) ([]dependency.Part, error) {
+	ref, err := g.root.referenceTo(w)
 	if err != nil {
-		return nil, w.refused(err)
+		return nil, w.Refused(err)
 	}
-	w = w.at(ref)
+	w.Subject, w.Keys = ref.subject(), ref.keysFor()
 	found, err := g.fetchOne(ctx, at.digest, ref)
 	var elsewhere movedToRegistry
 	if errors.As(err, &elsewhere) {
 		found, err = g.fetchElsewhere(ctx, at.digest, w, ref, elsewhere)
 	}
 	if err != nil {
-		return nil, w.refused(err)
+		return nil, w.Refused(err)
 	}
-	if err := w.is(found.artifact); err != nil {
-		return nil, w.refused(err)
+	if err := w.Is(found.artifact.Files); err != nil {
+		return nil, w.Refused(err)
 	}
-	directory := at.directory + w.within + w.directoryOf(w.version)
-	parts := []part{{directory, found.artifact}}
+	directory := at.directory + w.Within + w.DirectoryOf(w.Version)
+	parts := []dependency.Part{{Directory: directory, Digest: found.artifact.Digest, Files: found.artifact.Files}}
 	if found.flaw != nil {
-		return nil, w.refused(found.flaw)
+		return nil, w.Refused(found.flaw)
 	}
 	if len(found.wants) == 0 {
 		return parts, nil
@@ -117,12 +104,12 @@ func (g *gatherer) one(ctx context.Context, at level, w want) ([]part, error) {
 	digest := found.artifact.Digest
 	for _, above := range at.above {
 		if above == digest {
-			return nil, w.refused(failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it; take one of both dependencies away"))
+			return nil, w.Refused(failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it; take one of both dependencies away"))
 		}
 	}
-	if len(at.above) >= maxDependencyDepth {
-		return nil, w.refused(failure.New(failure.ArtifactRefused, "it has dependencies of its own, and is itself one of a dependency, more than %d deep; "+
-			"package the chart with its dependencies (`helm package --dependency-update`)", maxDependencyDepth))
+	if len(at.above) >= dependency.MaxDepth {
+		return nil, w.Refused(failure.New(failure.ArtifactRefused, "it has dependencies of its own, and is itself one of a dependency, more than %d deep; "+
+			"package the chart with its dependencies (`helm package --dependency-update`)", dependency.MaxDepth))
 	}
 	below, err := g.gather(ctx, level{digest: digest, directory: directory, above: append(at.above[:len(at.above):len(at.above)], digest)}, found.wants)
 	if err != nil {
@@ -155,9 +142,9 @@ func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verd
 
 // fetchElsewhere fetches a dependency whose repository says that it is in a registry.
 // That is as good as if it came from there.
-func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w want, ref Reference, at movedToRegistry) (verdict, error) {
+func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.Want, ref Reference, at movedToRegistry) (verdict, error) {
 	title := g.title(ctx, ref)
-	there, err := at.reference(ref, w.version)
+	there, err := at.reference(ref, w.Version)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -169,27 +156,13 @@ func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w want, ref Re
 	return found, err
 }
 
-// at is the dependency as it is asked for.
-func (w want) at(ref Reference) want {
-	host, _ := ref.host()
+// keysFor says where credentials for a dependency's host may be put.
+func (r Reference) keysFor() string {
+	host, _ := r.host()
 	key := credentials.KeyOf(host)
-	keys := " (config.json, or " + key + ".username and " + key + ".password)"
-	w.subject, w.keys = ref.subject(), "the provider instance's own Secret "+ownSecret+keys
-	if secret := ref.secretRef(); secret != nil {
-		w.keys = "Secret " + ref.Namespace + "/" + secret.Name + ", or to " + w.keys
+	own := "the provider instance's own Secret " + ownSecret + " (config.json, or " + key + ".username and " + key + ".password)"
+	if secret := r.secretRef(); secret != nil {
+		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
 	}
-	return w
-}
-
-// is checks that what was fetched is the dependency.
-func (w want) is(artifact *Artifact) error {
-	name, version := artifact.chart()
-	if name != w.name || strings.TrimPrefix(version, "v") != strings.TrimPrefix(w.version, "v") {
-		return failure.New(failure.ArtifactInvalid, "what is published there is chart %s; publish the right one, or correct the dependency and run `helm dependency update`", failure.Quote(name+" "+version))
-	}
-	return nil
-}
-
-func tooManyDependencies() *failure.Error {
-	return failure.New(failure.ArtifactTooLarge, "it has more than %d dependencies, the most that is accepted, those of its dependencies counted in", maxDependencies)
+	return own
 }

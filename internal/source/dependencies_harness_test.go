@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/test/registry"
-	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // shelf is a Helm repository with TLS that notes who asks for what.
@@ -111,79 +109,15 @@ func (s *shelf) asked() (requests, shown []string) {
 	return requests, shown
 }
 
-// deps are dependencies as Chart.yaml has them.
-func deps(all ...*chart.Dependency) []*chart.Dependency { return all }
-
-func dep(name, version, repository string) *chart.Dependency {
-	return &chart.Dependency{Name: name, Version: version, Repository: repository}
-}
-
-// lockOf is a Chart.lock with these versions, in the order of the dependencies.
-func lockOf(t testing.TB, declared []*chart.Dependency, versions ...string) string {
-	t.Helper()
-	lock := chart.Lock{}
-	for i, d := range declared {
-		lock.Dependencies = append(lock.Dependencies, dep(d.Name, versions[i], d.Repository))
-	}
-	var err error
-	if lock.Digest, err = sumOf([2][]*chart.Dependency{declared, lock.Dependencies}); err != nil {
-		t.Fatal(err)
-	}
-	return yamlOf(t, lock)
-}
-
-func yamlOf(t testing.TB, v any) string {
-	t.Helper()
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// chartYAMLOf is a Chart.yaml.
-func chartYAMLOf(t testing.TB, name, version string, declared ...*chart.Dependency) string {
-	t.Helper()
-	return yamlOf(t, chart.Metadata{APIVersion: "v2", Name: name, Version: version, Dependencies: declared})
-}
-
-// filesOf is a chart's files: names and contents, in turn.
-func filesOf(t testing.TB, name, version string, declared []*chart.Dependency, more ...string) map[string]string {
-	t.Helper()
-	files := map[string]string{
-		artifact.ChartFile:        chartYAMLOf(t, name, version, declared...),
-		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-" + version + "}\n",
-	}
-	for i := 0; i < len(more); i += 2 {
-		files[more[i]] = more[i+1]
-	}
-	return files
-}
-
-func packed(t testing.TB, name string, files map[string]string) []byte {
-	t.Helper()
-	var entries []targz.Entry
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		entries = append(entries, targz.Entry{Name: name + "/" + file, Data: files[file]})
-	}
-	return targz.Of(t, entries...)
-}
-
-// simple is the archive of a chart without dependencies. Its note tells two of one version apart.
-func simple(t testing.TB, name, version, note string) []byte {
-	t.Helper()
-	return packed(t, name, filesOf(t, name, version, nil, "note", note))
-}
-
 // contentOf returns a file of the artifact.
-func contentOf(t testing.TB, artifact *Artifact, name string) string {
+func contentOf(t testing.TB, fetched *Artifact, name string) string {
 	t.Helper()
-	file := find(artifact.Files, name)
+	file := artifact.Find(fetched.Files, name)
 	if file != nil {
 		return string(file.Data)
 	}
 	var names []string
-	for _, f := range artifact.Files {
+	for _, f := range fetched.Files {
 		names = append(names, f.Name)
 	}
 	t.Fatalf("there is no %s among %q", name, names)

@@ -23,7 +23,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -66,10 +68,10 @@ func (w *dependencyWorld) umbrella() Reference {
 // publishUmbrella publishes one of each kind, and a chart that needs them all.
 func (w *dependencyWorld) publishUmbrella(t testing.TB) {
 	t.Helper()
-	w.other.publish(t, "redis", "17.0.1", simple(t, "redis", "17.0.1", "first"))
-	w.registry.Push(t, simple(t, "common", "2.0.0", "first"), "charts/common", "2.0.0")
-	declared := deps(dep("redis", "~17.0", w.other.URL), dep("common", "2.x", w.registry.URL("charts")))
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", declared, lockFile, lockOf(t, declared, "17.0.1", "2.0.0"))))
+	w.other.publish(t, "redis", "17.0.1", chartfiles.Simple(t, "redis", "17.0.1", "first"))
+	w.registry.Push(t, chartfiles.Simple(t, "common", "2.0.0", "first"), "charts/common", "2.0.0")
+	declared := chartfiles.Deps(chartfiles.Dep("redis", "~17.0", w.other.URL), chartfiles.Dep("common", "2.x", w.registry.URL("charts")))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", declared, "Chart.lock", chartfiles.Lock(t, declared, "17.0.1", "2.0.0"))))
 	w.registry.Requests(t)
 }
 
@@ -112,8 +114,8 @@ func TestDependenciesAreFetched(t *testing.T) {
 		w.expectNoRequests(t)
 	})
 	t.Run("a dependency that moves stays while it is cached", func(t *testing.T) {
-		w.other.publish(t, "redis", "17.0.1", simple(t, "redis", "17.0.1", "moved"))
-		w.registry.Push(t, simple(t, "common", "2.0.0", "moved"), "charts/common", "2.0.0")
+		w.other.publish(t, "redis", "17.0.1", chartfiles.Simple(t, "redis", "17.0.1", "moved"))
+		w.registry.Push(t, chartfiles.Simple(t, "common", "2.0.0", "moved"), "charts/common", "2.0.0")
 		w.registry.Requests(t)
 		expectWhole(expectFetched(t, w.sources, w.umbrella()), "first")
 		w.expectNoRequests(t)
@@ -146,13 +148,13 @@ func TestDependencyThatIsGone(t *testing.T) {
 	w.options.Store = storeAt(dir)
 	w.restart(t)
 	digest := expectFetched(t, w.sources, w.umbrella()).Digest
-	first := artifact.Content{Archive: simple(t, "redis", "17.0.1", "first")}.Digest()
+	first := artifact.Content{Archive: chartfiles.Simple(t, "redis", "17.0.1", "first")}.Digest()
 	for _, name := range []string{"", ".grants"} {
 		if err := os.Remove(filepath.Join(dir, "v1", strings.TrimPrefix(first, "sha256:")+name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.other.publish(t, "redis", "17.0.1", simple(t, "redis", "17.0.1", "moved"))
+	w.other.publish(t, "redis", "17.0.1", chartfiles.Simple(t, "redis", "17.0.1", "moved"))
 	w.restart(t)
 	got, err := w.sources.Fetch(t.Context(), w.umbrella(), digest)
 	if err != nil {
@@ -237,11 +239,11 @@ func TestDependencySourceThatIsDown(t *testing.T) {
 
 func TestDependenciesOfTheSameName(t *testing.T) {
 	w := newDependencyWorld(t)
-	w.other.publish(t, "redis", "17.0.1", simple(t, "redis", "17.0.1", "old"))
-	w.other.publish(t, "redis", "18.0.0", simple(t, "redis", "18.0.0", "new"))
-	first, second, off := dep("redis", "17.0.1", w.other.URL+"/"), dep("redis", "18.0.0", w.other.URL), dep("redis", "18.0.0", w.other.URL)
+	w.other.publish(t, "redis", "17.0.1", chartfiles.Simple(t, "redis", "17.0.1", "old"))
+	w.other.publish(t, "redis", "18.0.0", chartfiles.Simple(t, "redis", "18.0.0", "new"))
+	first, second, off := chartfiles.Dep("redis", "17.0.1", w.other.URL+"/"), chartfiles.Dep("redis", "18.0.0", w.other.URL), chartfiles.Dep("redis", "18.0.0", w.other.URL)
 	first.Alias, second.Alias, off.Alias, off.Condition = "cache", "queue", "store", "store.enabled"
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", deps(first, second, off), "values.yaml", "store: {enabled: false}\n")))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(first, second, off), "values.yaml", "store: {enabled: false}\n")))
 	artifact := expectFetched(t, w.sources, w.umbrella())
 	for name, want := range map[string]string{"charts/redis-17.0.1/note": "old", "charts/redis-18.0.0/note": "new"} {
 		if got := contentOf(t, artifact, name); got != want {
@@ -256,17 +258,17 @@ func TestDependenciesOfDependencies(t *testing.T) {
 	chain := func(from, to int, last *string) {
 		for i := from; i <= to; i++ {
 			name, next := fmt.Sprintf("c%d", i), fmt.Sprintf("c%d", i+1)
-			declared := deps(dep(next, "1.0.0", w.other.URL))
+			declared := chartfiles.Deps(chartfiles.Dep(next, "1.0.0", w.other.URL))
 			if i == to && last == nil {
 				declared = nil
 			} else if i == to {
-				declared = deps(dep(*last, "1.0.0", w.own.URL))
+				declared = chartfiles.Deps(chartfiles.Dep(*last, "1.0.0", w.own.URL))
 			}
-			w.other.publish(t, name, "1.0.0", packed(t, name, filesOf(t, name, "1.0.0", declared, "note", name)))
+			w.other.publish(t, name, "1.0.0", chartfiles.Packed(t, name, chartfiles.Of(t, name, "1.0.0", declared, "note", name)))
 		}
 	}
-	declared := deps(dep("c1", "1.0.0", w.other.URL))
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", declared)))
+	declared := chartfiles.Deps(chartfiles.Dep("c1", "1.0.0", w.other.URL))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", declared)))
 
 	chain(1, 3, nil)
 	artifact := expectFetched(t, w.sources, w.umbrella())
@@ -300,11 +302,11 @@ func TestDependencyCredentials(t *testing.T) {
 	own, other := startShelf(t, authority), startShelf(t, authority)
 	const mine, theirs, instance = "mine:sentinel-mine", "theirs:sentinel-theirs", "instance:sentinel-instance"
 	for _, at := range []*shelf{own, other} {
-		at.publish(t, "near", "1.0.0", simple(t, "near", "1.0.0", ""))
-		at.publish(t, "far", "1.0.0", simple(t, "far", "1.0.0", ""))
+		at.publish(t, "near", "1.0.0", chartfiles.Simple(t, "near", "1.0.0", ""))
+		at.publish(t, "far", "1.0.0", chartfiles.Simple(t, "far", "1.0.0", ""))
 	}
-	declared := deps(dep("near", "1.0.0", own.URL), dep("far", "1.0.0", other.URL))
-	own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", declared)))
+	declared := chartfiles.Deps(chartfiles.Dep("near", "1.0.0", own.URL), chartfiles.Dep("far", "1.0.0", other.URL))
+	own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", declared)))
 	own.wants = mine
 
 	key := strings.ReplaceAll(hostOf(other.URL), ":", "_")
@@ -384,33 +386,33 @@ func TestDependencyCredentials(t *testing.T) {
 
 func TestHostileDependencies(t *testing.T) {
 	w := newDependencyWorld(t)
-	declared := deps(dep("redis", "1.0.0", w.other.URL))
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", declared, "large", strings.Repeat("x", 1<<20))))
+	declared := chartfiles.Deps(chartfiles.Dep("redis", "1.0.0", w.other.URL))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", declared, "large", strings.Repeat("x", 1<<20))))
 	half := strings.Repeat("x", 3<<20)
 	large := func(name string) map[string]string {
-		return filesOf(t, name, "1.0.0", nil, "a", half, "b", half)
+		return chartfiles.Of(t, name, "1.0.0", nil, "a", half, "b", half)
 	}
 	for name, test := range map[string]struct {
 		archive      []byte
 		limits       artifact.Limits
 		reason, says string
 	}{
-		"another chart":    {archive: simple(t, "mysql", "1.0.0", ""), reason: failure.ArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
-		"another version":  {archive: simple(t, "redis", "1.0.1", ""), reason: failure.ArtifactInvalid, says: `chart "redis 1.0.1"`},
-		"traversal":        {archive: targz.Of(t, targz.Entry{Name: "redis/Chart.yaml", Data: chartYAMLOf(t, "redis", "1.0.0")}, targz.Entry{Name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
+		"another chart":    {archive: chartfiles.Simple(t, "mysql", "1.0.0", ""), reason: failure.ArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
+		"another version":  {archive: chartfiles.Simple(t, "redis", "1.0.1", ""), reason: failure.ArtifactInvalid, says: `chart "redis 1.0.1"`},
+		"traversal":        {archive: targz.Of(t, targz.Entry{Name: "redis/Chart.yaml", Data: chartfiles.ChartYAML(t, "redis", "1.0.0")}, targz.Entry{Name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
 		"no archive":       {archive: []byte("<html>"), reason: failure.ArtifactInvalid, says: "isn't compressed"},
-		"too large itself": {archive: packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
+		"too large itself": {archive: chartfiles.Packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
 		"too large together": {
-			archive: packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 13 << 19},
+			archive: chartfiles.Packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 13 << 19},
 			reason: failure.ArtifactTooLarge, says: "with its dependencies",
 		},
-		"too many files together": {archive: simple(t, "redis", "1.0.0", ""), limits: artifact.Limits{Entries: 4}, reason: failure.ArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
+		"too many files together": {archive: chartfiles.Simple(t, "redis", "1.0.0", ""), limits: artifact.Limits{Entries: 4}, reason: failure.ArtifactTooLarge, says: "more than 4 entries, with its dependencies"},
 		"too deep together": {
-			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "a/b/c/d", "")), limits: artifact.Limits{PathDepth: 5},
+			archive: chartfiles.Packed(t, "redis", chartfiles.Of(t, "redis", "1.0.0", nil, "a/b/c/d", "")), limits: artifact.Limits{PathDepth: 5},
 			reason: failure.ArtifactRefused, says: "more than 5 parts",
 		},
 		"archives in it": {
-			archive: packed(t, "redis", filesOf(t, "redis", "1.0.0", nil, "charts/sub-1.0.0.tgz", string(packed(t, "sub", large("sub"))))),
+			archive: chartfiles.Packed(t, "redis", chartfiles.Of(t, "redis", "1.0.0", nil, "charts/sub-1.0.0.tgz", string(chartfiles.Packed(t, "sub", large("sub"))))),
 			limits:  artifact.Limits{TotalBytes: 13 << 19}, reason: failure.ArtifactTooLarge, says: "expanded content",
 		},
 	} {
@@ -430,7 +432,7 @@ func TestSignedChartWithoutItsDependencies(t *testing.T) {
 	ref := inRegistry("oci://registry.example.org/umbrella", "1.0.0")
 	ref.Chart.Verify = &addonsv1.Verification{}
 	sources, _ := remoteSources(t, Options{})
-	found := verdict{artifact: &Artifact{}, wants: []want{{name: "redis", version: "17.0.1"}}}
+	found := verdict{artifact: &Artifact{}, wants: []dependency.Want{{Name: "redis", Version: "17.0.1"}}}
 	for name, ref := range map[string]Reference{
 		"the chart is signed":  ref,
 		"the bundle is signed": atPath("umbrella").In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: ref.Chart.OCI, Verify: ref.Chart.Verify}}),
@@ -451,10 +453,10 @@ func TestSignedChartWithoutItsDependencies(t *testing.T) {
 // An index may say that its charts are in a registry.
 func TestDependencyThatIsElsewhere(t *testing.T) {
 	w := newDependencyWorld(t)
-	w.registry.Push(t, simple(t, "redis", "17.0.1", "there"), "charts/redis", "17.0.1")
-	w.other.publish(t, "redis", "17.0.1", simple(t, "redis", "17.0.1", "here"))
+	w.registry.Push(t, chartfiles.Simple(t, "redis", "17.0.1", "there"), "charts/redis", "17.0.1")
+	w.other.publish(t, "redis", "17.0.1", chartfiles.Simple(t, "redis", "17.0.1", "here"))
 	w.other.set(func() { w.other.index.Entries["redis"][0].URLs = []string{w.registry.URL("charts/redis:17.0.1")} })
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", deps(dep("redis", "17.0.1", w.other.URL)))))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(chartfiles.Dep("redis", "17.0.1", w.other.URL)))))
 	if got := contentOf(t, expectFetched(t, w.sources, w.umbrella()), "charts/redis-17.0.1/note"); got != "there" {
 		t.Errorf("it is from %s", got)
 	}
@@ -578,7 +580,7 @@ func TestDependenciesElsewhereHaveAnswersOfTheirOwn(t *testing.T) {
 	secret := &addonsv1.CredentialsReference{Name: "keys"}
 	root := Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://own.example/umbrella", SecretRef: secret}}}
 	for repository, shared := range map[string]bool{"oci://own.example": true, "oci://other.example": false, "oci://own.example:8443": false} {
-		dependency, err := want{name: "web", version: "1.2.3", repository: repository + "/charts"}.reference(root)
+		dependency, err := root.referenceTo(dependency.Want{Name: "web", Version: "1.2.3", Repository: repository + "/charts"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -605,10 +607,10 @@ func TestUmbrellaOfRealCharts(t *testing.T) {
 		w.other.publish(t, name, version, published(name+"-"+version+".tgz"))
 	}
 	w.registry.Push(t, published("metrics-server-3.13.1.tgz"), "charts/metrics-server", "3.13.1")
-	declared := deps(dep("cilium", "~1.19.5", w.other.URL), dep("kube-state-metrics", "8.x", w.other.URL), dep("metrics-server", ">=3", w.registry.URL("charts")), dep("ingress-nginx", "4.15.1", w.other.URL))
+	declared := chartfiles.Deps(chartfiles.Dep("cilium", "~1.19.5", w.other.URL), chartfiles.Dep("kube-state-metrics", "8.x", w.other.URL), chartfiles.Dep("metrics-server", ">=3", w.registry.URL("charts")), chartfiles.Dep("ingress-nginx", "4.15.1", w.other.URL))
 	declared[2].Alias, declared[3].Condition = "metrics", "ingress.enabled"
-	w.own.publish(t, "umbrella", "1.0.0", packed(t, "umbrella", filesOf(t, "umbrella", "1.0.0", declared,
-		lockFile, lockOf(t, declared, "1.19.6", "8.4.0", "3.13.1", "4.15.1"), "values.yaml", "ingress: {enabled: false}\n")))
+	w.own.publish(t, "umbrella", "1.0.0", chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", declared,
+		"Chart.lock", chartfiles.Lock(t, declared, "1.19.6", "8.4.0", "3.13.1", "4.15.1"), "values.yaml", "ingress: {enabled: false}\n")))
 	artifact := expectFetched(t, w.sources, w.umbrella())
 	var files []*archive.BufferedFile
 	for _, file := range artifact.Files {

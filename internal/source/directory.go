@@ -21,6 +21,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -83,7 +84,7 @@ func shoot(root *os.Root, at spot, limits artifact.Limits) shot {
 func (s *shot) lookBeside(root *os.Root, limits artifact.Limits) {
 	for charts := []shot{*s}; len(charts) > 0; charts = charts[1:] {
 		for _, name := range charts[0].dependsOn(root) {
-			if _, known := s.beside[name]; known || name == s.name || len(s.beside) == maxDependencies {
+			if _, known := s.beside[name]; known || name == s.name || len(s.beside) == dependency.Max {
 				continue
 			}
 			if s.beside == nil {
@@ -102,14 +103,14 @@ func (s *shot) lookBeside(root *os.Root, limits artifact.Limits) {
 func (s shot) dependsOn(root *os.Root) []string {
 	var files []render.File
 	for _, file := range s.files {
-		if file.name != artifact.ChartFile && file.name != requirementsFile {
+		if file.name != artifact.ChartFile && file.name != dependency.RequirementsFile {
 			continue
 		}
-		if data, err := readFile(root, path.Join(s.name, file.name), maxChartFile); err == nil { // else nothing is looked up in it
+		if data, err := readFile(root, path.Join(s.name, file.name), dependency.MaxChartFile); err == nil { // else nothing is looked up in it
 			files = append(files, render.File{Name: file.name, Data: artifact.TrimBOM(data)})
 		}
 	}
-	return besideOf(s.name, files)
+	return dependency.BesideOf(s.name, files)
 }
 
 // shootOne looks at one path.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -26,7 +27,7 @@ type verdict struct {
 	artifact *Artifact
 	refusal  error
 	// wants are the dependencies that a chart misses; flaw is why they can't be had.
-	wants []want
+	wants []dependency.Want
 	flaw  error
 }
 
@@ -156,7 +157,7 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got artifact.Content
 		} else {
 			found.artifact = &Artifact{Digest: digest, Files: files}
 			if !ref.Kind.Verbatim() {
-				found.wants, found.flaw = missing(files)
+				found.wants, found.flaw = dependency.Missing(files)
 			}
 		}
 		s.known.Put(held, found)

@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -54,7 +55,7 @@ func TestArchiveAtAnAddress(t *testing.T) {
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 	ref := atAddress(server.URL+"/demo-1.0.0.tgz?key=sentinel", digest)
 	got := expectFetched(t, sources, ref)
-	if _, version := got.chart(); got.Digest != digest || version != "1.0.0" {
+	if _, version := dependency.ChartOf(got.Files); got.Digest != digest || version != "1.0.0" {
 		t.Errorf("got %s in version %s", got.Digest, version)
 	}
 	expectFetched(t, sources, ref)

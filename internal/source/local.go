@@ -18,6 +18,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
@@ -159,7 +160,7 @@ func (s shot) read(root *os.Root, limits artifact.Limits) (artifact.Content, err
 	}
 	files, err := s.readDirectory(root, limits)
 	if err == nil && !s.kind.Verbatim() {
-		files, err = withBeside(files, s.name, limits, func(name string) ([]render.File, error) { return s.readBeside(root, name, limits) })
+		files, err = dependency.WithBeside(files, s.name, limits, func(name string) ([]render.File, error) { return s.readBeside(root, name, limits) })
 	}
 	return artifact.Content{Files: files}, err
 }
@@ -173,7 +174,7 @@ func (s shot) readBeside(root *os.Root, name string, limits artifact.Limits) ([]
 	case other.err != nil:
 		return nil, other.err
 	case !other.directory:
-		return nil, noDirectory(name)
+		return nil, dependency.NoDirectory(name)
 	}
 	return other.readDirectory(root, limits)
 }

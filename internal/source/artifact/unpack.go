@@ -7,6 +7,7 @@ package artifact
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -74,4 +75,13 @@ func isNested(name string) bool {
 	last := len(parts) - 1
 	return last > 0 && parts[last-1] == "charts" && strings.HasSuffix(parts[last], ".tgz") &&
 		!strings.HasPrefix(parts[last], ".") && !strings.HasPrefix(parts[last], "_")
+}
+
+// Find returns the file of that name; nil if there is none. Files are sorted by name.
+func Find(files []render.File, name string) *render.File {
+	i, found := slices.BinarySearchFunc(files, name, func(file render.File, name string) int { return strings.Compare(file.Name, name) })
+	if !found {
+		return nil
+	}
+	return &files[i]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package dependency
 
 import (
 	"bytes"
@@ -15,10 +15,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// withBeside puts those dependencies into a chart's directory that have file:// for a
+// WithBeside puts those dependencies into a chart's directory that have file:// for a
 // repository and aren't in charts/. They are read from beside it, by their path in the
 // artifact; what is outside of that can't be named.
-func withBeside(files []render.File, at string, limits artifact.Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
+func WithBeside(files []render.File, at string, limits artifact.Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
 	return beside{limits: limits, read: read}.put(files, []string{at})
 }
 
@@ -33,14 +33,14 @@ func (b beside) put(files []render.File, paths []string) ([]render.File, error) 
 	if !needs.anyBeside() {
 		return files, nil
 	}
-	if len(needs.declared) > maxDependencies {
-		return nil, tooManyDependencies()
+	if len(needs.declared) > Max {
+		return nil, TooMany()
 	}
 	if err := artifact.CheckWhole(files, b.limits); err != nil {
 		return nil, err // nobody has looked into the archives of a directory before
 	}
 	vendored := vendoredIn(files, "", needs)
-	var parts []part
+	var parts []Part
 	for i, declared := range needs.declared {
 		if !strings.HasPrefix(declared.Repository, fileScheme) || vendored.serve(declared, needs.declared) != nil {
 			continue
@@ -48,45 +48,44 @@ func (b beside) put(files []render.File, paths []string) ([]render.File, error) 
 		w := needs.want(i, "")
 		one, err := b.one(w, needs, declared, paths)
 		if err != nil {
-			return nil, w.refused(err)
+			return nil, w.Refused(err)
 		}
 		parts = append(parts, one)
 	}
-	return assemble(files, parts, b.limits)
+	return Assemble(files, parts, b.limits)
 }
 
 // one reads a dependency with its own.
-func (b beside) one(w want, needs requirements, declared *chart.Dependency, paths []string) (part, error) {
+func (b beside) one(w Want, needs requirements, declared *chart.Dependency, paths []string) (Part, error) {
 	at := pathBeside(paths[len(paths)-1], declared)
 	switch {
 	case at == "":
-		return part{}, failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
+		return Part{}, failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
 	case slices.ContainsFunc(paths, func(above string) bool { return above == at || at == "." || strings.HasPrefix(above, at+"/") }):
-		return part{}, failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
-	case len(paths) > maxDependencyDepth:
-		return part{}, failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", maxDependencyDepth)
+		return Part{}, failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
+	case len(paths) > MaxDepth:
+		return Part{}, failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", MaxDepth)
 	}
 	files, err := b.read(at)
 	if err != nil {
-		return part{}, err
+		return Part{}, err
 	}
-	is := &Artifact{Files: files}
-	name, version := is.chart()
+	name, version := ChartOf(files)
 	fits := satisfies(version, declared.Version) // there is but one: without a lock, a range will do
 	if needs.lock != nil {
 		locked, err := needs.lockedVersion(declared)
 		if err != nil {
-			return part{}, err
+			return Part{}, err
 		}
 		fits = version == locked
 	}
-	if name != w.name || !fits || !dependencyName.MatchString(name) || !dependencyVersion.MatchString(version) {
-		return part{}, failure.New(failure.ArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", failure.Quote(at), failure.Quote(name+" "+version))
+	if name != w.Name || !fits || !dependencyName.MatchString(name) || !dependencyVersion.MatchString(version) {
+		return Part{}, failure.New(failure.ArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", failure.Quote(at), failure.Quote(name+" "+version))
 	}
-	if is.Files, err = b.put(files, append(paths[:len(paths):len(paths)], at)); err != nil {
-		return part{}, err
+	if files, err = b.put(files, append(paths[:len(paths):len(paths)], at)); err != nil {
+		return Part{}, err
 	}
-	return part{w.directoryOf(version), is}, nil
+	return Part{Directory: w.DirectoryOf(version), Files: files}, nil
 }
 
 // pathBeside is the path of a dependency in the artifact, "" if it leads out of it.
@@ -99,15 +98,15 @@ func pathBeside(at string, declared *chart.Dependency) string {
 	return to
 }
 
-// besideOf lists the paths of the dependencies that may have to be read from beside
+// BesideOf lists the paths of the dependencies that may have to be read from beside
 // the chart at the path, given its files that say so.
-func besideOf(at string, files []render.File) []string {
+func BesideOf(at string, files []render.File) []string {
 	if !slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Data, []byte(fileScheme)) }) {
 		return nil // the usual case, told without parsing
 	}
 	var paths []string
 	for _, declared := range readRequirements(files, "").declared {
-		if to := pathBeside(at, declared); strings.HasPrefix(declared.Repository, fileScheme) && to != "" && len(paths) < maxDependencies {
+		if to := pathBeside(at, declared); strings.HasPrefix(declared.Repository, fileScheme) && to != "" && len(paths) < Max {
 			paths = append(paths, to)
 		}
 	}
@@ -119,7 +118,7 @@ func (r requirements) anyBeside() bool {
 	return slices.ContainsFunc(r.declared, func(declared *chart.Dependency) bool { return strings.HasPrefix(declared.Repository, fileScheme) })
 }
 
-// noDirectory is the error of a path with something else than a chart's directory.
-func noDirectory(name string) *failure.Error {
+// NoDirectory is the error of a path with something else than a chart's directory.
+func NoDirectory(name string) *failure.Error {
 	return failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one, or package the chart with its dependencies (`helm package --dependency-update`)", failure.Quote(name))
 }

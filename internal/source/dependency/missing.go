@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package dependency
 
 import (
 	"archive/tar"
@@ -28,37 +28,24 @@ const (
 	fileScheme = "file://"
 )
 
-// want is a dependency that has to be fetched, as it isn't in charts/.
-type want struct {
-	// within is the directory of the chart that wants it: "" for that of the artifact.
-	within string
-	// by is the name and version of that chart; field is where it says so, as in
-	// "dependencies[1] of Chart.yaml".
-	by, field string
-
-	name, version, repository string
-	// subject is the address that is asked, and keys where credentials for it may be put.
-	subject, keys string
-}
-
-// missing finds the dependencies that a chart wants and doesn't have, and says which
+// Missing finds the dependencies that a chart wants and doesn't have, and says which
 // version of each is to be had. What is vendored is taken as it is, as Helm does:
 // nobody looks whether that, in turn, has all of its own.
-func missing(files []render.File) ([]want, error) {
+func Missing(files []render.File) ([]Want, error) {
 	return missingWithin(files, "", 0)
 }
 
-func missingWithin(files []render.File, within string, depth int) ([]want, error) {
+func missingWithin(files []render.File, within string, depth int) ([]Want, error) {
 	needs := readRequirements(files, within)
-	if len(needs.declared) > maxDependencies {
-		return nil, tooManyDependencies()
+	if len(needs.declared) > Max {
+		return nil, TooMany()
 	}
 	vendored := vendoredIn(files, within, needs)
-	var wants []want
+	var wants []Want
 	for i, declared := range needs.declared {
 		w := needs.want(i, within)
 		if has := vendored.serve(declared, needs.declared); has != nil {
-			if depth < maxDependencyDepth && has.directory == w.directoryOf(has.version) && strings.HasPrefix(declared.Repository, fileScheme) {
+			if depth < MaxDepth && has.directory == w.DirectoryOf(has.version) && strings.HasPrefix(declared.Repository, fileScheme) {
 				// It was put there from beside the chart, and may miss some itself.
 				below, err := missingWithin(files, within+has.directory, depth+1)
 				if err != nil {
@@ -70,33 +57,33 @@ func missingWithin(files []render.File, within string, depth int) ([]want, error
 		}
 		version, err := needs.version(declared)
 		if err != nil {
-			return nil, w.refused(err)
+			return nil, w.Refused(err)
 		}
-		w.version = version
+		w.Version = version
 		if i := slices.IndexFunc(wants, w.sameChart); i < 0 {
 			wants = append(wants, w)
-		} else if strings.TrimSuffix(wants[i].repository, "/") != strings.TrimSuffix(w.repository, "/") {
-			return nil, w.refused(failure.New(failure.ArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
+		} else if strings.TrimSuffix(wants[i].Repository, "/") != strings.TrimSuffix(w.Repository, "/") {
+			return nil, w.Refused(failure.New(failure.ArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
 		}
 	}
 	return wants, nil
 }
 
 // sameChart tells whether both are one chart under two aliases.
-func (w want) sameChart(other want) bool {
-	return w.within == other.within && w.name == other.name && w.version == other.version
+func (w Want) sameChart(other Want) bool {
+	return w.Within == other.Within && w.Name == other.Name && w.Version == other.Version
 }
 
-// want is the dependency with that index, in whichever version.
-func (r requirements) want(index int, within string) want {
+// Want is the dependency with that index, in whichever version.
+func (r requirements) want(index int, within string) Want {
 	declared := r.declared[index]
-	return want{
-		within: within, by: r.chart, field: fieldOf(r.file, index),
-		name: declared.Name, version: declared.Version, repository: declared.Repository,
+	return Want{
+		Within: within, by: r.chart, field: fieldOf(r.file, index),
+		Name: declared.Name, Version: declared.Version, Repository: declared.Repository,
 	}
 }
 
-// version is the one that the dependency has to be fetched in.
+// Version is the one that the dependency has to be fetched in.
 func (r requirements) version(declared *chart.Dependency) (string, error) {
 	switch {
 	case declared.Repository == "":
@@ -207,7 +194,7 @@ func chartFileOf(archive []byte) []byte {
 		if err != nil {
 			return nil
 		}
-		if _, name, _ := strings.Cut(header.Name, "/"); name != artifact.ChartFile || header.Size > maxChartFile {
+		if _, name, _ := strings.Cut(header.Name, "/"); name != artifact.ChartFile || header.Size > MaxChartFile {
 			continue
 		}
 		data, err := io.ReadAll(entries)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package dependency
 
 import (
 	"crypto/sha256"
@@ -13,34 +13,34 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// directoryOf is where the dependency is put. Its name is seen by nobody: Helm goes by
+// DirectoryOf is where the dependency is put. Its name is seen by nobody: Helm goes by
 // what Chart.yaml says. It has the version, as a chart may want two of one name.
-func (w want) directoryOf(version string) string {
-	return chartsDirectory + w.name + "-" + version + "/"
+func (w Want) DirectoryOf(version string) string {
+	return chartsDirectory + w.Name + "-" + version + "/"
 }
 
-// assembly identifies a chart with its dependencies: by the digest of each, and where it is.
-func assembly(digest string, parts []part) string {
+// Assembly identifies a chart with its dependencies: by the digest of each, and where it is.
+func Assembly(digest string, parts []Part) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q\n", digest)
 	for _, part := range parts {
-		fmt.Fprintf(hash, "%q %q\n", part.directory, part.Digest)
+		fmt.Fprintf(hash, "%q %q\n", part.Directory, part.Digest)
 	}
 	return "assembled " + artifact.FormatDigest(hash.Sum(nil))
 }
 
-// assemble puts the dependencies into the chart. The limits of a chart hold for all of
+// Assemble puts the dependencies into the chart. The limits of a chart hold for all of
 // it together, with what archives in it expand to.
-func assemble(files []render.File, parts []part, limits artifact.Limits) ([]render.File, error) {
+func Assemble(files []render.File, parts []Part, limits artifact.Limits) ([]render.File, error) {
 	all := slices.Clone(files)
 	for _, part := range parts {
 		for _, file := range all {
-			if strings.HasPrefix(file.Name, part.directory) || file.Name+"/" == part.directory {
-				return nil, failure.New(failure.ArtifactRefused, "it has %s already, with something else in it; take that away", failure.Quote(strings.TrimSuffix(part.directory, "/")))
+			if strings.HasPrefix(file.Name, part.Directory) || file.Name+"/" == part.Directory {
+				return nil, failure.New(failure.ArtifactRefused, "it has %s already, with something else in it; take that away", failure.Quote(strings.TrimSuffix(part.Directory, "/")))
 			}
 		}
 		for _, file := range part.Files {
-			name := part.directory + file.Name
+			name := part.Directory + file.Name
 			if err := artifact.CheckName(name, limits); err != nil {
 				return nil, err
 			}

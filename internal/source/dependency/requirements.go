@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package dependency
 
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -19,7 +18,7 @@ import (
 // Files that say what a chart depends on. Charts of apiVersion v1 have them apart.
 const (
 	lockFile         = "Chart.lock"
-	requirementsFile = "requirements.yaml"
+	RequirementsFile = "requirements.yaml"
 	requirementsLock = "requirements.lock"
 )
 
@@ -38,22 +37,22 @@ type requirements struct {
 // is the renderer's business.
 func readRequirements(files []render.File, within string) requirements {
 	var metadata chart.Metadata
-	if !decode(find(files, within+artifact.ChartFile), &metadata) {
+	if !decode(artifact.Find(files, within+artifact.ChartFile), &metadata) {
 		return requirements{}
 	}
 	if metadata.APIVersion == "" {
 		metadata.APIVersion = chart.APIVersionV1
 	}
 	r := requirements{file: artifact.ChartFile, lockFile: lockFile, legacy: metadata.APIVersion == chart.APIVersionV1}
-	if decode(find(files, within+requirementsFile), &metadata) {
-		r.file = requirementsFile // whatever the apiVersion, as in Helm's loader
+	if decode(artifact.Find(files, within+RequirementsFile), &metadata) {
+		r.file = RequirementsFile // whatever the apiVersion, as in Helm's loader
 	}
 	if metadata.Validate() != nil || len(metadata.Dependencies) == 0 {
 		return requirements{}
 	}
 	for _, name := range []string{lockFile, requirementsLock} { // the latter counts, as in Helm's loader
 		var lock chart.Lock
-		if decode(find(files, within+name), &lock) {
+		if decode(artifact.Find(files, within+name), &lock) {
 			r.lock, r.lockFile = &lock, name
 		}
 	}
@@ -101,7 +100,7 @@ func (r requirements) locked(declared *chart.Dependency) string {
 // decode reads a small YAML file as Helm does. It is false if there is none, or if it
 // can't be read.
 func decode(file *render.File, into any) bool {
-	return file != nil && len(file.Data) <= maxChartFile && grown(file.Data) <= maxChartFile &&
+	return file != nil && len(file.Data) <= MaxChartFile && grown(file.Data) <= MaxChartFile &&
 		yaml.Unmarshal(file.Data, into) == nil
 }
 
@@ -110,7 +109,7 @@ func decode(file *render.File, into any) bool {
 func grown(data []byte) int {
 	var document yamlv3.Node
 	if yamlv3.Unmarshal(data, &document) != nil {
-		return maxChartFile + 1
+		return MaxChartFile + 1
 	}
 	return measure(&document, map[*yamlv3.Node]int{})
 }
@@ -122,25 +121,16 @@ func measure(node *yamlv3.Node, anchors map[*yamlv3.Node]int) int {
 		if size, known := anchors[node.Alias]; known {
 			return size
 		}
-		return maxChartFile + 1
+		return MaxChartFile + 1
 	}
 	size := len(node.Value) + 1
 	for _, child := range node.Content {
-		if size += measure(child, anchors); size > maxChartFile {
-			return maxChartFile + 1
+		if size += measure(child, anchors); size > MaxChartFile {
+			return MaxChartFile + 1
 		}
 	}
 	if node.Anchor != "" {
 		anchors[node] = size
 	}
 	return size
-}
-
-// find returns the file of that name; nil if there is none. Files are sorted by name.
-func find(files []render.File, name string) *render.File {
-	i, found := slices.BinarySearchFunc(files, name, func(file render.File, name string) int { return strings.Compare(file.Name, name) })
-	if !found {
-		return nil
-	}
-	return &files[i]
 }

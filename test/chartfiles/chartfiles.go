@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chartfiles makes the charts of tests: their files, locks and archives.
+package chartfiles
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+// Deps are dependencies as Chart.yaml has them.
+func Deps(all ...*chart.Dependency) []*chart.Dependency { return all }
+
+func Dep(name, version, repository string) *chart.Dependency {
+	return &chart.Dependency{Name: name, Version: version, Repository: repository}
+}
+
+// Lock is a Chart.lock with these versions, in the order of the dependencies.
+func Lock(t testing.TB, declared []*chart.Dependency, versions ...string) string {
+	t.Helper()
+	lock := chart.Lock{}
+	for i, d := range declared {
+		lock.Dependencies = append(lock.Dependencies, Dep(d.Name, versions[i], d.Repository))
+	}
+	both, err := json.Marshal([2][]*chart.Dependency{declared, lock.Dependencies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Digest = fmt.Sprintf("sha256:%x", sha256.Sum256(both))
+	return YAML(t, lock)
+}
+
+func YAML(t testing.TB, v any) string {
+	t.Helper()
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// ChartYAML is a Chart.yaml.
+func ChartYAML(t testing.TB, name, version string, declared ...*chart.Dependency) string {
+	t.Helper()
+	return YAML(t, chart.Metadata{APIVersion: "v2", Name: name, Version: version, Dependencies: declared})
+}
+
+// Of is a chart's files: names and contents, in turn.
+func Of(t testing.TB, name, version string, declared []*chart.Dependency, more ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{
+		"Chart.yaml":              ChartYAML(t, name, version, declared...),
+		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-" + version + "}\n",
+	}
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+func Packed(t testing.TB, name string, files map[string]string) []byte {
+	t.Helper()
+	var entries []targz.Entry
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		entries = append(entries, targz.Entry{Name: name + "/" + file, Data: files[file]})
+	}
+	return targz.Of(t, entries...)
+}
+
+// Simple is the archive of a chart without dependencies. Its note tells two of one version apart.
+func Simple(t testing.TB, name, version, note string) []byte {
+	t.Helper()
+	return Packed(t, name, Of(t, name, version, nil, "note", note))
+}
+
+// Render of a chart, as they come out of an archive.
+func Render(files map[string]string) []render.File {
+	var all []render.File
+	for name, data := range files {
+		all = append(all, render.File{Name: name, Data: []byte(data)})
+	}
+	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Write writes the files into a directory.
+func Write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, data := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
