@@ -45,8 +45,8 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (ar
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	ctx, reading := r.room.enter(ctx)
-	defer reading.leave(ctx)
+	ctx, reading := r.room.Enter(ctx)
+	defer reading.Leave(ctx)
 	var got artifact.Content
 	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
 		got, err = place.fetch(ctx, as, digest)

@@ -121,8 +121,8 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 		s.grants.add(digest, title)
 		return found, nil
 	}
-	ctx, carried := s.remote.room.carry(ctx)
-	defer carried.drop() // when it is unpacked
+	ctx, carried := s.remote.room.Carry(ctx)
+	defer carried.Drop() // when it is unpacked
 	got, err := from.fetch(ctx, ref, digest)
 	if err != nil {
 		return verdict{}, err

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // asked for with its ETag: an answer that it still holds costs no rate limit.
 type releases struct {
 	clock   clock.PassiveClock
-	room    *room
+	room    *room.Room
 	known   *lru.Cache[string, told] // by URL and credential
 	flights singleflight.Group
 }
@@ -48,8 +49,8 @@ type told struct {
 	next    int       // the page after that; 0 if there is none
 }
 
-func newReleases(clock clock.PassiveClock, room *room) *releases {
-	return &releases{clock: clock, room: room, known: lru.New[string](releaseCache, told.bytes)}
+func newReleases(clock clock.PassiveClock, memory *room.Room) *releases {
+	return &releases{clock: clock, room: memory, known: lru.New[string](releaseCache, told.bytes)}
 }
 
 func (t told) bytes() int64 {
@@ -102,8 +103,8 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	if err != nil {
 		return told{}, err
 	}
-	ctx, reading := s.room.enter(ctx) // it needs no room any more when it is parsed
-	defer reading.done()
+	ctx, reading := s.room.Enter(ctx) // it needs no room any more when it is parsed
+	defer reading.Done()
 	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
 	if err != nil {
 		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
@@ -133,7 +134,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	if err := refusePage(response.Response); err != nil {
 		return told{}, err
 	}
-	data, err := read(ctx, response.Body, response.ContentLength, asked.what, asked.most)
+	data, err := room.Read(ctx, response.Body, response.ContentLength, asked.what, asked.most)
 	if err != nil {
 		return told{}, err
 	}
@@ -195,5 +196,5 @@ func (r githubRelease) read(ctx context.Context, as *guest, file asset, what str
 		r.stock.releases.known.Remove(r.release().at(as)) // it may be another by now
 		return nil, notPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
-	return read(ctx, response.Body, response.ContentLength, what, most)
+	return room.Read(ctx, response.Body, response.ContentLength, what, most)
 }

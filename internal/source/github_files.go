@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
@@ -88,7 +89,7 @@ func (r githubRelease) fetchWhole(ctx context.Context, as *guest, found publishe
 // downloadWhole gets all files, one after the other: as many bytes, if they are what
 // the list says.
 func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []asset, bytes int64) (artifact.Content, error) {
-	if err := reserve(ctx, bytes); err != nil {
+	if err := room.Reserve(ctx, bytes); err != nil {
 		return artifact.Content{}, err
 	}
 	parts := make([]bundlePart, 0, len(files))

@@ -10,6 +10,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // httpArchive is an archive at an address. The object says which one it has to be.
@@ -72,5 +73,5 @@ func (g *guest) archive(ctx context.Context, at *url.URL) ([]byte, error) {
 	if response.ContentLength > g.limits.ArchiveBytes {
 		return nil, failure.TooLarge("the archive", g.limits.ArchiveBytes)
 	}
-	return read(ctx, response.Body, response.ContentLength, "the archive", g.limits.ArchiveBytes)
+	return room.Read(ctx, response.Body, response.ContentLength, "the archive", g.limits.ArchiveBytes)
 }

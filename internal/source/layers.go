@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // clusterStack is the type of a Cluster Stack's release in a registry: it has a
@@ -78,7 +79,7 @@ func (c ociChart) layered(ctx context.Context, repository *orasremote.Repository
 	if !layered || err != nil {
 		return artifact.Content{}, false, err
 	}
-	if err := reserve(ctx, sizeOf(parts)); err != nil {
+	if err := room.Reserve(ctx, sizeOf(parts)); err != nil {
 		return artifact.Content{}, false, err
 	}
 	got := artifact.Content{Manifest: manifest, Files: make([]render.File, 0, len(parts)), From: siteOf(as, len(manifest)).title()}
@@ -103,7 +104,7 @@ func (p bundlePart) fetch(ctx context.Context, repository *orasremote.Repository
 		return nil, err
 	}
 	defer release(body)
-	return orascontent.ReadAll(measured(ctx, body), layer)
+	return orascontent.ReadAll(room.Measured(ctx, body), layer)
 }
 
 // layerType is any type of a layer: a blob is asked for by its digest alone.

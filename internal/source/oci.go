@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // maxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
@@ -135,7 +136,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (artifact
 	if described.Size > as.limits.ArchiveBytes {
 		return artifact.Content{}, failure.TooLarge("the archive", as.limits.ArchiveBytes)
 	}
-	archive, err := read(ctx, body, described.Size, "the archive", as.limits.ArchiveBytes)
+	archive, err := room.Read(ctx, body, described.Size, "the archive", as.limits.ArchiveBytes)
 	if err != nil {
 		return artifact.Content{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -90,7 +91,7 @@ func (c helmChart) verify(ctx context.Context, as *guest, digest string, want po
 	if response.StatusCode == http.StatusNotFound {
 		return unsigned(want, "there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
-	file, err := read(ctx, response.Body, response.ContentLength, "the provenance file", maxProvenance)
+	file, err := room.Read(ctx, response.Body, response.ContentLength, "the provenance file", maxProvenance)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -27,7 +28,7 @@ type remote struct {
 	stock   *stock
 	clock   clock.Clock
 	timeout time.Duration // of one request, with its body
-	room    *room
+	room    *room.Room
 	answers *lru.Cache[string, answer] // by what was asked
 	lists   *lists
 	flights singleflight.Group
@@ -48,11 +49,11 @@ type place interface {
 }
 
 func newRemote(options Options, limits artifact.Limits, shared *grants) *remote {
-	room := newRoom(limits)
+	memory := room.New(max(limits.TotalBytes, limits.ArchiveBytes), fetchTimeout)
 	return &remote{
 		access:  newAccess(options, limits),
-		stock:   newStock(limits, options.Clock, room),
-		room:    room,
+		stock:   newStock(limits, options.Clock, memory),
+		room:    memory,
 		clock:   options.Clock,
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
@@ -84,8 +85,8 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 		defer cancel()
-		ctx, reading := r.room.enter(ctx)
-		defer reading.done()
+		ctx, reading := r.room.Enter(ctx)
+		defer reading.Done()
 		var digest string
 		asked := r.clock.Now()
 		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {

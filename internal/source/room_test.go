@@ -5,11 +5,9 @@ package source
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -93,7 +91,7 @@ func TestMemoryOfEndlessSources(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if !sources.remote.room.TryAcquire(sources.remote.room.size) {
+	if !sources.remote.room.TryAcquire(sources.remote.room.Size) {
 		t.Error("not all room is given back")
 	}
 }
@@ -101,14 +99,14 @@ func TestMemoryOfEndlessSources(t *testing.T) {
 // TestSlowSourcesGiveWay has slow sources that would take all of the room.
 func TestSlowSourcesGiveWay(t *testing.T) {
 	sources, _ := remoteSources(t, Options{})
-	sources.remote.room.paceAfter = 200 * time.Millisecond
+	sources.remote.room.PaceAfter = 200 * time.Millisecond
 	slow := endless(t, 400*time.Millisecond) // 80 KiB a second
 	var over sync.WaitGroup
 	over.Go(func() { fetchAll(t, sources, slow, 20) })
 	defer over.Wait()
 	defer slow.CloseClientConnections()
-	for sources.remote.room.TryAcquire(sources.remote.room.size / 2) {
-		sources.remote.room.Release(sources.remote.room.size / 2)
+	for sources.remote.room.TryAcquire(sources.remote.room.Size / 2) {
+		sources.remote.room.Release(sources.remote.room.Size / 2)
 		time.Sleep(5 * time.Millisecond)
 	}
 
@@ -128,104 +126,5 @@ func TestSlowSourcesGiveWay(t *testing.T) {
 	t.Logf("a fast source took %s", took.Round(time.Millisecond))
 	if took > 8*time.Second {
 		t.Errorf("a fast source took %s", took)
-	}
-}
-
-// TestSlowSourceAlone has one that is as slow, and nobody waits.
-func TestSlowSourceAlone(t *testing.T) {
-	r := newRoom(artifact.Limits{}.WithDefaults())
-	r.paceAfter = 20 * time.Millisecond
-	ctx, reading := r.enter(t.Context())
-	body := io.MultiReader(bytes.NewReader(make([]byte, 2*smallBody)), pausing(200*time.Millisecond), strings.NewReader("end"))
-	got, err := read(ctx, body, 0, "it", 10<<20)
-	if err != nil || len(got) != 2*smallBody+3 {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	if r.TryAcquire(r.size) {
-		t.Error("what is read takes no room")
-	}
-	reading.done()
-	if !r.TryAcquire(r.size) {
-		t.Error("the room isn't given back")
-	}
-}
-
-// pausing ends after a while.
-type pausing time.Duration
-
-func (p pausing) Read([]byte) (int, error) { time.Sleep(time.Duration(p)); return 0, io.EOF }
-
-func TestRoomIsKeptUntilUnpacked(t *testing.T) {
-	r := newRoom(artifact.Limits{}.WithDefaults())
-	ctx, flight := r.carry(t.Context())
-	ctx, reading := r.enter(ctx)
-	if _, err := read(ctx, bytes.NewReader(make([]byte, 1<<20)), 1<<20, "it", 10<<20); err != nil {
-		t.Fatal(err)
-	}
-	reading.leave(ctx)
-	if r.TryAcquire(r.size) {
-		t.Error("the room is given back before it is unpacked")
-	}
-	flight.drop()
-	if !r.TryAcquire(r.size) {
-		t.Error("the room isn't given back")
-	}
-}
-
-// TestNobodyWaitsWithRoom has two who want more than there is, each a part after the other.
-func TestNobodyWaitsWithRoom(t *testing.T) {
-	r := newRoom(artifact.Limits{}.WithDefaults())
-	first, one := r.enter(t.Context())
-	_, other := r.enter(t.Context())
-	for _, reading := range []*reading{one, other} {
-		if _, err := reading.take(first, r.size/2); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := one.take(first, r.size)
-	if known := asError(t, err); known.Reason != failure.SourceUnavailable {
-		t.Errorf("got %v", err)
-	}
-	other.done()
-	if _, err = one.take(first, r.size); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestBodiesOfAnyLength(t *testing.T) {
-	for name, test := range map[string]struct {
-		length, size, most int64
-		reason             string
-	}{
-		"small":                 {10, 10, 100, ""},
-		"small, length unknown": {-1, 10, 100, ""},
-		"small, too large":      {-1, 101, 100, failure.ArtifactTooLarge},
-		"at the small limit":    {smallBody, smallBody, 1 << 20, ""},
-		"large":                 {smallBody + 1, smallBody + 1, 1 << 20, ""},
-		"large, length unknown": {-1, smallBody + 1, 1 << 20, ""},
-		"large, length 0":       {0, 1 << 20, 1 << 20, ""},
-		"as large as may be":    {1 << 20, 1 << 20, 1 << 20, ""},
-		"too large":             {-1, 1<<20 + 1, 1 << 20, failure.ArtifactTooLarge},
-		"longer than it says":   {smallBody + 5, smallBody + 6, 1 << 20, "trailing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRoom(artifact.Limits{}.WithDefaults())
-			ctx, reading := r.enter(t.Context())
-			defer reading.done()
-			got, err := read(ctx, bytes.NewReader(make([]byte, test.size)), test.length, "it", test.most)
-			switch {
-			case test.reason == "" && (err != nil || int64(len(got)) != test.size):
-				t.Errorf("%d bytes, %v", len(got), err)
-			case test.reason == "trailing":
-				if err == nil {
-					t.Error("it was accepted")
-				}
-			case test.reason != "" && asError(t, err).Reason != test.reason:
-				t.Errorf("got %v", err)
-			}
-			if over := reading.held - max(test.size, smallBody); over > smallBody {
-				t.Errorf("%d bytes more are held than are needed", over)
-			}
-		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 const (
@@ -46,13 +47,13 @@ type stockedIndex struct {
 	lastModified string
 }
 
-func newStock(limits artifact.Limits, clock clock.PassiveClock, room *room) *stock {
+func newStock(limits artifact.Limits, clock clock.PassiveClock, memory *room.Room) *stock {
 	return &stock{
 		limits:   limits,
 		clock:    clock,
 		indexes:  lru.New[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
 		archives: lru.New[string](archiveCache, artifact.Content.Bytes),
-		releases: newReleases(clock, room),
+		releases: newReleases(clock, memory),
 	}
 }
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package room bounds the memory that answers of other hosts take together.
+package room
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+const (
+	// leastPace is how fast an answer has to come that has room while others wait for it,
+	// unless a slower one would come in time, too.
+	leastPace = 128 << 10 // bytes a second
+	// PaceAfter is how long a pause may be, and how long it may take to get to that pace.
+	paceAfter = 2 * time.Second
+)
+
+// Room is the memory that all answers of other hosts share that are larger than
+// smallBody: that of one chart, unpacked. Each takes what it needs at most, in one go,
+// before it reads on; so nobody waits for more who has some, and all get on in turn.
+// Those that have room and are slow lose it when others wait: their request is ended.
+type Room struct {
+	*semaphore.Weighted
+	Size      int64
+	waiting   atomic.Int64
+	PaceAfter time.Duration
+	deadline  time.Duration // of an answer
+}
+
+// New makes room for so many bytes. Each answer has to come within the deadline.
+func New(size int64, deadline time.Duration) *Room {
+	return &Room{Weighted: semaphore.NewWeighted(size), Size: size, PaceAfter: paceAfter, deadline: deadline}
+}
+
+// reading is what one visit to a host reads.
+type reading struct {
+	room *Room
+	stop context.CancelCauseFunc
+	came atomic.Int64 // bytes, since it has room
+	held int64        // bytes of room
+}
+
+type readingKey struct{}
+
+// Enter begins to read with requests that have the context.
+func (r *Room) Enter(ctx context.Context) (context.Context, *reading) {
+	ctx, stop := context.WithCancelCause(ctx)
+	entered := &reading{room: r, stop: stop}
+	return context.WithValue(ctx, readingKey{}, entered), entered
+}
+
+// Done ends that, and with it the need for room.
+func (r *reading) Done() {
+	r.stop(nil)
+	r.giveBack(r.held)
+}
+
+// Leave ends it, too, but what was read keeps its room until the flight ends that it is for.
+func (r *reading) Leave(ctx context.Context) {
+	flight, ok := ctx.Value(baggageKey{}).(*baggage)
+	if ok {
+		flight.add(r.held)
+		r.held = 0
+	}
+	r.Done()
+}
+
+// take makes sure that the reading has room, and returns how much that took.
+func (r *reading) take(ctx context.Context, bytes int64) (taken int64, err error) {
+	taken = min(bytes, r.room.Size) - r.held
+	if taken <= 0 {
+		return 0, nil
+	}
+	if !r.room.TryAcquire(taken) {
+		if r.held > 0 { // who has room must not wait for more
+			return 0, noRoom()
+		}
+		r.room.waiting.Add(1)
+		err := r.room.Acquire(ctx, taken)
+		r.room.waiting.Add(-1)
+		if err != nil {
+			return 0, noRoom()
+		}
+	}
+	if r.held == 0 {
+		go r.keepPace(ctx, min(leastPace, float64(taken)/r.room.deadline.Seconds()))
+	}
+	r.held += taken
+	return taken, nil
+}
+
+// giveBack returns room that wasn't needed.
+func (r *reading) giveBack(bytes int64) {
+	r.held -= bytes
+	r.room.Release(bytes)
+}
+
+// keepPace ends the requests if they bring fewer bytes a second while others wait. It
+// looks at what has come lately: much may have come at once while this one waited.
+func (r *reading) keepPace(ctx context.Context, least float64) {
+	tick := time.NewTicker(r.room.PaceAfter)
+	defer tick.Stop()
+	for came := r.came.Load(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		before := came
+		came = r.came.Load()
+		if r.room.waiting.Load() > 0 && float64(came-before) < least*r.room.PaceAfter.Seconds() {
+			r.stop(tooSlow())
+			return
+		}
+	}
+}
+
+func tooSlow() *failure.Error {
+	return failure.New(failure.SourceUnavailable, "the source is slow, and others wait for the memory that its answer takes; it is asked again")
+}
+
+func noRoom() *failure.Error {
+	return failure.New(failure.SourceUnavailable, "answers of other sources take all of the memory that there is for them; it is asked again")
+}
