@@ -257,7 +257,7 @@ func (r Reference) expects(digest string) error {
 // changed is the error of content that isn't what was resolved.
 func (r Reference) changed() error {
 	if r.pinned() == "" {
-		return changed()
+		return failure.Changed()
 	}
 	other := failure.New(failure.DigestMismatch, "its content isn't what the stack's revision was made of; it is used with the stack's next revision")
 	other.Wait = true

@@ -9,13 +9,14 @@
 // it on. What was fetched, and what was refused, is remembered by its digest, and
 // given to those who have shown that they may have it; see [grants].
 //
-// Each kind of place is an [origin]: a directory tree of this machine ([local]),
+// Each kind of place is an [origin]: a directory tree of this machine ([artifactRoot]),
 // the ConfigMaps and Secrets of the object's own namespace ([objects]), or another
 // host ([remote]): an OCI registry ([ociChart]), a Helm repository ([helmChart]),
 // releases at GitHub ([githubRelease]) or any address ([httpArchive]).
 // A new kind is a new origin and a line in [Sources.origin]; a new protocol between
 // hosts is a new [place] and a line in [Reference.place].
 //
-// All content is hostile until unpack has passed it. Nothing is unpacked to disk;
-// archives from other hosts are kept there as they are, by package store.
+// All content is hostile until package artifact has unpacked it. Nothing is unpacked to
+// disk; archives from other hosts are kept there as they are, by package store. Why
+// something can't be had is told by package failure.
 package source

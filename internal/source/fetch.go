@@ -177,8 +177,3 @@ func (v verdict) bytes() int64 {
 	}
 	return size
 }
-
-// changed is the error of content that was overwritten between two looks at it.
-func changed() *failure.Error {
-	return failure.New(failure.ArtifactChanged, "the content changed while it was read; it will be read again")
-}

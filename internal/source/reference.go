@@ -119,7 +119,7 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	case ref.Chart.Path != "" && s.local == nil:
 		return nil, failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 	case ref.Chart.Path != "":
-		return s.local, nil
+		return artifactRoot{s.local}, nil
 	case ref.Namespace == "":
 		return nil, failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace")
 	case ref.remote():

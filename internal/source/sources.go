@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/internal/source/tree"
 )
 
 const (
@@ -68,8 +69,8 @@ type Options struct {
 // Sources resolves and fetches charts. Its methods may be called concurrently.
 type Sources struct {
 	limits  artifact.Limits
-	local   *local   // nil: disabled
-	objects *objects // nil: disabled
+	local   *tree.Tree // nil: disabled
+	objects *objects   // nil: disabled
 	remote  *remote
 	clock   clock.Clock
 
@@ -121,7 +122,7 @@ func New(options Options) (*Sources, error) {
 		sources.objects = newObjects(options.Client, options.Metadata)
 	}
 	if options.ArtifactRoot != "" {
-		root, err := newLocal(options.ArtifactRoot, limits, options.Clock)
+		root, err := tree.New(options.ArtifactRoot, limits, options.Clock)
 		if err != nil {
 			return nil, fmt.Errorf("opening the artifact root: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/source/tree"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -48,7 +49,7 @@ func expectQuiet(t *testing.T, changes <-chan string) {
 	select {
 	case got := <-changes:
 		t.Errorf("told of %q, which didn't change", got)
-	case <-time.After(2 * gathering):
+	case <-time.After(2 * tree.Gathering):
 	}
 }
 

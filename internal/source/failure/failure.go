@@ -111,3 +111,8 @@ func Quote(name string) string {
 	}
 	return strconv.QuoteToASCII(name)
 }
+
+// Changed is the error of content that was overwritten between two looks at it.
+func Changed() *Error {
+	return New(ArtifactChanged, "the content changed while it was read; it will be read again")
+}

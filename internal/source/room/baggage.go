@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// baggage is the room of what a flight got, until it is unpacked.
-type baggage struct {
+// Baggage is the room of what a flight got, until it is unpacked.
+type Baggage struct {
 	room *Room
 	mu   sync.Mutex
 	held int64
@@ -18,12 +18,12 @@ type baggage struct {
 type baggageKey struct{}
 
 // Carry makes readings with the context leave their room to the flight.
-func (r *Room) Carry(ctx context.Context) (context.Context, *baggage) {
-	carried := &baggage{room: r}
+func (r *Room) Carry(ctx context.Context) (context.Context, *Baggage) {
+	carried := &Baggage{room: r}
 	return context.WithValue(ctx, baggageKey{}, carried), carried
 }
 
-func (b *baggage) add(bytes int64) {
+func (b *Baggage) add(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over {
@@ -33,7 +33,8 @@ func (b *baggage) add(bytes int64) {
 	b.held += bytes
 }
 
-func (b *baggage) Drop() {
+// Drop gives the room back: what was got is unpacked.
+func (b *Baggage) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.room.Release(b.held)

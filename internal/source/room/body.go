@@ -37,7 +37,7 @@ func readInRoom(ctx context.Context, body io.Reader, length int64, what string, 
 	case len(start) <= smallBody:
 		return start, nil
 	}
-	entered, ok := ctx.Value(readingKey{}).(*reading)
+	entered, ok := ctx.Value(readingKey{}).(*Reading)
 	if !ok {
 		return nil, errors.New("a large answer is read outside of a visit")
 	}
@@ -81,17 +81,17 @@ func fill(data []byte, body io.Reader) ([]byte, error) {
 }
 
 // count counts what is read of the body.
-func (r *reading) count(body io.Reader) io.Reader { return io.TeeReader(body, (*counter)(r)) }
+func (r *Reading) count(body io.Reader) io.Reader { return io.TeeReader(body, (*counter)(r)) }
 
 // Measured is a body of the reading that the context is of.
 func Measured(ctx context.Context, body io.Reader) io.Reader {
-	if entered, ok := ctx.Value(readingKey{}).(*reading); ok {
+	if entered, ok := ctx.Value(readingKey{}).(*Reading); ok {
 		return entered.count(body)
 	}
 	return body
 }
 
-type counter reading
+type counter Reading
 
 // Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
@@ -101,7 +101,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Reserve takes room for all that will be read with the context, if that is much.
 func Reserve(ctx context.Context, bytes int64) error {
-	entered, ok := ctx.Value(readingKey{}).(*reading)
+	entered, ok := ctx.Value(readingKey{}).(*Reading)
 	if !ok || bytes <= smallBody {
 		return nil
 	}

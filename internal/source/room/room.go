@@ -17,7 +17,7 @@ const (
 	// leastPace is how fast an answer has to come that has room while others wait for it,
 	// unless a slower one would come in time, too.
 	leastPace = 128 << 10 // bytes a second
-	// PaceAfter is how long a pause may be, and how long it may take to get to that pace.
+	// paceAfter is how long a pause may be, and how long it may take to get to that pace.
 	paceAfter = 2 * time.Second
 )
 
@@ -27,10 +27,13 @@ const (
 // Those that have room and are slow lose it when others wait: their request is ended.
 type Room struct {
 	*semaphore.Weighted
-	Size      int64
-	waiting   atomic.Int64
+	// Size in bytes.
+	Size int64
+	// PaceAfter is how long a pause may be while others wait.
 	PaceAfter time.Duration
-	deadline  time.Duration // of an answer
+
+	waiting  atomic.Int64
+	deadline time.Duration // of an answer
 }
 
 // New makes room for so many bytes. Each answer has to come within the deadline.
@@ -38,8 +41,8 @@ func New(size int64, deadline time.Duration) *Room {
 	return &Room{Weighted: semaphore.NewWeighted(size), Size: size, PaceAfter: paceAfter, deadline: deadline}
 }
 
-// reading is what one visit to a host reads.
-type reading struct {
+// Reading is what one visit to a host reads.
+type Reading struct {
 	room *Room
 	stop context.CancelCauseFunc
 	came atomic.Int64 // bytes, since it has room
@@ -49,21 +52,21 @@ type reading struct {
 type readingKey struct{}
 
 // Enter begins to read with requests that have the context.
-func (r *Room) Enter(ctx context.Context) (context.Context, *reading) {
+func (r *Room) Enter(ctx context.Context) (context.Context, *Reading) {
 	ctx, stop := context.WithCancelCause(ctx)
-	entered := &reading{room: r, stop: stop}
+	entered := &Reading{room: r, stop: stop}
 	return context.WithValue(ctx, readingKey{}, entered), entered
 }
 
 // Done ends that, and with it the need for room.
-func (r *reading) Done() {
+func (r *Reading) Done() {
 	r.stop(nil)
 	r.giveBack(r.held)
 }
 
 // Leave ends it, too, but what was read keeps its room until the flight ends that it is for.
-func (r *reading) Leave(ctx context.Context) {
-	flight, ok := ctx.Value(baggageKey{}).(*baggage)
+func (r *Reading) Leave(ctx context.Context) {
+	flight, ok := ctx.Value(baggageKey{}).(*Baggage)
 	if ok {
 		flight.add(r.held)
 		r.held = 0
@@ -72,7 +75,7 @@ func (r *reading) Leave(ctx context.Context) {
 }
 
 // take makes sure that the reading has room, and returns how much that took.
-func (r *reading) take(ctx context.Context, bytes int64) (taken int64, err error) {
+func (r *Reading) take(ctx context.Context, bytes int64) (taken int64, err error) {
 	taken = min(bytes, r.room.Size) - r.held
 	if taken <= 0 {
 		return 0, nil
@@ -96,14 +99,14 @@ func (r *reading) take(ctx context.Context, bytes int64) (taken int64, err error
 }
 
 // giveBack returns room that wasn't needed.
-func (r *reading) giveBack(bytes int64) {
+func (r *Reading) giveBack(bytes int64) {
 	r.held -= bytes
 	r.room.Release(bytes)
 }
 
 // keepPace ends the requests if they bring fewer bytes a second while others wait. It
 // looks at what has come lately: much may have come at once while this one waited.
-func (r *reading) keepPace(ctx context.Context, least float64) {
+func (r *Reading) keepPace(ctx context.Context, least float64) {
 	tick := time.NewTicker(r.room.PaceAfter)
 	defer tick.Stop()
 	for came := r.came.Load(); ; {

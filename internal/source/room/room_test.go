@@ -60,7 +60,7 @@ func TestNobodyWaitsWithRoom(t *testing.T) {
 	r := New(artifact.DefaultTotalBytes, time.Minute)
 	first, one := r.Enter(t.Context())
 	_, other := r.Enter(t.Context())
-	for _, reading := range []*reading{one, other} {
+	for _, reading := range []*Reading{one, other} {
 		if _, err := reading.take(first, r.Size/2); err != nil {
 			t.Fatal(err)
 		}

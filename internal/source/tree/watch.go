@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package tree
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// gathering is how long events are gathered before the paths are looked at:
+	// Gathering is how long events are gathered before the paths are looked at:
 	// a copy of a chart makes many.
-	gathering = 250 * time.Millisecond
+	Gathering = 250 * time.Millisecond
 	// unwatched is the interval of looks at the paths while a directory can't be
 	// watched, as when the system's limit of watches is reached.
 	unwatched = 30 * time.Second
@@ -27,45 +27,37 @@ const (
 	settleRounds = 5
 )
 
-// Watch calls notify with each path (as in chart.path, cleaned) that was resolved
+// Watch calls notify with each path (as it was asked for, cleaned) that was resolved
 // before and has changed since: within a second of the change, once for each, and
-// never concurrently. It returns when ctx ends. Without an artifact root there is
-// nothing to watch, and it only waits. A second watch waits for the first to end.
+// never concurrently. It returns when ctx ends. A second watch waits for the first to
+// end.
 //
 // It watches the directories that the paths, and the links in them, lead through.
 // Files on network file systems that others change make no events.
-func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
-	if s.local == nil {
-		<-ctx.Done()
-		return nil
-	}
-	return s.local.watch(ctx, notify)
-}
-
-func (l *local) watch(ctx context.Context, notify func(path string)) error {
-	l.watching.Lock()
-	defer l.watching.Unlock()
+func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
+	t.watching.Lock()
+	defer t.watching.Unlock()
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watching the artifact root: %w", err)
 	}
-	defer release(events)
-	w := &watch{local: l, events: events, notify: notify, directories: map[string]os.FileInfo{}, seen: map[spot]string{}}
+	defer closeRead(events)
+	w := &watch{tree: t, events: events, notify: notify, directories: map[string]os.FileInfo{}, seen: map[spot]string{}}
 
-	next := l.clock.NewTimer(0)
+	next := t.clock.NewTimer(0)
 	defer next.Stop()
 	gathered := true
 	gather := func() {
 		if !gathered {
 			gathered = true
-			next.Reset(gathering)
+			next.Reset(Gathering)
 		}
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.asked:
+		case <-t.asked:
 			gather()
 		case <-events.Events:
 			gather()
@@ -84,7 +76,7 @@ func (l *local) watch(ctx context.Context, notify func(path string)) error {
 
 // watch is one watch of the paths that were resolved.
 type watch struct {
-	local       *local
+	tree        *Tree
 	events      *fsnotify.Watcher
 	notify      func(path string)
 	directories map[string]os.FileInfo // that are watched
@@ -101,14 +93,14 @@ func (w *watch) sync() error {
 			break
 		}
 	}
-	known := w.local.known.All()
+	known := w.tree.known.All()
 	changed := map[string]bool{}
 	for at, resolved := range known {
 		before, told := w.seen[at]
 		if !told {
 			before = resolved.state
 		}
-		now := w.local.look(at).state
+		now := w.tree.look(at).state
 		w.seen[at] = now
 		if now != before {
 			changed[at.path] = true
@@ -155,16 +147,16 @@ func (w *watch) follow() (added bool, err error) {
 // wanted are the directories that the known paths lead through.
 func (w *watch) wanted() map[string]bool {
 	// The parent of the root, as the root may be a link that is swapped.
-	wanted := map[string]bool{filepath.Dir(w.local.dir): true, w.local.dir: true}
-	root, err := os.OpenRoot(w.local.dir)
+	wanted := map[string]bool{filepath.Dir(w.tree.dir): true, w.tree.dir: true}
+	root, err := os.OpenRoot(w.tree.dir)
 	if err != nil {
 		return wanted
 	}
-	defer release(root)
-	for at := range w.local.known.All() {
-		for _, step := range append(shoot(root, at, w.local.limits).walked, at.path) {
+	defer closeRead(root)
+	for at := range w.tree.known.All() {
+		for _, step := range append(shoot(root, at, w.tree.limits).walked, at.path) {
 			for _, directory := range trail(root, step) {
-				wanted[filepath.Join(w.local.dir, directory)] = true
+				wanted[filepath.Join(w.tree.dir, directory)] = true
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package tree
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, pathError(root, name, err)
 	}
-	defer release(file)
+	defer closeRead(file)
 	info, err := file.Stat()
 	if err != nil {
 		return nil, pathError(root, name, err)
@@ -39,9 +39,6 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 	}
 	return data, nil
 }
-
-// release closes what was only read from: there is nothing left to fail.
-func release(closer io.Closer) { _ = closer.Close() }
 
 // rootError is the error of an artifact root that is gone. It doesn't tell where that was.
 func rootError(err error) error {
@@ -77,3 +74,6 @@ func cause(err error) error {
 	}
 	return err
 }
+
+// closeRead closes what was only read from: there is nothing left to fail.
+func closeRead(closer io.Closer) { _ = closer.Close() }

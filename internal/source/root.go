@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"io"
+
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/tree"
+)
+
+// Watch calls notify with each chart.path that was resolved before and has changed since;
+// see [tree.Tree.Watch]. Without an artifact root there is nothing to watch, and it only
+// waits for the end of ctx.
+func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
+	if s.local == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return s.local.Watch(ctx, notify)
+}
+
+// artifactRoot is the origin of what is in a directory tree of this machine.
+type artifactRoot struct{ *tree.Tree }
+
+func (o artifactRoot) resolve(_ context.Context, ref Reference) (string, error) {
+	return o.Resolve(ref.Chart.Path, ref.Kind)
+}
+
+func (o artifactRoot) fetch(_ context.Context, ref Reference, _ string) (artifact.Content, error) {
+	return o.Fetch(ref.Chart.Path, ref.Kind)
+}
+
+// release closes what was only read from: there is nothing left to fail.
+func release(closer io.Closer) { _ = closer.Close() }
