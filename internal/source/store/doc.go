@@ -13,6 +13,6 @@
 //   - when it was used last is the file's time, so all processes agree on what is to
 //     go, and what is in use stays.
 //
-// It is a cache: whatever fails, be it for a full or read-only disk, is at worst a
-// download. The failure is logged once, and shown by a metric.
+// It is a cache: whatever fails, be it for a disk that is full, read-only or hangs, is
+// at worst a download. The failure is logged once, and shown by a metric.
 package store

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 )
 
@@ -25,19 +24,19 @@ func (s *Store) Grant(digest, title string) {
 	if s == nil || !digestForm.MatchString(digest) {
 		return
 	}
-	err := s.within(true, func(root *os.Root) error {
+	line := "\n" + hashOf(title) + "\n"
+	err := s.insist(int64(len(line)), func(root *os.Root) error {
 		if _, err := root.Stat(nameOf(digest)); err != nil {
 			return nil //nolint:nilerr // it isn't kept, so there is nothing to grant
 		}
 		// A line of its own, whatever a crash left of the one before. It is short
 		// enough for several processes to append at once.
-		file, err := root.OpenFile(nameOf(digest)+grantsOf, os.O_WRONLY|os.O_APPEND|os.O_CREATE, ownerOnlyFile)
+		file, info, err := open(root, nameOf(digest)+grantsOf, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 		if err != nil {
 			return err
 		}
-		info, err := file.Stat()
-		if err == nil && info.Size() < maxGrants {
-			_, err = file.WriteString("\n" + hashOf(title) + "\n")
+		if info.Size() < maxGrants {
+			_, err = file.WriteString(line)
 		}
 		return errors.Join(err, file.Close())
 	})
@@ -49,18 +48,15 @@ func (s *Store) Granted(digest, title string) bool {
 	if s == nil || !digestForm.MatchString(digest) {
 		return false
 	}
-	var lines []byte
-	err := s.within(false, func(root *os.Root) error {
-		file, err := root.Open(nameOf(digest) + grantsOf)
+	lines, err := within(s, false, func(root *os.Root) ([]byte, error) {
+		file, _, err := open(root, nameOf(digest)+grantsOf, os.O_RDONLY)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		lines, err = io.ReadAll(io.LimitReader(file, maxGrants+1<<10))
-		return errors.Join(err, file.Close())
+		lines, err := io.ReadAll(io.LimitReader(file, maxGrants+1<<10))
+		return lines, errors.Join(err, file.Close())
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.health.report(reading, err)
-	}
+	s.health.reportRead(err)
 	return bytes.Contains(lines, []byte("\n"+hashOf(title)+"\n"))
 }
 

@@ -25,6 +25,14 @@ type health struct {
 	sick [parts]bool
 }
 
+// reportRead takes the outcome of a look for something. That it isn't there is none.
+func (h *health) reportRead(err error) {
+	if isGone(err) {
+		err = nil
+	}
+	h.report(reading, err)
+}
+
 // report takes the outcome of an operation.
 func (h *health) report(part int, err error) {
 	h.mu.Lock()

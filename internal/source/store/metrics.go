@@ -30,7 +30,7 @@ var (
 
 	usable = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "chandler_source_cache_usable",
-		Help: "Whether the cache on disk can be used: 0 if there is none, or its disk is full or read-only.",
+		Help: "Whether the cache on disk can be used: 0 if there is none, or its disk is full or read-only, or does not answer.",
 	})
 )
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 )
 
 const (
@@ -25,16 +24,7 @@ func (s *Store) Pin(name, digest string) {
 	if s == nil || !digestForm.MatchString(digest) {
 		return
 	}
-	err := s.within(true, func(root *os.Root) error {
-		if err := s.makeRoom(root, int64(pinBytes)); err != nil {
-			return err
-		}
-		return write(root, hashOf(name)+pinSuffix, []byte(digest+"\n"), s.clock.Now())
-	})
-	if errors.Is(err, errInUse) {
-		return
-	}
-	s.health.report(writing, err)
+	s.health.report(writing, s.add(hashOf(name)+pinSuffix, []byte(digest+"\n")))
 }
 
 // Pinned returns the digest that a name stands for, if it is known.
@@ -42,40 +32,29 @@ func (s *Store) Pinned(name string) (digest string, known bool) {
 	if s == nil {
 		return "", false
 	}
-	err := s.within(false, func(root *os.Root) (err error) {
-		digest, err = s.readPin(root, hashOf(name)+pinSuffix)
-		return err
+	digest, err := within(s, false, func(root *os.Root) (string, error) {
+		return s.readPin(root, hashOf(name)+pinSuffix)
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.health.report(reading, err)
-	}
+	s.health.reportRead(err)
 	return digest, err == nil
 }
 
 // readPin reads a digest, and removes what is none.
 func (s *Store) readPin(root *os.Root, name string) (string, error) {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, info, err := open(root, name, os.O_RDONLY)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	info, err := file.Stat()
+	data, err := io.ReadAll(io.LimitReader(file, int64(pinBytes)+1))
 	if err != nil {
 		return "", err
-	}
-	var data []byte
-	if info.Mode().IsRegular() {
-		if data, err = io.ReadAll(io.LimitReader(file, int64(pinBytes)+1)); err != nil {
-			return "", err
-		}
 	}
 	digest := strings.TrimSuffix(string(data), "\n")
 	if !digestForm.MatchString(digest) {
 		return "", errors.Join(fs.ErrNotExist, root.RemoveAll(name))
 	}
-	if now := s.clock.Now(); now.Sub(info.ModTime()) > touchEvery {
-		_ = root.Chtimes(name, now, now) // on a read-only disk, its age doesn't matter
-	}
+	touch(root, name, info, data, s.clock.Now())
 	return digest, nil
 }
 

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -29,9 +30,17 @@ type entry struct {
 	used  time.Time
 }
 
+// room says where some is to be made.
+type room int
+
+const (
+	withinLimit   room = iota // in what may be kept at most
+	inReplacement             // in what is kept now, as the volume has no more
+)
+
 // makeRoom drops what crashes left behind, and then, until that many bytes fit in,
-// what was used least recently.
-func (s *Store) makeRoom(root *os.Root, bytes int64) error {
+// what was used least recently. What can't be removed takes room, and is passed over.
+func (s *Store) makeRoom(root *os.Root, bytes int64, where room) error {
 	entries, err := list(root)
 	if err != nil {
 		return err
@@ -40,31 +49,42 @@ func (s *Store) makeRoom(root *os.Root, bytes int64) error {
 	kept := make([]entry, 0, len(entries))
 	var taken int64
 	for _, e := range joined(entries) {
-		if !isKept(e.name) && now.Sub(e.used) > unfinishedFor {
-			if err := drop(root, e); err != nil {
-				return err
-			}
+		if !isKept(e.name) && age(now, e.used) > unfinishedFor && drop(root, e) == nil {
 			continue
 		}
 		taken += e.bytes
 		kept = append(kept, e)
 	}
 	defer func() { bytesKept.Set(float64(taken)) }()
-	slices.SortFunc(kept, func(a, b entry) int { return a.used.Compare(b.used) })
-	for count := len(kept); taken+bytes > s.bytes || count >= maxEntries; count-- {
-		if len(kept) == 0 || now.Sub(kept[0].used) <= Busy {
+	limit := s.bytes
+	if where == inReplacement {
+		limit = min(limit, taken)
+	}
+	slices.SortFunc(kept, func(a, b entry) int { return cmp.Compare(age(now, b.used), age(now, a.used)) })
+	count := len(kept)
+	fits := func() bool { return taken+bytes <= limit && count < maxEntries }
+	var stuck error
+	for _, e := range kept {
+		if fits() {
+			return nil
+		}
+		if age(now, e.used) <= Busy {
 			return errInUse
 		}
-		if err := drop(root, kept[0]); err != nil {
-			return err
+		if err := drop(root, e); err != nil {
+			stuck = err
+			continue
 		}
-		if !strings.HasSuffix(kept[0].name, pinSuffix) {
+		if isKept(e.name) && !strings.HasSuffix(e.name, pinSuffix) {
 			evictions.Inc()
 		}
-		taken -= kept[0].bytes
-		kept = kept[1:]
+		taken -= e.bytes
+		count--
 	}
-	return nil
+	if fits() {
+		return nil
+	}
+	return cmp.Or(stuck, errInUse)
 }
 
 // list returns the files of the directory. Another process may remove some meanwhile.
@@ -80,11 +100,8 @@ func list(root *os.Root) ([]entry, error) {
 	entries := make([]entry, 0, len(found))
 	for _, file := range found {
 		info, err := file.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
 		if err != nil {
-			return nil, err
+			continue // it is gone, or damaged; the others aren't
 		}
 		entries = append(entries, entry{file.Name(), info.Size(), info.ModTime()})
 	}

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -60,6 +60,9 @@ type Store struct {
 	largest   int64
 	clock     clock.PassiveClock
 	health    health
+
+	patience time.Duration
+	hanging  atomic.Int32 // operations that were left behind
 }
 
 // New makes a store, and clears away what a crash left of it.
@@ -76,8 +79,9 @@ func New(options Options) *Store {
 		largest:   options.ArchiveBytes,
 		clock:     options.Clock,
 		health:    health{log: options.Log.WithValues("directory", options.Directory)},
+		patience:  patience,
 	}
-	err := s.within(true, func(root *os.Root) error { return s.makeRoom(root, 0) })
+	err := s.change(func(root *os.Root) error { return s.makeRoom(root, 0, withinLimit) })
 	if errors.Is(err, errInUse) {
 		err = nil // the limit is lower than before; that comes right in a while
 	}
@@ -90,15 +94,9 @@ func (s *Store) Get(digest string) (archive []byte, found bool) {
 	if s == nil || !digestForm.MatchString(digest) {
 		return nil, false
 	}
-	err := s.within(false, func(root *os.Root) (err error) {
-		archive, err = s.read(root, digest)
-		return err
-	})
+	archive, err := within(s, false, func(root *os.Root) ([]byte, error) { return s.read(root, digest) })
 	found = err == nil
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	s.health.report(reading, err)
+	s.health.reportRead(err)
 	countLookup(found)
 	return archive, found
 }
@@ -108,65 +106,39 @@ func (s *Store) Put(digest string, archive []byte) {
 	if s == nil || !digestForm.MatchString(digest) || int64(len(archive)) > min(s.largest, s.bytes) {
 		return
 	}
-	err := s.within(true, func(root *os.Root) error {
-		if err := s.makeRoom(root, int64(len(archive))); err != nil {
-			return err
-		}
-		return write(root, nameOf(digest), archive, s.clock.Now())
-	})
-	if errors.Is(err, errInUse) {
-		return
-	}
-	s.health.report(writing, err)
-	if err == nil {
-		bytesKept.Add(float64(len(archive)))
-	}
-}
-
-// within opens the directory anew each time: it may have been emptied, or removed.
-func (s *Store) within(create bool, do func(*os.Root) error) error {
-	if create {
-		if err := os.MkdirAll(s.directory, ownerOnlyDirectory); err != nil {
-			return err
-		}
-	}
-	root, err := os.OpenRoot(s.directory)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(root), root.Close())
+	s.health.report(writing, s.add(nameOf(digest), archive))
 }
 
 // read reads an archive, and removes what isn't the one that its name says.
 func (s *Store) read(root *os.Root, digest string) ([]byte, error) {
 	name := nameOf(digest)
-	// Not blocking, as the file may be a pipe that nobody writes to.
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, info, err := open(root, name, os.O_RDONLY)
+	if errors.Is(err, errNoFile) {
+		s.tellDamaged(digest)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
 	var archive []byte
-	if info.Mode().IsRegular() && info.Size() <= s.largest {
+	if info.Size() <= s.largest {
 		if archive, err = io.ReadAll(io.LimitReader(file, s.largest+1)); err != nil {
 			return nil, err
 		}
 	}
 	if sum := sha256.Sum256(archive); hex.EncodeToString(sum[:]) != name {
-		corruptions.Inc()
-		s.health.log.Info("An archive of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
+		s.tellDamaged(digest)
 		// Should another process have put the right one there just now, it is lost
 		// to the cache, and to nobody else.
 		return nil, errors.Join(fs.ErrNotExist, root.RemoveAll(name))
 	}
-	if now := s.clock.Now(); now.Sub(info.ModTime()) > touchEvery {
-		_ = root.Chtimes(name, now, now) // on a read-only disk, its age doesn't matter
-	}
+	touch(root, name, info, archive, s.clock.Now())
 	return archive, nil
+}
+
+func (s *Store) tellDamaged(digest string) {
+	corruptions.Inc()
+	s.health.log.Info("An archive of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
 }
 
 // nameOf is the file of an archive. It is made of digests in the right form only:

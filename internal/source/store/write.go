@@ -4,7 +4,9 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -34,8 +36,13 @@ func write(root *os.Root, name string, data []byte, now time.Time) (err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err := root.Chtimes(unfinished, now, now); err != nil {
+	if err = root.Chtimes(unfinished, now, now); err != nil {
 		return err
 	}
-	return root.Rename(unfinished, name)
+	err = root.Rename(unfinished, name)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) {
+		// A directory has its name. It has no business here.
+		err = errors.Join(root.RemoveAll(name), root.Rename(unfinished, name))
+	}
+	return err
 }
