@@ -7,13 +7,15 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Keys of the Secret's data.
@@ -24,14 +26,25 @@ const (
 	partKey    = "part"
 )
 
-// maxInflated bounds what a record may unpack to, in bytes: a record is written
-// by us or by Helm, yet anybody who may write Secrets there can change it.
-const maxInflated = 256 << 20
+// Limits of what a record unpacks to: a record is written by us or by Helm, yet anybody
+// who may write Secrets there can change it. What is rendered is smaller (package render).
+const (
+	maxInflated = 64 << 20 // bytes, of each key and of all parts together
+	// maxValues of the objects of a manifest, and of all that is in parts, keys included.
+	maxValues = 1_000_000
+	// maxFields of what is decoded into structs, which take more memory.
+	maxFields = 500_000
+	// maxRatio is above what gzip can do.
+	maxRatio = 1100
+)
 
-var errTooLarge = errors.New("unpacks to more than 256 MiB")
+var errTooLarge = fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
 
-// deflate is gzip at its best.
+// deflate is gzip at its best. It refuses what inflate would.
 func deflate(data []byte) ([]byte, error) {
+	if len(data) > maxInflated {
+		return nil, &TooLargeError{Bytes: len(data), Limit: maxInflated, Unpacked: true}
+	}
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
@@ -52,14 +65,17 @@ func inflate(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
-	out, err := io.ReadAll(io.LimitReader(r, maxInflated+1))
-	if err != nil {
+	var out bytes.Buffer
+	if announced := int(binary.LittleEndian.Uint32(data[len(data)-4:])); announced <= min(maxInflated, maxRatio*len(data)) {
+		out.Grow(announced + bytes.MinRead) // growing step by step takes thrice as much
+	}
+	if _, err := out.ReadFrom(io.LimitReader(r, maxInflated+1)); err != nil {
 		return nil, err
 	}
-	if len(out) > maxInflated {
+	if out.Len() > maxInflated {
 		return nil, errTooLarge
 	}
-	return out, nil
+	return out.Bytes(), nil
 }
 
 // encodeRelease writes a release as Helm does (pkg/storage/driver/util.go).
@@ -88,7 +104,7 @@ func decodeRelease(data []byte) (*helmrelease.Release, error) {
 		}
 	}
 	r := &helmrelease.Release{}
-	if err := json.Unmarshal(plain, r); err != nil {
+	if err := yamllimit.DecodeJSON(plain, maxFields, r); err != nil {
 		return nil, err
 	}
 	if r.Info == nil {
@@ -106,12 +122,12 @@ func packJSON(v any) ([]byte, error) {
 	return deflate(data)
 }
 
-func unpackJSON(data []byte, v any) error {
+func unpackJSON(data []byte, values int, v any) error {
 	plain, err := inflate(data)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(plain, v)
+	return yamllimit.DecodeJSON(plain, values, v)
 }
 
 // bulk is what leaves the Secret when a record is too large for one. It doesn't

@@ -13,12 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // ParseManifest returns the objects of a manifest of YAML documents, in their
-// order. Lists are taken apart; documents without content are left out.
+// order. Lists are taken apart; documents without content are left out. The manifest
+// may be anybody's: what would take much memory is refused.
 func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
+	var values, written int
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for n := 1; ; n++ {
 		document, err := reader.Read()
@@ -28,9 +32,17 @@ func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("splitting document %d: %w", n, err)
 		}
+		if err := yamllimit.Manifest.Check(document); err != nil {
+			return nil, fmt.Errorf("parsing document %d: %w", n, err)
+		}
 		converted, err := yaml.YAMLToJSON(document)
 		if err != nil {
 			return nil, fmt.Errorf("parsing document %d: %w", n, err)
+		}
+		values += yamllimit.SizeOfJSON(converted).Values
+		written += len(converted)
+		if values > maxValues || written > maxInflated {
+			return nil, fmt.Errorf("parsing document %d: up to here there are %d values in %d bytes, at most %d in %d", n, values, written, maxValues, maxInflated)
 		}
 		if bytes.Equal(bytes.TrimSpace(converted), []byte("null")) {
 			continue

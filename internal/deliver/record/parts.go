@@ -62,10 +62,12 @@ func (s *Store) join(ctx context.Context, r *Record) error {
 		if sha(secret.Data[partKey]) != p.SHA256 {
 			return fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)
 		}
-		packed = append(packed, secret.Data[partKey]...)
+		if packed = append(packed, secret.Data[partKey]...); len(packed) > maxRecord {
+			return fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt)
+		}
 	}
 	var large bulk
-	if err := unpackJSON(packed, &large); err != nil {
+	if err := unpackJSON(packed, maxValues, &large); err != nil {
 		return fmt.Errorf("unpacking its parts: %w", err)
 	}
 	r.Helm.Manifest, r.Helm.Config = large.Manifest, large.Config
@@ -82,4 +84,4 @@ func (s *Store) join(ctx context.Context, r *Record) error {
 	return nil
 }
 
-var errCorrupt = errors.New("digest differs")
+var errCorrupt = errors.New("it isn't as it was written")

@@ -10,6 +10,8 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
@@ -126,7 +128,7 @@ func crdsJSON(crds []*unstructured.Unstructured) ([]byte, error) {
 
 func crdsFromJSON(data []byte) ([]*unstructured.Unstructured, error) {
 	var raw []json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
+	if err := yamllimit.DecodeJSON(data, maxValues, &raw); err != nil {
 		return nil, err
 	}
 	crds := make([]*unstructured.Unstructured, 0, len(raw))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
 func TestSummaryRoundTrip(t *testing.T) {
@@ -123,12 +124,25 @@ func TestSurplus(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("H4sIAAAAAAAA"))
 	f.Add([]byte(""))
+	for _, text := range yamlbombs.All() {
+		f.Add([]byte(text))
+	}
+	packed, err := deflate([]byte(`{"hooks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, err := decodeRelease(data); err == nil && r.Info == nil {
-			t.Error("no info")
+		allocated := yamlbombs.Allocated(func() {
+			if r, err := decodeRelease(data); err == nil && r.Info == nil {
+				t.Error("no info")
+			}
+			var s State
+			_ = unpackJSON(data, maxFields, &s)
+			_, _ = ParseManifest(string(data))
+		})
+		if allocated > 1<<30 { // in all, garbage included
+			t.Errorf("%d bytes took %d MiB", len(data), allocated>>20)
 		}
-		var s State
-		_ = unpackJSON(data, &s)
-		_, _ = ParseManifest(string(data))
 	})
 }

@@ -31,9 +31,16 @@ const (
 )
 
 // TooLargeError says that a record doesn't fit in the cluster.
-type TooLargeError struct{ Bytes, Limit int }
+type TooLargeError struct {
+	Bytes, Limit int
+	// Unpacked says that it would fit, but is more than is ever unpacked again.
+	Unpacked bool
+}
 
 func (e *TooLargeError) Error() string {
+	if e.Unpacked {
+		return fmt.Sprintf("the release record takes %d bytes, more than the %d that are read", e.Bytes, e.Limit)
+	}
 	return fmt.Sprintf("the release record takes %d bytes when compressed, more than the %d that may be stored", e.Bytes, e.Limit)
 }
 
@@ -218,7 +225,7 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 	r.Helm.Labels = nil // kept in the Secret's metadata only
 	if data, ok := secret.Data[stateKey]; ok {
 		r.State = &State{}
-		if err := unpackJSON(data, r.State); err != nil {
+		if err := unpackJSON(data, maxFields, r.State); err != nil {
 			return nil, fmt.Errorf("reading key %s: %w", stateKey, err)
 		}
 	}

@@ -113,6 +113,9 @@ type Summary struct {
 	Artifact, ArtifactVersion string
 	// RenewAt is when a generated certificate is to be renewed; zero if there is none.
 	RenewAt time.Time
+	// Installed says that this revision, or one before it, was deployed, and the release
+	// not removed since. Summarize fills it in.
+	Installed bool
 	// Objects is the number of the revision's objects.
 	Objects int32
 	// Kinds of the inventory, as Kinds makes it.
@@ -135,18 +138,34 @@ func (s Summary) Settled(digest string) bool {
 // Pending says that an operation is under way.
 func (s Summary) Pending() bool { return helmcommon.Status(s.Status).IsPending() }
 
+// Installed says whether one of a release's revisions, the newest first, was deployed,
+// and the release not removed since.
+func Installed(records []Summary) bool {
+	for _, r := range records {
+		switch helmcommon.Status(r.Status) {
+		case helmcommon.StatusUninstalled, helmcommon.StatusUninstalling:
+			return false
+		case helmcommon.StatusDeployed, helmcommon.StatusSuperseded:
+			return true
+		}
+	}
+	return false
+}
+
 // Summarize returns the newest revision of each release. What isn't a record of
 // a release is ignored.
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
-	newest := make(map[Release]Summary)
+	all := make(map[Release][]Summary)
 	for i := range secrets {
-		s, ok := summaryOf(&secrets[i].ObjectMeta)
-		if !ok {
-			continue
+		if s, ok := summaryOf(&secrets[i].ObjectMeta); ok {
+			all[s.Release] = append(all[s.Release], s)
 		}
-		if n, ok := newest[s.Release]; !ok || s.Revision > n.Revision {
-			newest[s.Release] = s
-		}
+	}
+	newest := make(map[Release]Summary, len(all))
+	for release, records := range all {
+		newestFirst(records)
+		records[0].Installed = Installed(records)
+		newest[release] = records[0]
 	}
 	return newest
 }

@@ -113,9 +113,9 @@ type builder struct {
 
 // fields are those of a version that matter.
 type fields struct {
-	Version string   `yaml:"version" json:"version"`
-	URLs    []string `yaml:"urls" json:"urls"`
-	Digest  string   `yaml:"digest" json:"digest"`
+	Version string   `yaml:"version"`
+	URLs    []string `yaml:"urls"`
+	Digest  string   `yaml:"digest"`
 }
 
 // add keeps a version. One without a version or an address is of no use.

@@ -48,11 +48,15 @@ func (b *builder) jsonVersions(decoder *json.Decoder, chart string) error {
 		return ErrNoIndex
 	}
 	for decoder.More() {
-		var version fields
+		var version struct {
+			Version string    `json:"version"`
+			URLs    [1]string `json:"urls"` // others are of no use, and may be many
+			Digest  string    `json:"digest"`
+		}
 		if err := decoder.Decode(&version); err != nil {
 			return broken(err)
 		}
-		if err := b.add(chart, version); err != nil {
+		if err := b.add(chart, fields{Version: version.Version, URLs: version.URLs[:], Digest: version.Digest}); err != nil {
 			return err
 		}
 	}

@@ -9,11 +9,17 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // lineBytes is how much of a line is looked at. Only descriptions and annotations
 // are longer, and these are skipped.
 const lineBytes = 64 << 10
+
+// maxVersionValues bounds what is in the fields of one version: the parser compares all keys of a
+// map with each other.
+const maxVersionValues = 1000
 
 // readYAML follows the indentation: "entries:" at the margin, the charts' names
 // below it, a list below each name, and the fields of a version in each item.
@@ -200,7 +206,8 @@ func (r *yamlReader) endItem() error {
 		return nil
 	}
 	var found fields
-	if !r.broken {
+	limits := yamllimit.Limits{Bytes: r.limits.VersionBytes, Values: maxVersionValues, Depth: 100, Written: 8 * r.limits.VersionBytes}
+	if !r.broken && limits.Check(r.text.Bytes()) == nil {
 		if err := yaml.Unmarshal(r.text.Bytes(), &found); err != nil {
 			found = fields{}
 		}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/test/yamlbombs"
+)
+
+const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+func TestManifestsThatGrow(t *testing.T) {
+	yamlbombs.AreRefused(t, func(text string) error {
+		_, err := ParseManifest("---\n" + object + "---\n" + object + text)
+		if err != nil && !strings.Contains(err.Error(), "document 2") {
+			return fmt.Errorf("%w, but which document?", err)
+		}
+		return err
+	})
+}
+
+// What one document may have, many may not have together.
+func TestManifestsThatGrowInManyDocuments(t *testing.T) {
+	x := strings.Repeat("x", 5000)
+	for name, tc := range map[string]struct{ document, says string }{
+		"values":  {object + "data: [" + strings.Repeat("{},", 290_000) + "]\n", "values in"},
+		"bytes":   {object + "data: [" + strings.Repeat("<", 2<<20) + "]\n", "bytes, at most"},
+		"aliases": {object + "x: &x " + x + "\ndata: [" + strings.Repeat("*x,", 3000) + "]\n", "bytes, at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := strings.Repeat("---\n"+tc.document, 10)
+			var err error
+			took := cost.Of(func() { _, err = ParseManifest(manifest) })
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+			took.Expect(t, 5*time.Second, 400<<20)
+			t.Logf("%s, %d MiB: %v", took.Work, took.Held>>20, err)
+		})
+	}
+}
+
+// A record is a Secret of the workload cluster. Whoever may write those can't have the
+// manager take much memory.
+func TestHostileRecords(t *testing.T) {
+	packed := func(plain string) []byte {
+		t.Helper()
+		data, err := deflate([]byte(plain))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	lengthened := func(data []byte) []byte { // says that it is smaller than it is
+		copy(data[len(data)-4:], []byte{1, 0, 0, 0})
+		return data
+	}
+	spaces := strings.Repeat(" ", maxInflated)
+	twice := append(packed(spaces), packed(spaces)...) // gzip goes on with what follows
+	for name, tc := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"much of nothing":             {twice, "unpacks to more than 64 MiB"},
+		"the same, with a wrong size": {lengthened(twice), "unpacks to more than 64 MiB"},
+		"a list of many maps":         {packed(`{"config":{"a":[` + strings.Repeat("{},", maxInflated/3-20) + `{}]}}`), "more than 500000 values"},
+		"a list of many structs":      {packed(`{"inventory":[` + strings.Repeat("{},", maxInflated/3-20) + `{}]}`), "more than 500000 values"},
+		"much nesting":                {packed(strings.Repeat("[", 1<<20)), "more than 500000 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			took := cost.Of(func() { err = unpackJSON(tc.data, maxFields, &State{}) })
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+			took.Expect(t, 2*time.Second, 200<<20)
+			t.Logf("%d bytes: %s, %d MiB: %v", len(tc.data), took.Work, took.Held>>20, err)
+		})
+	}
+	t.Run("as many values as there may be", func(t *testing.T) {
+		data := packed(`{"inventory":[` + strings.Repeat("{},", maxFields-10) + `{}]}`)
+		took := cost.Of(func() {
+			if err := unpackJSON(data, maxFields, &State{}); err != nil {
+				t.Error(err)
+			}
+		})
+		took.Expect(t, 5*time.Second, 400<<20)
+		t.Logf("%d bytes: %s, %d MiB", len(data), took.Work, took.Held>>20)
+	})
+}
+
+// What couldn't be read again isn't written.
+func TestRecordsThatWouldntBeRead(t *testing.T) {
+	r := &Record{
+		Summary: Summary{Release: Release{Namespace: "a", Name: "b"}, Revision: 1},
+		Helm:    &helmrelease.Release{Manifest: strings.Repeat("a", maxInflated)},
+		State:   &State{Format: 1},
+	}
+	err := fill(&corev1.Secret{Data: map[string][]byte{}}, r, nil)
+	if large, ok := errors.AsType[*TooLargeError](err); !ok || !large.Unpacked {
+		t.Errorf("got %v", err)
+	}
+}
