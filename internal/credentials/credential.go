@@ -22,8 +22,11 @@ type Credential struct {
 }
 
 // IsZero tells whether there is nothing to tell who asks. CA doesn't.
-func (c Credential) IsZero() bool {
-	return c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.Token == "" && len(c.Certificate) == 0
+func (c Credential) IsZero() bool { return c.isSilent() && len(c.Certificate) == 0 }
+
+// isSilent tells whether there is nothing to send in a request.
+func (c Credential) isSilent() bool {
+	return c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.Token == ""
 }
 
 // Fingerprint tells credentials apart. It is kept in memory only.
@@ -43,7 +46,7 @@ func (c Credential) GoString() string { return c.String() }
 
 // OrElse takes from other what c lacks. Passwords and tokens go together.
 func (c Credential) OrElse(other Credential) Credential {
-	if c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.Token == "" {
+	if c.isSilent() {
 		c.Username, c.Password, c.IdentityToken, c.Token = other.Username, other.Password, other.IdentityToken, other.Token
 	}
 	if len(c.CA) == 0 {

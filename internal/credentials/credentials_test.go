@@ -33,6 +33,9 @@ func TestFor(t *testing.T) {
 		"own authority for all":         {map[string][]byte{"ca.crt": []byte("c")}, true, "a", "", Credential{CA: []byte("c")}},
 		"own keys of the host":          {map[string][]byte{"a_8443.username": []byte("u"), "a_8443.password": []byte("p"), "a.token": []byte("t")}, true, "A:8443", "", Credential{Username: "u", Password: "p"}},
 		"own keys of an IPv6 address":   {map[string][]byte{"__1_5000.token": []byte("t")}, true, "[::1]:5000", "", Credential{Token: "t"}},
+		"own keys of Docker Hub":        {map[string][]byte{"docker.io.username": []byte("u"), "index.docker.io.password": []byte("other")}, true, "registry-1.docker.io", "library/x", Credential{Username: "u"}},
+		"own keys of a host like them":  {map[string][]byte{"a_8443.token": []byte("t")}, true, "a_8443", "", Credential{}},
+		"a Secret of a host like that":  {map[string][]byte{"a_8443.token": []byte("t"), "token": []byte("mine")}, false, "a_8443", "", Credential{Token: "mine"}},
 		"own keys of another host":      {map[string][]byte{"a.token": []byte("t")}, true, "b.a", "", Credential{}},
 		"keys before the configuration": {map[string][]byte{"config.json": config, "username": []byte("u")}, false, "registry.example.org", "", Credential{Username: "u"}},
 		"Docker Hub":                    {map[string][]byte{".dockerconfigjson": config}, false, "registry-1.docker.io", "library/x", Credential{Username: "docker", Password: "sec:ret"}},
@@ -49,7 +52,10 @@ func TestFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := set.For(test.host, test.path)
+			got, err := set.For(Host{Name: test.host, Path: test.path})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got.Fingerprint() != test.want.Fingerprint() {
 				t.Errorf("got %q %q %q %q", got.Username, got.Password, got.Token, got.IdentityToken)
 			}
@@ -66,7 +72,11 @@ func TestErrorsQuoteNothing(t *testing.T) {
 		"too large":   {"x": make([]byte, maxTotal+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := FromSecret(data); err == nil || strings.Contains(err.Error(), "sentinel") {
+			set, err := FromSecret(data)
+			if err == nil {
+				_, err = set.For(Host{Name: "a"})
+			}
+			if err == nil || strings.Contains(err.Error(), "sentinel") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -84,7 +94,11 @@ func TestDirectory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set.For("a", "")
+		found, err := set.For(Host{Name: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
 	}
 	if got := load(""); !got.IsZero() {
 		t.Error("no directory has credentials")
@@ -127,7 +141,7 @@ func FuzzDockerConfig(f *testing.F) {
 	f.Add([]byte(`{"auths": {"https://index.docker.io/v1/": {"auth": "dTpw"}, "a/b": {"username": "u"}}}`), "a", "b/c")
 	f.Fuzz(func(_ *testing.T, data []byte, host, path string) {
 		if set, err := FromSecret(map[string][]byte{KeyConfig: data}); err == nil {
-			set.For(host, path)
+			_, _ = set.For(Host{Name: host, Path: path}) // it is about panics
 		}
 	})
 }

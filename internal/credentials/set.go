@@ -19,6 +19,9 @@ const (
 	KeyCA           = "ca.crt"
 	KeyCertificate  = "tls.crt"
 	KeyKey          = "tls.key"
+	// KeyPlainHTTP lets what is bound to a host go there without TLS. It comes after
+	// the host's name only.
+	KeyPlainHTTP = "plain-http"
 )
 
 // maxTotal is more than a Secret holds.
@@ -53,22 +56,68 @@ func newSet(data map[string][]byte, bound bool) (Set, error) {
 		if err != nil {
 			return Set{}, fmt.Errorf("key %s %w", key, err)
 		}
+		for i := range registries {
+			if broken := registries[i].broken; broken != nil {
+				registries[i].broken = fmt.Errorf("key %s: %w", key, broken)
+			}
+		}
 		set.registries = append(set.registries, registries...)
 	}
 	return set, nil
 }
 
-// For returns the credential for a host, as in "registry.example.org:5000", and
-// the path below it, which some registries have credentials for.
-func (s Set) For(host, path string) Credential {
-	host = strings.ToLower(host)
-	found := s.keyed(KeyOf(host) + ".")
-	if s.bound {
-		found = found.OrElse(Credential{CA: s.data[KeyCA]})
-	} else {
+// Host is where credentials are wanted for.
+type Host struct {
+	// Name with the port, as in "registry.example.org:5000".
+	Name string
+	// Path below it, which some registries have credentials for.
+	Path string
+	// PlainHTTP is set if it is asked without TLS.
+	PlainHTTP bool
+}
+
+// For returns the credential for a host. Errors are about what the set has for it,
+// and quote nothing of that.
+//
+// Whoever names a host in an object says if it is asked without TLS, too. What is
+// bound goes there only if those who wrote it down allow that.
+func (s Set) For(at Host) (Credential, error) {
+	found, allowed := Credential{}, !at.PlainHTTP || !s.bound
+	for _, prefix := range prefixes(at.Name) {
+		found = found.OrElse(s.keyed(prefix))
+		allowed = allowed || s.text(prefix+KeyPlainHTTP) == "true"
+	}
+	if !s.bound {
 		found = found.OrElse(s.keyed(""))
 	}
-	return found.OrElse(s.registries.find(host, path))
+	registries, err := s.registries.find(at.Name, at.Path)
+	if err != nil && allowed && found.isSilent() {
+		return Credential{}, err
+	}
+	found = found.OrElse(registries)
+	if s.bound {
+		found = found.OrElse(Credential{CA: s.data[KeyCA]})
+	}
+	if !allowed {
+		return Credential{CA: found.CA}, nil
+	}
+	return found, nil
+}
+
+// prefixes that keys for the host may have. A name with "_" has none: it could be
+// chosen to be that of another host with its port.
+func prefixes(host string) []string {
+	switch {
+	case strings.Contains(host, "_"):
+		return nil
+	case canonical(host) == dockerHub:
+		names := []string{KeyOf(host) + "."}
+		for _, name := range dockerHubNames {
+			names = append(names, name+".")
+		}
+		return names
+	}
+	return []string{KeyOf(host) + "."}
 }
 
 // Bound is the set as the instance's own credentials are: a key counts for a host only
@@ -86,10 +135,11 @@ func KeyOf(host string) string {
 
 // keyed reads the keys with a prefix.
 func (s Set) keyed(prefix string) Credential {
-	// Files often end with a line break that isn't part of the secret.
-	text := func(key string) string { return string(bytes.TrimRight(s.data[prefix+key], "\r\n")) }
 	return Credential{
-		Username: text(KeyUsername), Password: text(KeyPassword), Token: text(KeyToken),
+		Username: s.text(prefix + KeyUsername), Password: s.text(prefix + KeyPassword), Token: s.text(prefix + KeyToken),
 		CA: s.data[prefix+KeyCA], Certificate: s.data[prefix+KeyCertificate], Key: s.data[prefix+KeyKey],
 	}
 }
+
+// text is a key's. Files often end with a line break that isn't part of it.
+func (s Set) text(key string) string { return string(bytes.TrimRight(s.data[key], "\r\n")) }

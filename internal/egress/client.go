@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpproxy"
 	"k8s.io/utils/clock"
 )
 
@@ -80,28 +79,29 @@ func New(options Options) (*http.Client, error) {
 		Transport: &gate{
 			origin:    options.Origin,
 			plainHTTP: options.PlainHTTP,
+			loopback:  options.AllowLoopback,
 			userAgent: options.UserAgent,
 			clock:     options.Clock,
-			own:       newTransport(own, options.AllowLoopback),
-			other:     newTransport(shared, options.AllowLoopback),
+			own:       newTransport(own, shared, options.AllowLoopback),
+			other:     newTransport(shared, shared, options.AllowLoopback),
 			notBefore: map[string]pause{},
 		},
 	}, nil
 }
 
-func newTransport(config *tls.Config, allowLoopback bool) *http.Transport {
-	proxies := httpproxy.FromEnvironment()
-	proxy := proxies.ProxyFunc()
+// newTransport makes one that shows hosts what config has, and proxies what toProxy has.
+func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transport {
+	proxies := findProxies(toProxy)
 	direct := &net.Dialer{Timeout: dialTimeout, Control: DialControl(allowLoopback)}
-	toProxy := &net.Dialer{Timeout: dialTimeout} // the administrator's choice, wherever it is
 	return &http.Transport{
-		Proxy: func(request *http.Request) (*url.URL, error) { return proxy(request.URL) },
+		Proxy: func(request *http.Request) (*url.URL, error) { return proxies.of(request.URL) },
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address == hostPort(parseProxy(proxies.HTTPSProxy)) || address == hostPort(parseProxy(proxies.HTTPProxy)) {
-				return toProxy.DialContext(ctx, network, address)
+			if proxy := proxies.at(address); proxy != nil {
+				return proxy.dial(ctx, network, address)
 			}
 			return direct.DialContext(ctx, network, address)
 		},
+		OnProxyConnectResponse: judgeConnect,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    tlsTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
@@ -110,21 +110,6 @@ func newTransport(config *tls.Config, allowLoopback bool) *http.Transport {
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
 	}
-}
-
-// parseProxy reads a proxy's address as httpproxy does: the scheme may be missing.
-func parseProxy(proxy string) *url.URL {
-	if proxy == "" {
-		return nil
-	}
-	if !strings.Contains(proxy, "://") {
-		proxy = "http://" + proxy
-	}
-	parsed, err := url.Parse(proxy)
-	if err != nil {
-		return nil
-	}
-	return parsed
 }
 
 // hostPort is the address that is dialled for a URL.
@@ -147,12 +132,15 @@ func SameOrigin(a, b *url.URL) bool {
 	return strings.EqualFold(a.Scheme, b.Scheme) && hostPort(a) == hostPort(b)
 }
 
-// checkRedirect lets few redirects pass, and takes the credentials off once the
-// chain has left the host it began at. (net/http keeps them for other ports and
-// for subdomains of a host.)
+// checkRedirect lets few redirects pass, none from TLS to plain HTTP, and takes the
+// credentials off once the chain has left the host it began at. (net/http keeps them
+// for other ports and for subdomains of a host.)
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fault(Unavailable, "%s redirects more than %d times", via[0].URL.Host, maxRedirects)
+	}
+	if request.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
+		return fault(Refused, "%s redirects to %s without TLS, which isn't followed", via[len(via)-1].URL.Host, request.URL.Host)
 	}
 	for _, hop := range append(via[1:len(via):len(via)], request) {
 		if !SameOrigin(via[0].URL, hop.URL) {

@@ -7,6 +7,7 @@
 //   - reaches no address behind which are credentials of the node, or this pod,
 //   - gives the caller's credentials to the one host they are for: a redirect
 //     elsewhere goes without Authorization and without the client's certificate,
+//     and no proxy sees that,
 //   - follows few redirects, and none from TLS to plain HTTP,
 //   - stays away from a host that asked to be left alone, for as long as it asked,
 //   - says what went wrong in constant words, without a part of any URL but its

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 	"time"
 )
@@ -32,6 +33,11 @@ type Fault struct {
 	Kind Kind
 	// RetryAfter is how long the host asked to be left alone; 0 if it didn't.
 	RetryAfter time.Duration
+	// Status is the code of the answer that is the fault. 0 if none is, or one that asks
+	// to be left alone.
+	Status int
+	// From is who answered, with nothing but scheme and host. nil if nobody did.
+	From *url.URL
 
 	text string
 }
@@ -42,6 +48,16 @@ func (f *Fault) Error() string { return f.text }
 func fault(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, text: fmt.Sprintf(format, args...)}
 }
+
+// answered is the fault of an answer that no caller can use.
+func answered(kind Kind, host string, code int) *Fault {
+	of := fault(kind, "%s answers %s", host, statusOf(code))
+	of.Status = code
+	return of
+}
+
+// statusOf is a code with its name.
+func statusOf(code int) string { return fmt.Sprintf("%d %s", code, http.StatusText(code)) }
 
 // Why a host asks to be left alone.
 const (
@@ -75,11 +91,19 @@ func Explain(ctx context.Context, host string, err error) *Fault {
 // explain never quotes the error: it may hold the local port, the time, or a
 // signed URL.
 func explain(ctx context.Context, host string, err error) *Fault {
+	var known *Fault
 	var dns *net.DNSError
 	var errno syscall.Errno
+	var address *net.AddrError
 	switch {
+	case errors.As(err, &known):
+		return known
+	case isOfProxy(err):
+		return explainProxy(ctx, host, err)
 	case errors.Is(err, ErrAddressRefused):
 		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name", host)
+	case errors.As(err, &address):
+		return fault(Refused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
 	case errors.As(err, &dns):
 		return fault(Unavailable, "the name of %s can't be resolved", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -88,14 +112,18 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	if why := tlsProblem(err); why != "" {
 		return fault(Unavailable, "%s fails the TLS handshake: %s", host, why)
 	}
-	var timeout net.Error
 	switch {
-	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+	case isTimeout(ctx, err):
 		return fault(Unavailable, "%s doesn't answer in time", host)
 	case errors.As(err, &errno):
 		return fault(Unavailable, "%s can't be reached: %s", host, errno.Error())
 	}
 	return fault(Unavailable, "the connection to %s broke off", host)
+}
+
+func isTimeout(ctx context.Context, err error) bool {
+	var timeout net.Error
+	return ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // tlsProblem says what is wrong with TLS, or returns "".

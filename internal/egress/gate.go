@@ -20,6 +20,7 @@ const maxRetryAfter = time.Hour
 type gate struct {
 	origin    *url.URL
 	plainHTTP bool
+	loopback  bool // may be named
 	userAgent string
 	clock     clock.PassiveClock
 	own       http.RoundTripper // shows the client's certificate
@@ -38,6 +39,9 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	default:
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow", host)
 	}
+	if refusedName(request.URL.Hostname(), g.loopback) {
+		return nil, explain(request.Context(), host, ErrAddressRefused)
+	}
 	if wished := g.pause(host); wished != nil {
 		return nil, wished
 	}
@@ -55,6 +59,7 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if problem := g.judge(host, response); problem != nil {
 		_ = response.Body.Close() // nothing was read from it
+		problem.From = &url.URL{Scheme: request.URL.Scheme, Host: host}
 		return nil, problem
 	}
 	response.Body = &body{response.Body, request.Context(), host}
@@ -68,7 +73,7 @@ type pause struct {
 }
 
 // judge returns what is wrong with an answer.
-func (g *gate) judge(host string, response *http.Response) error {
+func (g *gate) judge(host string, response *http.Response) *Fault {
 	code := response.StatusCode
 	after, why := g.retryAfter(response.Header.Get("Retry-After")), tooManyRequests
 	if limit := g.rateLimit(response); after == 0 && limit > 0 {
@@ -85,9 +90,11 @@ func (g *gate) judge(host string, response *http.Response) error {
 		}
 		return throttled(host, why, after)
 	case code == http.StatusForbidden:
-		return fault(Unauthorized, "%s answers 403 Forbidden", host)
+		return answered(Unauthorized, host, code)
+	case code == http.StatusProxyAuthRequired:
+		return proxyAnswered(host, code)
 	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
-		return fault(Unavailable, "%s answers %d %s", host, code, http.StatusText(code))
+		return answered(Unavailable, host, code)
 	}
 	return nil
 }
