@@ -35,14 +35,14 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-func failure(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+func refuse(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
 // Expand makes the add-ons of a stack with spec.source from its bundle: its own, or
 // without any those of a Cluster Stack release. Errors are of type [*Error], or those
 // of files.
 func Expand(files Files, spec *addonsv1.AddonStackSpec) (*Expansion, error) {
 	if len(spec.Addons) == 0 {
-		return release(files, spec.Source.AdoptionPolicy)
+		return release(files, spec.Source)
 	}
 	addons, err := pin(files, spec.Addons)
 	if err != nil {
@@ -63,7 +63,7 @@ func pin(files Files, own []addonsv1.Addon) ([]addonsv1.Addon, error) {
 				return nil, fmt.Errorf("addons[%s]: %w", addon.Name, err)
 			}
 			if said := addon.Chart.Digest; said != "" && said != digest {
-				return nil, failure("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", addon.Name, digest, said)
+				return nil, refuse("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", addon.Name, digest, said)
 			}
 			addon.Chart.Digest = digest
 		}

@@ -3,7 +3,7 @@
 package bundle
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // fake is a bundle with these files; those in archives by their whole path.
@@ -40,7 +41,7 @@ func (f fake) ChartDigest(name string) (string, error) {
 			return "digest of " + name, nil
 		}
 	}
-	return "", fmt.Errorf("there is no %s", name)
+	return "", &failure.Error{Reason: failure.ArtifactNotFound, Field: "chart.path", Subject: name, Err: errors.New("it isn't there")}
 }
 
 const (
@@ -164,9 +165,9 @@ func TestReleasesThatAreRefused(t *testing.T) {
 		"broken metadata":      {map[string]string{"metadata.yaml": "versions: 1"}, "metadata.yaml"},
 		"another version":      {map[string]string{"metadata.yaml": strings.Replace(metadata, "clusterAddon: v1", "clusterAddon: v3", 1)}, "-cluster-addon-v3.tgz"},
 		"two archives":         {map[string]string{"openstack-scs-1-31-cluster-addon-v1.tgz": ""}, "2 archives"},
-		"broken stages":        {map[string]string{"clusteraddon.yaml": "addonStages: {A: [{name: ../x, action: apply}]}"}, "clusteraddon.yaml"},
-		"no stage":             {map[string]string{"clusteraddon.yaml": "addonStages: {BeforeClusterUpgrade: []}"}, "applies no chart"},
-		"a stage of nothing":   {map[string]string{"clusteraddon.yaml": "addonStages: {AfterControlPlaneInitialized: [{name: x, action: apply}]}"}, "stage x"},
+		"broken stages":        {map[string]string{"clusteraddon.yaml": "addonStages: {AfterControlPlaneInitialized: [{name: ../x, action: apply}]}"}, "clusteraddon.yaml"},
+		"no stage":             {map[string]string{"clusteraddon.yaml": "addonStages: {BeforeClusterUpgrade: []}"}, "has no stages"},
+		"a stage of nothing":   {map[string]string{"clusteraddon.yaml": "addonStages: {AfterControlPlaneInitialized: [{name: x, action: apply}]}"}, "clusteraddon.yaml: stage x: " + archive + "/x: it isn't there"},
 		"a template too large": {map[string]string{archive + "/cni/overwrite.yaml": strings.Repeat("a", maxTemplate+1)}, "bytes, at most"},
 	} {
 		files := staged()
@@ -177,6 +178,79 @@ func TestReleasesThatAreRefused(t *testing.T) {
 		}
 		if got, err := Expand(files, source()); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %+v, %v; want an error with %q", name, got, err, tc.says)
+		}
+	}
+}
+
+// TestAStageWithoutItsChart is a fault of the release: no source will bring it.
+func TestAStageWithoutItsChart(t *testing.T) {
+	files := staged()
+	files["clusteraddon.yaml"] = "addonStages: {AfterControlPlaneInitialized: [{name: x, action: apply}]}"
+	_, err := Expand(files, source())
+	if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != failure.ArtifactInvalid || failed.Field != "" {
+		t.Errorf("got %#v, want %s in no field", err, failure.ArtifactInvalid)
+	}
+}
+
+func TestReleaseThatOnlyDeletes(t *testing.T) {
+	files := staged()
+	files["clusteraddon.yaml"] = "addonStages: {AfterControlPlaneInitialized: [{name: cni, action: delete}]}"
+	got, err := Expand(files, source())
+	if err != nil || len(got.Addons) > 0 || !slices.Contains(got.Notes, "removed if installed: cni") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestHooksThatNobodyRuns are told of, and refuse nothing.
+func TestHooksThatNobodyRuns(t *testing.T) {
+	files := staged()
+	files["clusteraddon.yaml"] = stages + "  AfterClusterUpgrade: [{name: Foo_Bar, action: replace}]\n"
+	got, err := Expand(files, source())
+	if err != nil || len(got.Addons) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if !slices.ContainsFunc(got.Notes, func(note string) bool {
+		return strings.HasPrefix(note, "not run, and couldn't be: stages of AfterClusterUpgrade: stage 0: name \"Foo_Bar\"")
+	}) {
+		t.Errorf("notes: %q", got.Notes)
+	}
+}
+
+// TestArchiveAndTag has the archive of the Cluster Stack that was asked for.
+func TestArchiveAndTag(t *testing.T) {
+	const other = "other-thing-1-29-cluster-addon-v1.tgz"
+	both := staged()
+	both[other] = ""
+	odd := fake{"metadata.yaml": metadata, "my.docker-scs_x-1-31-cluster-addon-v1.tgz": "", "._my.docker-scs_x-1-31-cluster-addon-v1.tgz": ""}
+	for name, tc := range map[string]struct {
+		files               fake
+		version, stack      string
+		archive, note, says string
+	}{
+		"its tag":               {staged(), "docker-scs-1-31-v2-beta-7", "", archive, "Cluster Stack release docker-scs-1-31-v2-beta-7 for Kubernetes v1.31.6", ""},
+		"another version":       {staged(), "docker-scs-1-31-v3", "", archive, "Cluster Stack release docker-scs-1-31-v2-beta-7 for Kubernetes v1.31.6, with the tag docker-scs-1-31-v3", ""},
+		"any tag":               {staged(), "v7", "", archive, "", ""},
+		"one of two":            {both, "docker-scs-1-31-v2-beta-7", "", archive, "", ""},
+		"followed":              {both, "", "other-thing-1-29", other, "", ""},
+		"no tag, of two":        {both, "", "", "", "", "2 archives"},
+		"odd names":             {odd, "", "", "my.docker-scs_x-1-31-cluster-addon-v1.tgz", "", ""},
+		"another stack":         {staged(), "docker-scs-1-32-v2", "", "", "", "no docker-scs-1-32-cluster-addon-v1.tgz, which it has to have by its tag and metadata.yaml, but " + archive},
+		"another one, followed": {staged(), "", "other-thing-1-29", "", "", "no other-thing-1-29-cluster-addon-v1.tgz"},
+	} {
+		spec := source()
+		spec.Source.Version, spec.Source.ClusterStack = tc.version, tc.stack
+		delete(tc.files, "clusteraddon.yaml")
+		if tc.archive != "" {
+			tc.files[tc.archive] = ""
+		}
+		got, err := Expand(tc.files, spec)
+		switch {
+		case tc.says != "":
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: %+v, %v; want an error with %q", name, got, err, tc.says)
+			}
+		case err != nil || got.Addons[0].Chart.Path != tc.archive || tc.note != "" && got.Notes[0] != tc.note:
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

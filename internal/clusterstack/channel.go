@@ -22,7 +22,7 @@ type Channel struct {
 // of one of its channels; "" is the stable one.
 func ParseChannel(stack, name string) (Channel, error) {
 	tag, err := ParseTag(stack + "-v0")
-	if err != nil || tag.stem() != stack {
+	if err != nil || tag.Stack() != stack {
 		return Channel{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack, as docker-scs-1-31 is", stack)
 	}
 	if name == "" {
@@ -80,7 +80,7 @@ func (c Channel) ofStack(text string) (Version, bool) {
 		return Version{}, false
 	}
 	tag, err := ParseTag(text)
-	return tag.Version, err == nil && tag.stem() == c.stack
+	return tag.Version, err == nil && tag.Stack() == c.stack
 }
 
 func newestOf(published []string, read func(string) (Version, bool)) (newest string, found bool) {

@@ -6,17 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // Releases as they were published.
 func TestRealReleases(t *testing.T) {
-	root := os.Getenv("CHANDLER_TEST_DATA")
-	if root == "" {
-		root = "../../../shared/data"
-	}
-	directories, err := filepath.Glob(filepath.Join(root, "cluster-stacks", "*"))
+	directories, err := filepath.Glob(filepath.Join(realdata.Path(t, "cluster-stacks"), "*"))
 	if err != nil || len(directories) == 0 {
-		t.Skip("no Cluster Stack releases here")
+		t.Fatalf("no releases: %v", err)
 	}
 	for _, directory := range directories {
 		tag, err := ParseTag(filepath.Base(directory))
@@ -34,7 +32,7 @@ func TestRealReleases(t *testing.T) {
 		if err != nil || m.ClusterStack != tag.Version || len(m.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, m, err)
 		}
-		read(tag.AddonArchive(m.ClusterAddon))
+		read(tag.Stack() + "-cluster-addon-" + m.ClusterAddon + ".tgz")
 		s, err := ParseStages(read(StagesFile))
 		if err != nil || len(s.Hooks[AfterControlPlaneInitialized]) != 2 || len(s.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, s, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
 const metadata = `apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1
@@ -75,10 +77,35 @@ func TestParseStages(t *testing.T) {
 			AfterControlPlaneInitialized: {{Name: "cni", Action: ActionApply, After: wait}, {Name: "old-cni", Action: ActionDelete, Before: wait}},
 			"AfterClusterUpgrade":        {{Name: "cni", Action: ActionApply}},
 		},
+		Faults:  map[string]string{},
 		Unknown: []string{"addonStages.AfterControlPlaneInitialized.retries"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestStagesThatNobodyRuns may be for another operator, and be whatever that takes.
+func TestStagesThatNobodyRuns(t *testing.T) {
+	for name, tc := range map[string]struct{ stages, says string }{
+		"a name":      {"[{name: Foo_Bar, action: apply}]", `name "Foo_Bar"`},
+		"an action":   {"[{name: cni, action: replace}]", `action "replace"`},
+		"an object":   {"[{name: cni, action: apply, waitForPreCondition: {objects: [{key: a-b}], conditions: 'a'}}]", `key "a-b"`},
+		"a type":      {"{cni: apply}", "wrong type"},
+		"a scalar":    {"later", "wrong type"},
+		"many stages": {"[" + strings.Repeat("{name: cni, action: apply},", maxStages+1) + "]", "stages, at most"},
+	} {
+		got, err := ParseStages([]byte("addonStages: {AfterClusterUpgrade: " + tc.stages + ", AfterControlPlaneInitialized: [{name: 1, action: apply}]}"))
+		if err != nil || len(got.Hooks) != 1 || !strings.Contains(got.Faults["AfterClusterUpgrade"], tc.says) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+			continue
+		}
+		if run := got.Hooks[AfterControlPlaneInitialized]; len(run) != 1 || run[0].Name != "1" {
+			t.Errorf("%s: what is run is %+v", name, run)
+		}
+		if got, err := ParseStages([]byte("addonStages: {AfterControlPlaneInitialized: " + tc.stages + "}")); err == nil || !strings.Contains(err.Error(), "addonStages.AfterControlPlaneInitialized: ") {
+			t.Errorf("%s of the hook that is run: %+v, %v", name, got, err)
+		}
 	}
 }
 
@@ -89,8 +116,8 @@ func TestStagesThatAreRefused(t *testing.T) {
 	wait := func(fields string) string { return stage(", waitForPreCondition: {" + fields + "}") }
 	object := func(key string) string { return "{key: " + key + ", apiVersion: v1, kind: Node, name: a}" }
 	for name, tc := range map[string]struct{ content, says string }{
-		"a path as a name":       {"addonStages: {A: [{name: ../../etc, action: apply}]}", `name "../../etc"`},
-		"an action nobody knows": {"addonStages: {A: [{name: cni, action: replace}]}", `action "replace"`},
+		"a path as a name":       {"addonStages: {AfterControlPlaneInitialized: [{name: ../../etc, action: apply}]}", `name "../../etc"`},
+		"an action nobody knows": {"addonStages: {AfterControlPlaneInitialized: [{name: cni, action: replace}]}", `action "replace"`},
 		"a key CEL can't have":   {wait("objects: [" + object("a-b") + "], conditions: 'true'"), `key "a-b"`},
 		"a key that CEL keeps":   {wait("objects: [" + object("in") + "], conditions: 'in == 1'"), "conditions:"},
 		"a key twice":            {wait("objects: [" + object("a") + ", " + object("a") + "], conditions: 'true'"), "twice"},
@@ -99,7 +126,7 @@ func TestStagesThatAreRefused(t *testing.T) {
 		"not CEL":                {wait("conditions: 'a ='"), "Syntax error"},
 		"a variable nobody set":  {wait("conditions: 'b.status.ready'"), "undeclared reference to 'b'"},
 		"an object without kind": {wait("objects: [{key: a, apiVersion: v1, name: b}], conditions: 'true'"), "kind and name are required"},
-		"too many stages":        {"addonStages: {A: [" + strings.Repeat("{name: cni, action: apply},", maxStages+1) + "]}", "stages, at most"},
+		"too many stages":        {"addonStages: {AfterControlPlaneInitialized: [" + strings.Repeat("{name: cni, action: apply},", maxStages+1) + "]}", "stages, at most"},
 	} {
 		if got, err := ParseStages([]byte(tc.content)); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %+v, %v; want an error with %q", name, got, err, tc.says)
@@ -154,10 +181,46 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
+// What a release's files come to isn't known from their size.
+func TestFilesThatGrow(t *testing.T) {
+	for name, parse := range map[string]func(text string) error{
+		MetadataFile: func(text string) error {
+			_, err := ParseMetadata([]byte(metadata + text))
+			return err
+		},
+		StagesFile: func(text string) error {
+			_, err := ParseStages([]byte(stages + text))
+			return err
+		},
+		OverwriteFile: func(text string) error {
+			_, err := Unwrap([]byte("values: a\n" + text))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { yamlbombs.AreRefused(t, parse) })
+	}
+}
+
+// maxAllocated is for all that is done with one file, garbage included.
+const maxAllocated = 128 << 20
+
+func seeds(f *testing.F, file string) {
+	f.Add([]byte(file))
+	for _, text := range yamlbombs.All() {
+		f.Add([]byte(text))
+		f.Add([]byte(file + text))
+	}
+}
+
 func FuzzParseMetadata(f *testing.F) {
-	f.Add([]byte(metadata))
+	seeds(f, metadata)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := ParseMetadata(data); err == nil {
+		var m Metadata
+		var err error
+		if n := yamlbombs.Allocated(func() { m, err = ParseMetadata(data) }); n > maxAllocated {
+			t.Errorf("%d bytes took %d MiB", len(data), n>>20)
+		}
+		if err == nil {
 			if _, err := ParseVersion(m.ClusterAddon); err != nil {
 				t.Errorf("clusterAddon %q becomes a part of a file's name", m.ClusterAddon)
 			}
@@ -165,10 +228,25 @@ func FuzzParseMetadata(f *testing.F) {
 	})
 }
 
-func FuzzParseStages(f *testing.F) {
-	f.Add([]byte(stages))
+func FuzzUnwrap(f *testing.F) {
+	seeds(f, "values: |\n  a: 1\n")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := ParseStages(data)
+		var values []byte
+		n := yamlbombs.Allocated(func() { values, _ = Unwrap(data) })
+		if n > maxAllocated || len(values) > len(data) {
+			t.Errorf("%d bytes took %d MiB, and became %d bytes", len(data), n>>20, len(values))
+		}
+	})
+}
+
+func FuzzParseStages(f *testing.F) {
+	seeds(f, stages)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got Stages
+		var err error
+		if n := yamlbombs.Allocated(func() { got, err = ParseStages(data) }); n > maxAllocated {
+			t.Errorf("%d bytes took %d MiB", len(data), n>>20)
+		}
 		if err != nil {
 			return
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxFileBytes bounds each YAML file of a release.
@@ -75,6 +77,9 @@ func decode(data []byte, v any) (unknown []string, err error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("it is larger than %d bytes, the most that is accepted", MaxFileBytes)
 	}
+	if err := yamllimit.Handwritten.Check(data); err != nil {
+		return nil, err
+	}
 	var tree map[string]any
 	if err := yaml.Unmarshal(data, &tree); err != nil {
 		return nil, fmt.Errorf("it isn't a YAML map: %w", err)
@@ -85,5 +90,5 @@ func decode(data []byte, v any) (unknown []string, err error) {
 	if err := yaml.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
-	return unknownKeys(tree, v), nil
+	return unknownKeys("", tree, v), nil
 }

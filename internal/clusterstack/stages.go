@@ -3,9 +3,13 @@
 package clusterstack
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+
+	"sigs.k8s.io/yaml"
 )
 
 // AfterControlPlaneInitialized is the hook whose stages make up a cluster's add-ons.
@@ -31,6 +35,8 @@ const (
 // Stages are the stages of a release, by the lifecycle hook that runs them.
 type Stages struct {
 	Hooks map[string][]Stage
+	// Faults of stages that nobody runs, by their hook, which isn't in Hooks then.
+	Faults map[string]string
 	// Unknown keys, as paths.
 	Unknown []string
 }
@@ -57,9 +63,9 @@ type Object struct {
 }
 
 type stagesFile struct {
-	APIVersion          string                 `json:"apiVersion"`
-	ClusterAddonVersion string                 `json:"clusterAddonVersion"`
-	AddonStages         map[string][]stageFile `json:"addonStages"`
+	APIVersion          string         `json:"apiVersion"`
+	ClusterAddonVersion string         `json:"clusterAddonVersion"`
+	AddonStages         map[string]any `json:"addonStages"`
 }
 
 type stageFile struct {
@@ -85,7 +91,8 @@ var (
 	identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]{0,62}$`)
 )
 
-// ParseStages reads clusteraddon.yaml. Hooks that aren't known are kept.
+// ParseStages reads clusteraddon.yaml. Hooks that aren't known are kept. Of those that
+// aren't run, what is wrong is only reported: the operator doesn't look at it.
 func ParseStages(data []byte) (Stages, error) {
 	file := stagesFile{}
 	unknown, err := decode(data, &file)
@@ -95,13 +102,35 @@ func ParseStages(data []byte) (Stages, error) {
 	if len(file.AddonStages) > maxHooks {
 		return Stages{}, fmt.Errorf("%s: addonStages has %d hooks, at most %d", StagesFile, len(file.AddonStages), maxHooks)
 	}
-	stages := Stages{Hooks: map[string][]Stage{}, Unknown: unknown}
-	for hook, listed := range file.AddonStages {
-		if stages.Hooks[hook], err = stagesOf(listed); err != nil {
-			return Stages{}, fmt.Errorf("%s: addonStages.%.64s: %w", StagesFile, hook, err)
+	stages := Stages{Hooks: map[string][]Stage{}, Faults: map[string]string{}, Unknown: unknown}
+	for _, hook := range slices.Sorted(maps.Keys(file.AddonStages)) {
+		below := fmt.Sprintf("addonStages.%.64s", hook)
+		read, unknown, err := readHook(below, file.AddonStages[hook])
+		switch {
+		case err == nil:
+			stages.Hooks[hook] = read
+			stages.Unknown = append(stages.Unknown, unknown...)
+		case hook == AfterControlPlaneInitialized:
+			return Stages{}, fmt.Errorf("%s: %s: %w", StagesFile, below, err)
+		default:
+			stages.Faults[hook] = err.Error()
 		}
 	}
 	return stages, nil
+}
+
+// readHook reads the stages of one hook, and finds the keys in them that aren't known.
+func readHook(path string, tree any) (stages []Stage, unknown []string, err error) {
+	data, err := json.Marshal(tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	var listed []stageFile
+	if err := yaml.Unmarshal(data, &listed); err != nil { // which makes texts of numbers
+		return nil, nil, fmt.Errorf("a field has the wrong type: %w", err)
+	}
+	stages, err = stagesOf(listed)
+	return stages, unknownKeys(path, tree, listed), err
 }
 
 func stagesOf(listed []stageFile) ([]Stage, error) {

@@ -61,23 +61,6 @@ func ParseTag(text string) (Tag, error) {
 	return tag, nil
 }
 
-// ParseClassName reads the name of a release's ClusterClass, which is the tag with
-// a dot before the patch: docker-scs-1-31-v2, or docker-scs-1-31-v0-sha.ab12.
-func ParseClassName(text string) (Tag, error) {
-	front, patch, found := strings.Cut(text, ".")
-	if !found {
-		tag, err := ParseTag(text)
-		if err == nil && tag.Version.Channel != ChannelStable {
-			return Tag{}, invalidTag(text)
-		}
-		return tag, err
-	}
-	if strings.Count(front, "-") != 5 || strings.Contains(patch, "-") {
-		return Tag{}, invalidTag(text)
-	}
-	return ParseTag(front + "-" + patch)
-}
-
 func invalidTag(text string) error {
 	if len(text) > lengthMax {
 		text = text[:lengthMax] + "..."
@@ -87,25 +70,13 @@ func invalidTag(text string) error {
 
 // String is the tag, with dashes alone.
 func (t Tag) String() string {
-	return t.stem() + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
+	return t.Stack() + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
 }
 
-// ClassName is the name of the release's ClusterClass.
-func (t Tag) ClassName() string { return t.stem() + "-" + t.Version.String() }
-
-// AddonArchive is the file of the release that holds its add-ons; clusterAddon is
-// their version, from metadata.yaml.
-func (t Tag) AddonArchive(clusterAddon string) string {
-	return t.stem() + "-cluster-addon-" + clusterAddon + ".tgz"
-}
-
-func (t Tag) stem() string {
+// Stack is the Cluster Stack that the release is one of, as in docker-scs-1-31.
+func (t Tag) Stack() string {
 	return t.Provider + "-" + t.Name + "-" + strings.ReplaceAll(t.Kubernetes, ".", "-")
 }
-
-// SameLine says whether both are releases of one stack for one minor version of
-// Kubernetes, so that one may follow the other.
-func (t Tag) SameLine(other Tag) bool { return t.stem() == other.stem() }
 
 // ParseVersion reads a version: v2, or v0-sha.ab12.
 func ParseVersion(text string) (Version, error) {

@@ -8,33 +8,21 @@ import (
 	"testing"
 )
 
-func TestTagNamesAndClassNames(t *testing.T) {
-	cases := map[string]struct {
+func TestParseTag(t *testing.T) {
+	for text, want := range map[string]struct {
 		tag   Tag
-		class string
+		stack string
 	}{
-		"docker-scs-1-31-v2": {
-			Tag{"docker", "scs", "1.31", Version{2, ChannelStable, ""}}, "docker-scs-1-31-v2",
-		},
-		"openstack-scs-1-34-v0-sha-ab12ef3": {
-			Tag{"openstack", "scs", "1.34", Version{0, "sha", "ab12ef3"}}, "openstack-scs-1-34-v0-sha.ab12ef3",
-		},
-	}
-	for text, want := range cases {
+		"docker-scs-1-31-v2":                {Tag{"docker", "scs", "1.31", Version{2, ChannelStable, ""}}, "docker-scs-1-31"},
+		"openstack-scs-1-34-v0-sha-ab12ef3": {Tag{"openstack", "scs", "1.34", Version{0, "sha", "ab12ef3"}}, "openstack-scs-1-34"},
+	} {
 		got, err := ParseTag(text)
 		if err != nil || got != want.tag {
 			t.Errorf("ParseTag(%q) = %+v, %v; want %+v", text, got, err, want.tag)
 		}
-		if got.String() != text || got.ClassName() != want.class {
-			t.Errorf("%q is written as tag %q and class %q, want %q", text, got, got.ClassName(), want.class)
+		if got.String() != text || got.Stack() != want.stack {
+			t.Errorf("%q is written as %q, of Cluster Stack %q", text, got, got.Stack())
 		}
-		if of, err := ParseClassName(want.class); err != nil || of != want.tag {
-			t.Errorf("ParseClassName(%q) = %+v, %v; want %+v", want.class, of, err, want.tag)
-		}
-	}
-	archive := cases["docker-scs-1-31-v2"].tag.AddonArchive("v0-sha.ab12")
-	if archive != "docker-scs-1-31-cluster-addon-v0-sha.ab12.tgz" {
-		t.Errorf("AddonArchive() = %q", archive)
 	}
 }
 
@@ -46,11 +34,6 @@ func TestTagsThatAreRefused(t *testing.T) {
 	} {
 		if tag, err := ParseTag(text); err == nil {
 			t.Errorf("ParseTag(%q) = %+v", text, tag)
-		}
-	}
-	for _, text := range []string{"docker-scs-1-31-v2-beta-1", "docker-scs-1-31-v2.1", "docker-scs-1-31-v2-beta.1.2", "docker-scs-1-31-v2-beta.1-2", "base"} {
-		if tag, err := ParseClassName(text); err == nil {
-			t.Errorf("ParseClassName(%q) = %+v", text, tag)
 		}
 	}
 }
@@ -81,22 +64,6 @@ func TestVersionsInOrder(t *testing.T) {
 	}
 }
 
-func TestSameLine(t *testing.T) {
-	of := func(text string) Tag {
-		tag, err := ParseTag(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tag
-	}
-	if !of("docker-scs-1-31-v1").SameLine(of("docker-scs-1-31-v2-beta-1")) {
-		t.Error("v1 and v2 of one stack are of one line")
-	}
-	if of("docker-scs-1-31-v1").SameLine(of("docker-scs-1-32-v1")) {
-		t.Error("another minor version of Kubernetes is another line")
-	}
-}
-
 func FuzzParseTag(f *testing.F) {
 	for _, seed := range []string{"docker-scs-1-31-v2", "docker-scs-1-31-v0-sha-ab12", "docker-scs-1-31-v0-sha.ab12", "a-b-c-d-e-f-g"} {
 		f.Add(seed)
@@ -105,9 +72,6 @@ func FuzzParseTag(f *testing.F) {
 		if tag, err := ParseTag(text); err == nil {
 			if tag.String() != text {
 				t.Errorf("%q is written as %q", text, tag)
-			}
-			if back, err := ParseClassName(tag.ClassName()); err != nil || back != tag {
-				t.Errorf("class name %q is read as %+v, %v", tag.ClassName(), back, err)
 			}
 			if tag.Version.Compare(tag.Version) != 0 {
 				t.Errorf("%q isn't equal to itself", text)

@@ -13,10 +13,10 @@ import (
 const maxUnknown = 16
 
 // unknownKeys compares a decoded tree with the type of the struct it was decoded
-// into, and returns the paths of keys without a field, sorted.
-func unknownKeys(tree any, v any) []string {
+// into, and returns the paths of keys without a field, sorted; path is that of the tree.
+func unknownKeys(path string, tree any, v any) []string {
 	var found []string
-	walk("", tree, reflect.TypeOf(v), &found)
+	walk(path, tree, reflect.TypeOf(v), &found)
 	slices.Sort(found)
 	found = slices.Compact(found)
 	if len(found) > maxUnknown {

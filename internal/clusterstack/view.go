@@ -12,6 +12,7 @@ import (
 //
 //	spec.topology.class, .classNamespace         from classRef
 //	spec.controlPlaneRef, infrastructureRef      with namespace
+//	spec.controlPlaneEndpoint                    host "" and port 0 until they are known
 //	status.controlPlaneReady, infrastructureReady  from initialization
 //	status.failureDomains                        a map by name
 //	status.conditions                            those of v1beta1, while they are served
@@ -32,6 +33,9 @@ func ClusterView(cluster map[string]any) map[string]any {
 
 func specView(spec map[string]any, namespace any) map[string]any {
 	view := maps.Clone(spec)
+	endpoint := map[string]any{"host": "", "port": int64(0)}
+	maps.Copy(endpoint, at(spec, "controlPlaneEndpoint"))
+	view["controlPlaneEndpoint"] = endpoint
 	for _, field := range []string{"controlPlaneRef", "infrastructureRef"} {
 		if ref := at(spec, field); ref != nil {
 			ref = maps.Clone(ref)

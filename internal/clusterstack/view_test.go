@@ -15,6 +15,7 @@ kind: Cluster
 metadata: {name: prod, namespace: fleet}
 spec:
   clusterNetwork: {pods: {cidrBlocks: [10.0.0.0/16]}}
+  controlPlaneEndpoint: {host: prod.example.org, port: 6443}
   controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: prod-cp}
   topology:
     classRef: {name: docker-scs-1-31-v1, namespace: classes}
@@ -33,6 +34,7 @@ kind: Cluster
 metadata: {name: prod, namespace: fleet}
 spec:
   clusterNetwork: {pods: {cidrBlocks: [10.0.0.0/16]}}
+  controlPlaneEndpoint: {host: prod.example.org, port: 6443}
   controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: prod-cp, namespace: fleet}
   topology:
     classRef: {name: docker-scs-1-31-v1, namespace: classes}
@@ -62,6 +64,15 @@ func TestClusterView(t *testing.T) {
 	}
 	if diff := cmp.Diff(read(newCluster), cluster); diff != "" {
 		t.Errorf("the argument was changed:\n%s", diff)
+	}
+	for given, want := range map[string]map[string]any{
+		"{spec: {}}": {"host": "", "port": int64(0)},
+		"{spec: {controlPlaneEndpoint: {host: a}}}": {"host": "a", "port": int64(0)},
+	} {
+		view := ClusterView(read(given))
+		if diff := cmp.Diff(want, view["spec"].(map[string]any)["controlPlaneEndpoint"]); diff != "" {
+			t.Errorf("the endpoint of %s:\n%s", given, diff)
+		}
 	}
 	for _, odd := range []string{"{}", "{spec: 1, status: []}", "{spec: {topology: {}}, status: {failureDomains: [1, {name: 2}]}}"} {
 		ClusterView(read(odd)) // doesn't panic

@@ -15,6 +15,8 @@ import (
 type FilesRequest struct {
 	// Files of the artifact. Their names are relative to its root.
 	Files []File
+	// Single names the artifact in messages if it is one file, whose name here nobody gave it.
+	Single string
 	// Directory of the kustomization, or of the manifests; empty for the root.
 	Directory string
 	// Release has the add-on's name and namespace.

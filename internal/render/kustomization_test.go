@@ -214,6 +214,11 @@ func TestKustomizationRefusals(t *testing.T) {
 		"a kustomization's file as a base":  {"", with("resources: [b/kustomization.yaml]", "b/kustomization.yaml", "resources: [x.yaml]"), []string{"resources[0]", "name its directory"}},
 		"a component that is a file":        {"", with("components: [cm.yaml]"), []string{"components[0]", "not a directory"}},
 		"a directory in place of a patch":   {"", with("resources: [cm.yaml]\npatches: [{path: d}]", "d/x.yaml", configMap), []string{"patches[0].path", "is a directory"}},
+		"objects behind the end of one":     {"", with("resources: [d.yaml]", "d.yaml", "---\n"+webService+"---\n"+configMap+"...\n"+deployment), []string{"kustomization.yaml: resources[0]", "more follows the end"}},
+		"an object in the last line":        {"", with("resources: [d.yaml]", "d.yaml", webService+"--- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"), []string{"resources[0]", "more follows the end"}},
+		"lines that end in CR":              {"", with("resources: [d.yaml]", "d.yaml", strings.ReplaceAll(webService+"---\n"+configMap, "\n", "\r")), []string{"resources[0]", "more follows the end"}},
+		"a patch behind the end of one":     {"", with("resources: [cm.yaml]\npatches: [{path: p.yaml}]", "p.yaml", configMap+"...\n"+configMap), []string{"patches[0].path", "more follows the end"}},
+		"the rest of the kustomization":     {"", with("namePrefix: a-\n...\nresources: [cm.yaml]\n"), []string{"kustomization.yaml: more follows the end"}},
 		"a version of a schema that's gone": {"", with("resources: [cm.yaml]\nopenapi: {version: v9.9.9}"), []string{"OpenAPI version"}},
 	}
 	r := newRenderer(t, func(o *Options) { o.Timeout = 10 * time.Second })

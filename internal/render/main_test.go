@@ -9,10 +9,11 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 func TestMain(m *testing.M) {
@@ -33,27 +34,10 @@ func newRenderer(t testing.TB, change ...func(*Options)) *Renderer {
 	return r
 }
 
-// testData is the folder of real charts, or skips the test: they are not part of the repository.
-func testData(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("CHANDLER_TEST_DATA")
-	if dir == "" {
-		dir = "../../../shared/data"
-	}
-	if _, err := os.Stat(filepath.Join(dir, "charts")); err != nil {
-		t.Skipf("no charts to test with: set CHANDLER_TEST_DATA to a folder that has charts/ (%v)", err)
-	}
-	return dir
-}
-
 // realChart unpacks a chart of the test data.
 func realChart(t testing.TB, archive string) []File {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testData(t), "charts", archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return unpack(t, data)
+	return unpack(t, realdata.Read(t, "charts", archive))
 }
 
 func unpack(t testing.TB, data []byte) []File {

@@ -3,20 +3,21 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // notesSuffix marks the text that Helm shows to its user after an install.
@@ -40,10 +41,14 @@ func (d document) kind() string {
 type manifestReader struct {
 	limits    limits
 	namespace string // of objects that name none
+	artifact  string // names it if it is one file
 
 	values  int
 	objects int
 }
+
+// called is what messages call a file.
+func (m *manifestReader) called(file string) string { return cmp.Or(m.artifact, file) }
 
 // readTemplates decodes what the templates wrote.
 func (m *manifestReader) readTemplates(files map[string]string) ([]document, error) {
@@ -139,9 +144,15 @@ func manifestText(docs []document) string {
 	return b.String()
 }
 
-// decode reads one document; a key that appears twice is an error.
-func (m *manifestReader) decode(name, text string) (document, error) {
-	doc := document{path: name, text: text}
+// decode reads one document; a key that appears twice is an error, and so is more than one document.
+func (m *manifestReader) decode(file, text string) (document, error) {
+	doc, name := document{path: file, text: text}, m.called(file)
+	if err := yamllimit.Manifest.Check([]byte(text)); err != nil {
+		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
+	}
+	if err := checkSingle([]byte(text)); err != nil {
+		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
+	}
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
@@ -160,13 +171,22 @@ func (m *manifestReader) decode(name, text string) (document, error) {
 	switch content := content.(type) {
 	case nil:
 	case map[string]any:
-		if len(content) > 0 {
+		if isEmptyList(content) { // which whoever reads the manifest would take for an object
+			doc.text = "# a list without items"
+		} else if len(content) > 0 {
 			doc.object = &unstructured.Unstructured{Object: content}
 		}
 	default:
 		return doc, failf(ReasonManifestInvalid, "%s: is no Kubernetes object", name)
 	}
 	return doc, nil
+}
+
+// isEmptyList tells a list whose items are null, as a template writes it that has none.
+func isEmptyList(content map[string]any) bool {
+	object := unstructured.Unstructured{Object: content}
+	items, has := content["items"]
+	return has && items == nil && strings.HasSuffix(object.GetKind(), "List") && object.GetName() == ""
 }
 
 // measureValue counts scalars, lists and maps, and the levels of these.

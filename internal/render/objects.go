@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // collect checks the objects of all documents and puts them in order.
@@ -24,7 +23,11 @@ func (m *manifestReader) collect(docs []document) ([]*unstructured.Unstructured,
 		for _, object := range objects {
 			id := m.identity(object)
 			if first, ok := origin[id]; ok {
-				return nil, failf(ReasonManifestInvalid, "%s %s is in %s and in %s", object.GetKind(), object.GetName(), first, doc.path)
+				where := "more than once in " + m.called(first)
+				if first != doc.path {
+					where = "in " + first + " and in " + doc.path
+				}
+				return nil, failf(ReasonManifestInvalid, "%s %s is %s; keep one of them", object.GetKind(), object.GetName(), where)
 			}
 			origin[id] = doc.path
 			all = append(all, object)
@@ -57,7 +60,7 @@ func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, er
 	for i, item := range items {
 		content, ok := item.(map[string]any)
 		if !ok {
-			return nil, failf(ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", doc.path, i, doc.kind())
+			return nil, failf(ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", m.called(doc.path), i, doc.kind())
 		}
 		child := &unstructured.Unstructured{Object: content}
 		if itemKind := strings.TrimSuffix(doc.kind(), "List"); itemKind != "" && child.GetKind() == "" {
@@ -76,7 +79,7 @@ func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, er
 
 func (m *manifestReader) checked(doc document) ([]*unstructured.Unstructured, error) {
 	if err := checkObject(doc.object); err != nil {
-		return nil, failf(ReasonManifestInvalid, "%s: %w", doc.path, err)
+		return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
 	}
 	if m.objects++; m.objects > m.limits.MaxObjects {
 		return nil, failf(ReasonOutputTooLarge, "the add-on has more than %d objects", m.limits.MaxObjects)

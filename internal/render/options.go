@@ -31,8 +31,8 @@ type Options struct {
 }
 
 // maxValues bounds the values (scalars, lists and maps) in all objects of one chart. The largest
-// known charts have about 200,000; two million take the parent about 150 MiB to decode.
-const maxValues = 2_000_000
+// known charts have about 200,000. A release record is read within the same bound (package record).
+const maxValues = 500_000
 
 // maxDepth bounds the nesting of one object; custom resource definitions reach about 40.
 const maxDepth = 500

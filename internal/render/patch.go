@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // patch is one patch of an add-on, ready to be applied.
@@ -59,7 +60,7 @@ func parsePatch(p *addonsv1.Patch, path *field.Path) (*patch, *field.Error) {
 	invalid := func(err error) *field.Error {
 		return field.Invalid(path.Child("patch"), field.OmitValueType{}, err.Error())
 	}
-	if err := checkYAML([]byte(p.Patch)); err != nil {
+	if err := yamllimit.Handwritten.Check([]byte(p.Patch)); err != nil {
 		return nil, invalid(err)
 	}
 	texts := splitManifests(p.Patch)

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/kustomize/api/filters/patchstrategicmerge"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -155,11 +154,11 @@ func (p *patch) applyOperations(object map[string]any) (map[string]any, error) {
 // apply merges the patch into an object, which keeps its name, namespace and kind.
 // The result is nil if the patch deletes the object.
 func (sp strategicPatch) apply(object map[string]any) (map[string]any, error) {
-	text, err := yaml.Marshal(object)
+	text, err := yamlOf(object)
 	if err != nil {
 		return nil, err
 	}
-	target, err := kyaml.Parse(string(text))
+	target, err := kyaml.Parse(text)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,7 @@
 package render
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -44,11 +41,11 @@ func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, c
 		case s != nil && s.deleted:
 			continue
 		case s != nil && s.changed:
-			text, err := yaml.Marshal(doc.object.Object)
+			text, err := yamlOf(doc.object.Object)
 			if err != nil {
-				return nil, nil, failf(ReasonPatchFailed, "%s: %w", doc.path, err)
+				return nil, nil, failf(ReasonPatchFailed, "%s: %w", m.called(doc.path), err)
 			}
-			if doc, err = m.decode(doc.path, strings.TrimSuffix(string(text), "\n")); err != nil {
+			if doc, err = m.decode(doc.path, text); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -82,11 +79,11 @@ func (m *manifestReader) single(documents []document) ([]document, error) {
 			continue
 		}
 		for _, item := range items {
-			text, err := yaml.Marshal(item.Object)
+			text, err := yamlOf(item.Object)
 			if err != nil {
-				return nil, failf(ReasonManifestInvalid, "%s: %w", doc.path, err)
+				return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
 			}
-			all = append(all, document{path: doc.path, text: strings.TrimSuffix(string(text), "\n"), object: item})
+			all = append(all, document{path: doc.path, text: text, object: item})
 		}
 	}
 	return all, nil

@@ -19,10 +19,13 @@ func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result,
 	if err != nil {
 		return nil, err
 	}
-	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
+	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace, artifact: req.Single}
 	documents, err := reader.readFiles(manifestFiles(req.Files, req.Directory))
 	if err != nil {
 		return nil, err
+	}
+	if len(documents) == 0 && req.Single != "" && req.Directory == "" {
+		return nil, failf(ReasonManifestInvalid, "%s has no objects", req.Single)
 	}
 	if len(documents) == 0 {
 		return nil, failf(ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
@@ -69,14 +72,9 @@ func (m *manifestReader) readFiles(files []File) ([]document, error) {
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
 			return nil, failf(ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
 		}
-		texts := splitManifests(string(bytes.TrimPrefix(file.Data, byteOrderMark)))
-		if path.Ext(file.Name) == ".json" {
-			// YAML's parser takes no JSON that is indented with tabs.
-			var compact bytes.Buffer
-			if err := json.Compact(&compact, file.Data); err != nil {
-				return nil, failf(ReasonManifestInvalid, "%s: %w", file.Name, err)
-			}
-			texts = []string{compact.String()}
+		texts, err := textsOf(file)
+		if err != nil {
+			return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(file.Name), err)
 		}
 		for _, text := range texts {
 			doc, err := m.decode(file.Name, text)
@@ -89,6 +87,16 @@ func (m *manifestReader) readFiles(files []File) ([]document, error) {
 		}
 	}
 	return all, nil
+}
+
+// textsOf are the documents of a manifest. What is JSON is read as such, whatever its name.
+func textsOf(file File) ([]string, error) {
+	data := bytes.TrimPrefix(file.Data, byteOrderMark)
+	if path.Ext(file.Name) != ".json" && !json.Valid(data) {
+		return splitManifests(string(data)), nil
+	}
+	text, err := jsonAsYAML(data)
+	return []string{text}, err
 }
 
 // elsewhere names directories that hold what a directory lacks, as the way out.

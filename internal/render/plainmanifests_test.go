@@ -3,12 +3,18 @@
 package render
 
 import (
+	"bytes"
+	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 func TestManifests(t *testing.T) {
@@ -61,12 +67,21 @@ func TestManifestsRefusals(t *testing.T) {
 		"one object twice":      {"", map[string]string{"x.yaml": configMap, "y.yaml": strings.Replace(configMap, "name: a", "name: a, namespace: apps", 1)}, ReasonManifestInvalid, []string{"ConfigMap a is in x.yaml and in y.yaml"}},
 		"no YAML":               {"", map[string]string{"x.yaml": "a: ["}, ReasonManifestInvalid, []string{"x.yaml", "yaml"}},
 		"no JSON":               {"", map[string]string{"x.json": "{"}, ReasonManifestInvalid, []string{"x.json"}},
+		"a key twice in JSON":   {"", map[string]string{"x.json": `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "k\u0069nd": "ConfigMap"}`}, ReasonManifestInvalid, []string{"x.json", "kind"}},
+		"deep JSON":             {"", map[string]string{"x.json": `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + "}"}, ReasonManifestInvalid, []string{"x.json: nested deeper than 500"}},
+		"JSON out of range":     {"", map[string]string{"x.json": `{"a": 1e400}`}, ReasonManifestInvalid, []string{"x.json: number 1e400 is out of range"}},
+		"JSON in Latin-1":       {"", map[string]string{"x.json": "{\"a\": \"\xe4\"}"}, ReasonManifestInvalid, []string{"x.json: it isn't UTF-8"}},
+		"behind the end":        {"", map[string]string{"x.yaml": configMap + "...\n" + webService}, ReasonManifestInvalid, []string{"x.yaml: more follows the end", "a line of \"---\""}},
+		"behind an end in text": {"", map[string]string{"x.yaml": configMap + "data:\n  a: |\n    b\n...\nmore\n"}, ReasonManifestInvalid, []string{"x.yaml: more follows the end"}},
+		"lines that end in CR":  {"", map[string]string{"x.yaml": strings.ReplaceAll(configMap+"---\n"+webService, "\n", "\r")}, ReasonManifestInvalid, []string{"x.yaml: more follows the end", "line feed"}},
+		"twice in one file":     {"", map[string]string{"x.yaml": configMap + "---\n" + configMap}, ReasonManifestInvalid, []string{"ConfigMap a is more than once in x.yaml; keep one"}},
+		"only an empty list":    {"", map[string]string{"x.yaml": "apiVersion: v1\nkind: List\nitems:\n"}, ReasonManifestInvalid, []string{"has no objects"}},
 		"a key twice":           {"", map[string]string{"x.yaml": configMap + "kind: Secret\n"}, ReasonManifestInvalid, []string{"x.yaml", "kind"}},
 		"no name":               {"", map[string]string{"x.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n"}, ReasonManifestInvalid, []string{"x.yaml", "metadata.name"}},
 		"20 MB":                 {"", map[string]string{"x.yaml": configMap + "data: {a: " + strings.Repeat("x", 20<<20) + "}"}, ReasonOutputTooLarge, nil},
 		"a patch that is none":  {"", map[string]string{"x.yaml": configMap}, ReasonPatchFailed, []string{"patches[0].patch"}},
 		"6000 objects":          {"", map[string]string{"x.yaml": "kind: List\napiVersion: v1\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n", 6000)}, ReasonOutputTooLarge, nil},
-		"aliases that multiply": {"", map[string]string{"x.yaml": configMap + "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"}, ReasonManifestInvalid, []string{"x.yaml", "aliasing"}},
+		"aliases that multiply": {"", map[string]string{"x.yaml": configMap + "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"}, ReasonManifestInvalid, []string{"x.yaml", "more than 300000 values"}},
 	}
 	r := newRenderer(t)
 	for name, c := range cases {
@@ -79,5 +94,137 @@ func TestManifestsRefusals(t *testing.T) {
 			wantReason(t, err, c.reason, c.says...)
 			t.Log(err)
 		})
+	}
+}
+
+// JSON that YAML's parser doesn't take, or reads as something else.
+func TestManifestsInJSON(t *testing.T) {
+	r := newRenderer(t)
+	wide := "{\n\t\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\"}, \"data\": {" +
+		`"slash": "a\/b", "face": "\ud83d\ude00", "raw": "😀", "del": "` + "\x7f" + `", "escaped": "\u007f\u0085\ufeff\u2028", "nul": "\u0000",` +
+		`"lines": "\n--- \n...\n", "words": "yes", "html": "<&>"},` +
+		`"large": 9007199254740993, "float": 1.5, "exponent": 1e3, "beyond": 1e21}` + "\n"
+	want := map[string]any{
+		"slash": "a/b", "face": "😀", "raw": "😀", "del": "\x7f", "escaped": "\x7f\u0085\ufeff\u2028", "nul": "\x00",
+		"lines": "\n--- \n...\n", "words": "yes", "html": "<&>",
+	}
+	for name, files := range map[string]map[string]string{
+		"a file":            {"a.json": wide},
+		"with a byte mark":  {"a.json": "\xEF\xBB\xBF" + wide},
+		"by another name":   {"a.yaml": wide},
+		"and YAML beside":   {"a.json": wide, "b.yaml": "# nothing\n"},
+		"changed by a path": {"a.json": wide},
+		"in a list":         {"a.json": `{"apiVersion": "v1", "kind": "List", "items": [` + wide + "]}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := filesRequest("", files)
+			if name == "changed by a path" || name == "in a list" {
+				req.Patches = []addonsv1.Patch{{Target: &addonsv1.PatchTarget{Kind: "ConfigMap"}, Patch: "metadata: {labels: {a: b}}"}}
+			}
+			result, err := r.Manifests(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded, err := record.ParseManifest(result.Manifest)
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, result.Manifest)
+			}
+			if diff := cmp.Diff(result.Objects, recorded); diff != "" {
+				t.Errorf("the record has others:\n%s", diff)
+			}
+			if diff := cmp.Diff(want, result.Objects[0].Object["data"]); diff != "" {
+				t.Error(diff)
+			}
+			for field, want := range map[string]any{"large": int64(9007199254740993), "float": 1.5, "exponent": int64(1000), "beyond": 1e21} {
+				if got := result.Objects[0].Object[field]; got != want {
+					t.Errorf("%s is %v (%T), want %v", field, got, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestManifestsThatAreOneFile(t *testing.T) {
+	const artifact = `ConfigMap team-a/quotas, key "e.yaml"`
+	r := newRenderer(t)
+	for name, c := range map[string]struct{ file, text, says string }{
+		"comments only": {"manifests.yaml", "# nothing\n", artifact + " has no objects"},
+		"no object":     {"manifests.json", "[]", artifact + ": is no Kubernetes object"},
+		"twice":         {"manifests.yaml", configMap + "---\n" + configMap, "ConfigMap a is more than once in " + artifact},
+		"no name":       {"manifests.yaml", "apiVersion: v1\nkind: ConfigMap\n", artifact + ": ConfigMap without metadata"},
+	} {
+		req := filesRequest("", map[string]string{c.file: c.text})
+		req.Single = artifact
+		_, err := r.Manifests(t.Context(), req)
+		wantReason(t, err, ReasonManifestInvalid, c.says)
+		if strings.Contains(err.Error(), "manifests.") {
+			t.Errorf("%s: %v names a file that nobody wrote", name, err)
+		}
+	}
+}
+
+// FuzzJSONAsYAML has the same in YAML as in JSON.
+func FuzzJSONAsYAML(f *testing.F) {
+	for _, seed := range []string{`{"a": "\/\ud83d\ude00\ud83d\u0000` + "\x7f\u0085" + `"}`, `[1, 1.0, -0, 1e400, 12345678901234567890]`, `{"a": 1, "\u0061": 2}`, `{"<<": {"a": "\\\""}}`, `"\ud83d"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !json.Valid(data) || !utf8.Valid(data) {
+			return
+		}
+		var want any
+		err := utiljson.Unmarshal(data, &want)
+		text, refused := jsonAsYAML(data)
+		if refused != nil {
+			if err == nil {
+				t.Fatalf("%s: %v", data, refused)
+			}
+			return
+		}
+		reader := &manifestReader{}
+		object := []byte(`{"apiVersion": "v1", "kind": "A", "it": ` + text + "}")
+		got, decodeErr := reader.decode("a.json", string(object))
+		switch {
+		case err != nil && decodeErr == nil:
+			t.Fatalf("%s is taken, in spite of %v", data, err)
+		case err != nil:
+			return
+		case decodeErr != nil:
+			known := longKey.Match(data) || strings.Contains(decodeErr.Error(), "nested deeper") || strings.Contains(decodeErr.Error(), "already set in map")
+			if !known {
+				t.Fatalf("%s as %s: %v", data, text, decodeErr)
+			}
+			return
+		}
+		a, _ := json.Marshal(want)
+		b, _ := json.Marshal(got.object.Object["it"])
+		if !bytes.Equal(a, b) {
+			t.Errorf("%q is read as %s, want %s", data, b, a)
+		}
+	})
+}
+
+// longKey is a key of JSON that YAML has no room for.
+var longKey = regexp.MustCompile(`"[^"]{200,}`)
+
+// An end of a document with nothing behind it is no reason to refuse it, nor are lists without items.
+func TestManifestsThatEnd(t *testing.T) {
+	r := newRenderer(t)
+	for name, text := range map[string]string{
+		"an end":             configMap + "...\n",
+		"comments behind it": configMap + "...\n\n# nothing more\n",
+		"and again":          configMap + "...\n...\n---\n",
+		"a text":             configMap + "data:\n  a: |\n    ...\n    ---\n",
+		"nothing, after CR":  configMap + "\r---\r# nothing\r",
+		"an empty list":      configMap + "---\napiVersion: v1\nkind: List\nitems:\n---\napiVersion: v1\nkind: SecretList\nmetadata: {}\nitems: null\n",
+	} {
+		result, err := r.Manifests(t.Context(), filesRequest("", map[string]string{"x.yaml": text}))
+		if err != nil || len(result.Objects) != 1 {
+			t.Errorf("%s: %+v, %v", name, result, err)
+			continue
+		}
+		if recorded, err := record.ParseManifest(result.Manifest); err != nil || !cmp.Equal(recorded, result.Objects) {
+			t.Errorf("%s: the record has %v, %v", name, recorded, err)
+		}
 	}
 }

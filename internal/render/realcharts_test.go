@@ -8,15 +8,11 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -24,6 +20,9 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // helmTemplate renders as `helm template` does, with Helm's own install action.
@@ -81,7 +80,7 @@ func TestRealChartsAsHelm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := helmTemplate(t, readArchive(t, c.archive), c.values)
+			want := helmTemplate(t, realdata.Read(t, "charts", c.archive), c.values)
 			if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
 				t.Errorf("manifest differs from Helm's (-helm +ours):\n%.3000s", diff)
 			}
@@ -102,15 +101,6 @@ func TestRealChartsAsHelm(t *testing.T) {
 			}
 		})
 	}
-}
-
-func readArchive(t *testing.T, archive string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testData(t), "charts", archive))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func compareHooks(t *testing.T, want []*helmrelease.Hook, got []Hook, count int) {

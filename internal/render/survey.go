@@ -115,6 +115,9 @@ func (s *survey) visit(file string, above []string) (effort, error) {
 // read reads one kustomization, and refuses what no build is needed for to see.
 func (s *survey) read(file string) (*types.Kustomization, error) {
 	invalid := func(err error) error { return failf(ReasonKustomizationInvalid, "%s: %w", file, err) }
+	if err := checkSingle(s.files[file]); err != nil {
+		return nil, invalid(err)
+	}
 	k := &types.Kustomization{}
 	if err := k.Unmarshal(s.files[file]); err != nil {
 		return nil, invalid(err)
@@ -144,7 +147,7 @@ func (s *survey) check(file string, ref reference) (base string, err error) {
 		return "", refuse("%s is an address, and nothing is read from outside of the artifact; put it into the artifact", shownAddress(ref.to))
 	}
 	if ref.inline && (strings.Contains(ref.to, "\n") || strings.HasPrefix(ref.to, "{")) {
-		return "", s.checkPlugins(ref, []byte(ref.to), refuse)
+		return "", s.checkContent(ref, []byte(ref.to), refuse)
 	}
 	to := path.Join(path.Dir(file), ref.to)
 	switch {
@@ -186,7 +189,17 @@ func (s *survey) checkFile(file, to string, ref reference, refuse func(string, .
 	case ref.base == sometimes && isKustomization(to):
 		return refuse("%q is a kustomization's file; name its directory", ref.to)
 	}
-	return s.checkPlugins(ref, s.files[to], refuse)
+	return s.checkContent(ref, s.files[to], refuse)
+}
+
+// checkContent looks at what kustomize will read in a file, or in the field itself.
+func (s *survey) checkContent(ref reference, data []byte, refuse func(string, ...any) error) error {
+	if ref.yaml {
+		if err := checkSingles(data); err != nil {
+			return refuse("%w", err)
+		}
+	}
+	return s.checkPlugins(ref, data, refuse)
 }
 
 // fileIn finds the kustomization's file in a directory, "" if there is none.

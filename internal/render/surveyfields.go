@@ -20,6 +20,7 @@ type reference struct {
 	inline  bool     // it may be the content itself
 	plugin  bool     // it is the configuration of a plugin
 	objects bool     // it has objects
+	yaml    bool     // it is YAML, of which kustomize reads each document
 }
 
 type howOften int
@@ -39,31 +40,31 @@ func references(k *types.Kustomization) []reference {
 			all = append(all, like)
 		}
 	}
-	file := func(field, name string) {
+	file := func(field, name string, yaml bool) {
 		if name != "" {
-			all = append(all, reference{field: field, to: name})
+			all = append(all, reference{field: field, to: name, yaml: yaml})
 		}
 	}
-	list("resources", reference{base: sometimes, objects: true}, k.Resources...)
-	list("bases", reference{base: sometimes, objects: true}, k.Bases...)
+	list("resources", reference{base: sometimes, objects: true, yaml: true}, k.Resources...)
+	list("bases", reference{base: sometimes, objects: true, yaml: true}, k.Bases...)
 	list("components", reference{base: always}, k.Components...)
 	list("crds", reference{}, k.Crds...)
-	list("configurations", reference{}, k.Configurations...)
-	plugin := reference{base: sometimes, inline: true, plugin: true}
+	list("configurations", reference{yaml: true}, k.Configurations...)
+	plugin := reference{base: sometimes, inline: true, plugin: true, yaml: true}
 	list("generators", plugin, k.Generators...)
 	list("transformers", plugin, k.Transformers...)
 	list("validators", plugin, k.Validators...)
 	for i, patch := range k.PatchesStrategicMerge {
-		all = append(all, reference{field: fmt.Sprintf("patchesStrategicMerge[%d]", i), to: string(patch), inline: true})
+		all = append(all, reference{field: fmt.Sprintf("patchesStrategicMerge[%d]", i), to: string(patch), inline: true, yaml: true})
 	}
 	for i, patch := range k.Patches {
-		file(fmt.Sprintf("patches[%d].path", i), patch.Path)
+		file(fmt.Sprintf("patches[%d].path", i), patch.Path, true)
 	}
 	for i, patch := range k.PatchesJson6902 {
-		file(fmt.Sprintf("patchesJson6902[%d].path", i), patch.Path)
+		file(fmt.Sprintf("patchesJson6902[%d].path", i), patch.Path, true)
 	}
 	for i, replacement := range k.Replacements {
-		file(fmt.Sprintf("replacements[%d].path", i), replacement.Path)
+		file(fmt.Sprintf("replacements[%d].path", i), replacement.Path, true)
 	}
 	for i, args := range k.ConfigMapGenerator {
 		all = append(all, generated(fmt.Sprintf("configMapGenerator[%d]", i), &args.KvPairSources)...)
@@ -71,7 +72,7 @@ func references(k *types.Kustomization) []reference {
 	for i, args := range k.SecretGenerator {
 		all = append(all, generated(fmt.Sprintf("secretGenerator[%d]", i), &args.KvPairSources)...)
 	}
-	file("openapi.path", k.OpenAPI["path"])
+	file("openapi.path", k.OpenAPI["path"], false)
 	return all
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 var mapType = reflect.TypeFor[map[string]any]()
@@ -65,7 +66,7 @@ func copyValue(value any) any {
 // float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
 // and input that is large, deep, or grows large by its aliases.
 func ParseValues(data []byte) (map[string]any, error) {
-	if err := checkYAML(data); err != nil {
+	if err := yamllimit.Handwritten.Check(data); err != nil {
 		return nil, fmt.Errorf("values: %w", withoutContent(err))
 	}
 	merged := map[string]any{}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// errMore says what becomes of objects that nobody would miss.
+var errMore = errors.New(`more follows the end of a document ("..."), and would be left out; put a line of "---" before it, and end lines with a line feed`)
+
+// checkSingle refuses a text that has more than one document. Texts are taken apart
+// at lines of "---", and of each part parsers read what is before its end: objects behind
+// it would be left out without a word, and pruned. Comments may follow.
+func checkSingle(text []byte) error {
+	if !hasBoundary(text) {
+		return nil
+	}
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	for n := 0; ; n++ {
+		var node yamlv3.Node
+		err := decoder.Decode(&node)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && n > 0, err == nil && n > 0 && !isNull(&node):
+			return errMore
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// hasBoundary tells whether a line begins with "..." or "---", whatever YAML takes for the
+// end of the line before it: few texts have one.
+func hasBoundary(text []byte) bool {
+	for _, mark := range []string{"...", "---"} {
+		for rest := text; ; {
+			i := bytes.Index(rest, []byte(mark))
+			if i < 0 {
+				break
+			}
+			before := text[:len(text)-len(rest)+i]
+			if last, _ := utf8.DecodeLastRune(before); len(before) == 0 || strings.ContainsRune("\n\r\u0085\u2028\u2029", last) {
+				return true
+			}
+			rest = rest[i+len(mark):]
+		}
+	}
+	return false
+}
+
+// isNull tells whether a document has no content but comments.
+func isNull(node *yamlv3.Node) bool {
+	for node.Kind == yamlv3.DocumentNode && len(node.Content) > 0 {
+		node = node.Content[0]
+	}
+	return node.Kind == yamlv3.ScalarNode && node.ShortTag() == "!!null"
+}
+
+// kustomizeSeparator is how kustomize takes files apart. At the end of a file it sees no line.
+var kustomizeSeparator = regexp.MustCompile(`\n---.*\n`)
+
+// checkSingles is checkSingle for a file with objects, as kustomize takes it apart.
+func checkSingles(data []byte) error {
+	for _, text := range kustomizeSeparator.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), -1) {
+		if err := checkSingle([]byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
