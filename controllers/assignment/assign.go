@@ -27,6 +27,8 @@ type candidate struct {
 	name     string
 	spec     addonsv1.AddonStackSpec
 	revision string // "" if there is none: then the spec is what is written now
+	// written is the spec as it is written now, if no revision keeps it yet; else nil.
+	written *addonsv1.AddonStackSpec
 }
 
 // candidates reads the namespace's stacks. One that is being deleted is none.
@@ -52,6 +54,9 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 				return nil, err
 			}
 			c.spec, c.revision = *spec, own[0].Name
+			if stack.Generation(&own[0]) < s.Generation {
+				c.written = &s.Spec
+			}
 		}
 		candidates = append(candidates, c)
 	}
@@ -84,11 +89,23 @@ func (r *Reconciler) outOfSight(ctx context.Context, namespace string, assigned 
 // can be said of a stack (its selector can't be read, or it has no revision), the
 // cluster keeps the revision it has, or none: what is installed of the stack
 // stays as it is.
+//
+// A spec that isn't kept yet selects nothing, but it holds on to what there is: an
+// assigned stack stays, and if any other one would go, so that its add-ons would be
+// removed, the stack is named without a revision, and waited for.
 func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
-	var wanted []addonsv1.StackRevision
+	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
 		if err == nil && !selects {
+			if !c.mayCome(cluster) {
+				continue
+			}
+			if a := (addonsv1.StackRevision{Name: c.name, Revision: revisionOf(assigned, c.name)}); names(assigned, c.name) {
+				wanted = append(wanted, a)
+			} else {
+				coming = append(coming, a)
+			}
 			continue
 		}
 		revision := c.revision
@@ -97,14 +114,27 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 		}
 		wanted = append(wanted, addonsv1.StackRevision{Name: c.name, Revision: revision})
 	}
+	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) }) {
+		wanted = append(wanted, coming...)
+	}
 	return wanted
+}
+
+// mayCome says whether the spec as it is written selects the Cluster, and isn't in force
+// yet.
+func (c *candidate) mayCome(cluster *clusterv1.Cluster) bool {
+	if c.written == nil {
+		return false
+	}
+	selects, err := stack.Selects(cluster.Namespace, c.written, cluster)
+	return selects && err == nil
 }
 
 // limited sorts the stacks, and returns at most maxStacks of them: those that are
 // assigned already before others.
 func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left int) {
 	isNew := func(s addonsv1.StackRevision) int {
-		if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return a.Name == s.Name }) {
+		if names(assigned, s.Name) {
 			return 0
 		}
 		return 1
@@ -117,6 +147,10 @@ func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRe
 	}
 	slices.SortFunc(wanted, byName)
 	return wanted, left
+}
+
+func names(stacks []addonsv1.StackRevision, name string) bool {
+	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
 }
 
 func revisionOf(assigned []addonsv1.StackRevision, name string) string {

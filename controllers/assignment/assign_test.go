@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -15,6 +16,10 @@ import (
 
 func selecting(selector *metav1.LabelSelector) addonsv1.AddonStackSpec {
 	return addonsv1.AddonStackSpec{ClusterSelector: selector}
+}
+
+func written(selector *metav1.LabelSelector) *addonsv1.AddonStackSpec {
+	return ptr.To(selecting(selector))
 }
 
 func TestAssign(t *testing.T) {
@@ -28,35 +33,62 @@ func TestAssign(t *testing.T) {
 		want       []addonsv1.StackRevision
 	}{
 		"selected stacks": {
-			candidates: []candidate{{"a", selecting(everyone), "a-1"}, {"b", selecting(everyone), "b-1"}, {"c", selecting(nobody), "c-1"}},
+			candidates: []candidate{{name: "a", spec: selecting(everyone), revision: "a-1"}, {name: "b", spec: selecting(everyone), revision: "b-1"}, {name: "c", spec: selecting(nobody), revision: "c-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "b", Revision: "b-1"}},
 		},
 		"a stack without a revision is named, as what is installed of it stays": {
-			candidates: []candidate{{"a", selecting(everyone), ""}},
+			candidates: []candidate{{name: "a", spec: selecting(everyone), revision: ""}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"an assignment outlives a missing revision": {
 			reason:     "a lost snapshot must not remove add-ons",
-			candidates: []candidate{{"a", selecting(everyone), ""}},
+			candidates: []candidate{{name: "a", spec: selecting(everyone), revision: ""}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
 		"an assignment outlives a selector that can't be read": {
 			reason:     "an invalid edit must not remove add-ons",
-			candidates: []candidate{{"a", selecting(broken), "a-2"}},
+			candidates: []candidate{{name: "a", spec: selecting(broken), revision: "a-2"}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
 		"a selector that can't be read gives no new cluster a revision": {
-			candidates: []candidate{{"a", selecting(broken), "a-2"}},
+			candidates: []candidate{{name: "a", spec: selecting(broken), revision: "a-2"}},
 			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"a cluster that is no longer selected": {
-			candidates: []candidate{{"a", selecting(nobody), "a-1"}},
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1"}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
 		"a stack that is deleted": {
 			assigned: []addonsv1.StackRevision{{Name: "gone", Revision: "gone-1"}},
+		},
+		"an assignment outlives its selector while a newer spec that selects isn't in force": {
+			reason:     "a Cluster was switched to a class that the stack has in an edit whose source is down",
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(everyone)}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+		},
+		"a newer spec that doesn't select holds nothing": {
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(nobody)}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
+		},
+		"a newer spec selects nothing before it is in force": {
+			reason:     "an edit that is invalid changes no cluster",
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(everyone)}, {name: "b", spec: selecting(everyone), revision: "b-1"}},
+			assigned:   []addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
+			want:       []addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
+		},
+		"a newer spec is waited for if another stack goes": {
+			reason:     "it may be what replaces that one",
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(everyone)}, {name: "b", spec: selecting(nobody), revision: "b-1"}},
+			assigned:   []addonsv1.StackRevision{{Name: "b", Revision: "b-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a"}},
+		},
+		"and goes on being waited for": {
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", written: written(everyone)}},
+			assigned:   []addonsv1.StackRevision{{Name: "a"}},
+			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 	}
 	for name, tc := range cases {

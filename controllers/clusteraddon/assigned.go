@@ -30,6 +30,9 @@ type assigned struct {
 	// about to follow. Until then the add-ons are left as they are: made of this
 	// revision and the Cluster as it is now, they would be what nobody asked for.
 	behind bool
+	// coming: as the stack is written now it selects the Cluster, and so it stays
+	// assigned until that is in force.
+	coming bool
 }
 
 // assigned reads the revisions that the cluster is to run. What is not wanted is
@@ -37,26 +40,49 @@ type assigned struct {
 // installed of it stays. So is one whose assignment doesn't follow.
 func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 	var all []assigned
-	p.undecided, p.keeping = map[string]string{}, sets.New[string]()
+	p.undecided, p.keeping, p.awaited = map[string]string{}, sets.New[string](), sets.New[string]()
 	for _, a := range p.ca.Spec.Stacks {
 		spec, err := p.specOf(ctx, a)
 		if err != nil {
 			return nil, err
 		}
 		if spec == nil {
-			p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision, or another instance looks after it: see its conditions, and its watch label", a.Name)
-			own, err := p.looksAfter(ctx, a.Name)
-			if err != nil {
+			if err := p.undecide(ctx, a); err != nil {
 				return nil, err
-			}
-			if own {
-				p.keeping.Insert(a.Name)
 			}
 			continue
 		}
-		all = append(all, assigned{stack: a.Name, spec: spec, behind: deselects(spec, p.cluster)})
+		one := assigned{stack: a.Name, spec: spec, behind: deselects(spec, p.cluster)}
+		if one.behind {
+			written, err := p.written(ctx, a.Name)
+			if err != nil {
+				return nil, err
+			}
+			one.coming = written != nil && !deselects(&written.Spec, p.cluster)
+		}
+		all = append(all, one)
 	}
 	return p.withoutLate(all), nil
+}
+
+// undecide notes why nothing is known of what a stack wants. If another instance looks
+// after it, and it has run here, it is left out of those that are awaited: it may have
+// stayed behind for good when the Cluster was handed over.
+func (p *pass) undecide(ctx context.Context, a addonsv1.StackRevision) error {
+	written, err := p.written(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	if written != nil {
+		p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision yet: see its conditions", a.Name)
+		p.keeping.Insert(a.Name)
+	} else {
+		p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
+	}
+	if written != nil || a.Revision == "" {
+		p.awaited.Insert(a.Name)
+	}
+	return nil
 }
 
 // specOf the assigned revision, nil if it isn't there (yet): its coming is an event.
@@ -74,13 +100,16 @@ func (p *pass) specOf(ctx context.Context, a addonsv1.StackRevision) (*addonsv1.
 	return stack.SpecOf(revision)
 }
 
-// looksAfter says whether the stack is there for this instance.
-func (p *pass) looksAfter(ctx context.Context, name string) (bool, error) {
-	err := p.Client.Get(ctx, p.keyOf(name), &addonsv1.AddonStack{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("reading AddonStack %s: %w", name, err)
+// written is the stack as it is written now, nil if it isn't there for this instance.
+func (p *pass) written(ctx context.Context, name string) (*addonsv1.AddonStack, error) {
+	s := &addonsv1.AddonStack{}
+	if err := p.Client.Get(ctx, p.keyOf(name), s); err != nil {
+		if err = client.IgnoreNotFound(err); err != nil {
+			return nil, fmt.Errorf("reading AddonStack %s: %w", name, err)
+		}
+		return nil, nil
 	}
-	return err == nil, nil
+	return s, nil
 }
 
 // deselects says whether it is certain that the spec doesn't select the Cluster.
@@ -103,9 +132,9 @@ func (p *pass) withoutLate(all []assigned) []assigned {
 	for _, a := range all {
 		left := lateness - p.Clock.Since(since[a.stack])
 		if a.behind && left <= 0 {
-			p.undecided[a.stack] = fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
-				"see the stack's watch label, and the log of the provider instance", a.stack, p.cluster.Name)
+			p.undecided[a.stack] = a.whyBehind(p.cluster)
 			p.keeping.Insert(a.stack)
+			p.awaited.Insert(a.stack)
 			continue
 		}
 		if a.behind {
@@ -114,6 +143,15 @@ func (p *pass) withoutLate(all []assigned) []assigned {
 		inTime = append(inTime, a)
 	}
 	return inTime
+}
+
+// whyBehind says why a stack is assigned whose revision doesn't select the Cluster.
+func (a *assigned) whyBehind(cluster *clusterv1.Cluster) string {
+	if a.coming {
+		return fmt.Sprintf("AddonStack %s selects Cluster %s as it is written now, and that isn't in force yet: see its conditions", a.stack, cluster.Name)
+	}
+	return fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
+		"see the stack's watch label, and the log of the provider instance", a.stack, cluster.Name)
 }
 
 // lags remembers since when assignments are behind their Clusters. Losing it makes

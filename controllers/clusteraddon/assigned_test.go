@@ -61,7 +61,7 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 	expect := func(after time.Duration, wantStacks string, wantAgain time.Duration) {
 		t.Helper()
 		clock.SetTime(time.Unix(1000, 0).Add(after))
-		p := &pass{Reconciler: r, ca: ca, cluster: cluster, undecided: map[string]string{}, keeping: sets.New[string]()}
+		p := &pass{Reconciler: r, ca: ca, cluster: cluster, undecided: map[string]string{}, keeping: sets.New[string](), awaited: sets.New[string]()}
 		var stacks string
 		for _, a := range p.withoutLate([]assigned{{stack: "a", behind: true}, {stack: "b"}}) {
 			stacks += a.stack

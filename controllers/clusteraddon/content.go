@@ -39,6 +39,9 @@ func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r del
 	case artifact.KindKustomization:
 		return p.Renderer.Kustomization(ctx, plain)
 	case artifact.KindManifests:
+		if artifact.IsPlain(files) {
+			plain.Single = in.chart.Address()
+		}
 		return p.Renderer.Manifests(ctx, plain)
 	}
 	release.Name = cmp.Or(in.templateName, release.Name)

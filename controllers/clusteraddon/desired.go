@@ -87,6 +87,9 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		Stack:            a.stack,
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,
+		Leaving:          p.leavingReleases(),
+		Yields:           p.yields,
+		Heir:             p.heirTo(a.release()),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		DeletionPolicy:   a.deletionPolicy,
@@ -99,16 +102,16 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 			return p.digestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return p.render(ctx, in, r)
+			return p.render(ctx, a, in, r)
 		},
 	}
 }
 
 // render makes the add-on's objects. It is called only when something changed.
-func (p *pass) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
 	artifact, err := p.Sources.Fetch(ctx, in.chart, in.artifact)
 	if err != nil {
-		return nil, err
+		return nil, ofAddon(a, err)
 	}
 	result, err := p.build(ctx, in, artifact.Files, r)
 	if err != nil {

@@ -32,7 +32,7 @@ func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 		// TemplateName came later: without one, digests are what they were.
 		TemplateName string `json:",omitempty"`
 		// So did these: a chart without patches has none of them.
-		Kind      artifact.Kind      `json:",omitempty"`
+		Kind      artifact.Kind    `json:",omitempty"`
 		Directory string           `json:",omitempty"`
 		Patches   []addonsv1.Patch `json:",omitempty"`
 	}{

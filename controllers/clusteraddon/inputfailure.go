@@ -78,12 +78,24 @@ func describeInput(err error, a *addon) (reason, message string, wait bool) {
 		return in.reason, err.Error(), in.wait
 	}
 	if in, ok := errors.AsType[*failure.Error](err); ok {
-		return in.Reason, fmt.Sprintf("addons[%s].%s", a.Name, err), in.Wait || in.Reason == failure.SourceUnavailable
+		return in.Reason, ofAddon(a, err).Error(), in.Wait || in.Reason == failure.SourceUnavailable
 	}
 	if in, ok := errors.AsType[*render.Error](err); ok {
 		return in.Reason, in.Err.Error(), false
 	}
 	return "", "", false
+}
+
+// ofAddon is a source's error with the add-on in front of the field: one message may
+// tell of several add-ons. Other errors are as they are.
+func ofAddon(a *addon, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
+	}
+	whole := *failed
+	whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
+	return &whole
 }
 
 // retried says whether a failure may pass without an event that tells of it.

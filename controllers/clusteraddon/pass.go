@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,18 +29,37 @@ type pass struct {
 	// keeping are those of them that this instance looks after. What another one looks
 	// after may have been handed over with the Cluster.
 	keeping sets.Set[string]
+	// awaited are those of them that may want what no stack has any more.
+	awaited sets.Set[string]
 
-	installed  map[deliver.Release]deliver.Summary
+	have      []addon // the wanted ones that have their release
+	installed map[deliver.Release]deliver.Summary
+	// leaving are the records of what isn't wanted any more, in the order of removal.
+	leaving []deliver.Summary
+	// arriving names add-ons that may take something over of these yet.
+	arriving   []string
 	statuses   []addonsv1.AddonStatus
 	used       sets.Set[object]
 	errs       []error
 	silent     bool // the cluster doesn't answer any more: no use in going on
 	retryAfter time.Duration
+	// applied are releases whose objects were all applied in this pass.
+	applied sets.Set[deliver.Release]
+
+	moving    *[]*addon // see unsettled
+	rendering sync.Mutex
+	contents  map[deliver.Release]sets.Set[deliver.ObjectKey] // see yields
 }
 
 // ensureAll takes each wanted add-on as far as it can go.
 func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	holder := claims(wanted, p.installed, p.keeping)
+	p.contents = map[deliver.Release]sets.Set[deliver.ObjectKey]{}
+	for _, a := range wanted {
+		if holder[a.release()] == a.stack {
+			p.have = append(p.have, a)
+		}
+	}
 	ready := map[string]bool{} // "stack/name"
 	for i := range wanted {
 		a := &wanted[i]
@@ -52,6 +72,9 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 				by, a.Name, a.release().Namespace)
 		} else {
 			p.ensure(ctx, a, ready, &status)
+		}
+		if p.mayTakeOver(a, &status) {
+			p.arriving = append(p.arriving, a.Name)
 		}
 		ready[a.stack+"/"+a.Name] = status.Phase == addonsv1.AddonReady
 		p.statuses = append(p.statuses, status)
@@ -103,6 +126,9 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	}
 	if outcome.Phase == addonsv1.AddonReady {
 		p.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
+	}
+	if outcome.Applied {
+		p.applied.Insert(a.release())
 	}
 	p.note(outcome, status)
 	keepReady(a, record, status)

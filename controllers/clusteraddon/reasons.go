@@ -13,8 +13,10 @@ const (
 	ReasonWaitingForPrecondition = "WaitingForPrecondition"
 	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
 	ReasonWaitingForDependent = "WaitingForDependent"
-	// ReasonStackUndecided: the add-on's stack has no valid revision, or is assigned
-	// to a Cluster that it doesn't select any more.
+	// ReasonWaitingForSuccessor: an add-on that may take objects over isn't installed yet.
+	ReasonWaitingForSuccessor = "WaitingForSuccessor"
+	// ReasonStackUndecided: the add-on's stack, or one that may replace it, has no valid
+	// revision, or is assigned to a Cluster that it doesn't select any more.
 	ReasonStackUndecided = "StackUndecided"
 	// ReasonStackUnknown: the add-on's stack isn't assigned, and never was.
 	ReasonStackUnknown = "StackUnknown"

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -114,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
 	ctx, cancel := workload.whileConnected(source.WithSharedPatience(ctx))
 	defer cancel()
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload, applied: sets.New[deliver.Release]()}
 	wanted, err := pass.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -126,13 +127,14 @@ func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, clu
 		}
 		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
 	}
+	pass.findUnwanted(wanted)
 	pass.ensureAll(ctx, wanted)
-	pass.removeOthers(ctx, wanted)
+	pass.removeLeaving(ctx)
 	r.users.replace(client.ObjectKeyFromObject(ca), pass.used)
 
 	if !pass.silent { // else some add-ons weren't looked at
 		ca.Status.ObservedGeneration = ca.Generation
 	}
-	report(ca, pass.statuses)
+	report(ca, pass.statuses, pass.openQuestions())
 	return ctrl.Result{RequeueAfter: pass.retryAfter}, pass.err()
 }

@@ -36,10 +36,17 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 // no doubt. It is removed only by a ClusterAddon that has run it: that made its
 // record, or has it in its status. One that was made anew over a cluster with
 // add-ons (after a restore, or by a GitOps tool that brings Clusters before
-// AddonStacks) has no reason to take anything away.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided map[string]string) (reason, message string) {
+// AddonStacks) has no reason to take anything away. Nor is there one while a stack is
+// awaited that may take the place of the one that was assigned.
+func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided map[string]string, awaited sets.Set[string]) (reason, message string) {
 	if why, ok := undecided[record.Stack]; ok {
 		return ReasonStackUndecided, why + "; the add-on is left as it is"
+	}
+	isAssigned := slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack })
+	if awaited.Len() > 0 && !isAssigned {
+		successor := slices.Min(awaited.UnsortedList())
+		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
+			undecided[successor], record.Stack)
 	}
 	if record.OwnerUID == ca.UID {
 		return "", ""

@@ -9,28 +9,43 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// removeOthers removes what is installed and no longer wanted: what others depend
-// on goes after these.
-func (p *pass) removeOthers(ctx context.Context, wanted []addon) {
+// findUnwanted looks for what is installed and no longer wanted. What is in doubt is
+// left as it is, and the rest is leaving.
+func (p *pass) findUnwanted(wanted []addon) {
 	keep := sets.New[deliver.Release]()
 	for i := range wanted {
 		keep.Insert(wanted[i].release())
 	}
-	var records []deliver.Summary
 	for _, record := range removalOrder(p.installed, keep) {
-		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
+		if reason, message := doubt(p.ca, record, p.undecided, p.awaited); reason != "" {
 			status := statusOf(record, addonsv1.AddonUnassigned)
 			status.Reason, status.Message = reason, shorten(message)
 			p.statuses = append(p.statuses, status)
 			continue
 		}
-		records = append(records, record)
+		p.leaving = append(p.leaving, record)
 	}
-	now, waiting := removable(records)
-	for _, record := range records {
+}
+
+// removeLeaving removes what is leaving: what others depend on goes after these, and
+// all of it after what may take something over. Otherwise an object that is in both
+// would be deleted, and made anew.
+func (p *pass) removeLeaving(ctx context.Context) {
+	if len(p.arriving) > 0 {
+		for _, record := range p.leaving {
+			status := statusOf(record, addonsv1.AddonRemoving)
+			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
+				"Waiting for add-on %s, which may take over objects of this one. See why it isn't installed, or take it out of its stack", abridge.Join(p.arriving, ", ", named)))
+			p.statuses = append(p.statuses, status)
+		}
+		return
+	}
+	now, waiting := removable(p.leaving)
+	for _, record := range p.leaving {
 		if by, ok := waiting[record.Release]; ok {
 			status := statusOf(record, addonsv1.AddonRemoving)
 			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)

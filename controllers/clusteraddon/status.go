@@ -18,15 +18,15 @@ import (
 // named is how many add-ons a condition's message names.
 const named = 3
 
-// report writes what is known of the add-ons.
-func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus) {
+// report writes what is known of the add-ons. Open are what isn't known of the stacks.
+func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, open []string) {
 	slices.SortFunc(statuses, func(a, b addonsv1.AddonStatus) int {
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	ca.Status.Addons = statuses
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
-	conditions.Set(ca, addonsReady(len(ca.Spec.Stacks), statuses, ready, all))
+	conditions.Set(ca, addonsReady(statuses, open, ready, all))
 }
 
 // recordsUnread is AddonsReady until it is known what the cluster runs.
@@ -37,21 +37,21 @@ func recordsUnread() metav1.Condition {
 	}
 }
 
-func addonsReady(stacks int, statuses []addonsv1.AddonStatus, ready, all int) metav1.Condition {
+func addonsReady(statuses []addonsv1.AddonStatus, open []string, ready, all int) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
 	switch {
-	case len(statuses) == 0 && stacks > 0:
+	case count(statuses, addonsv1.AddonFailed) > 0:
+		c.Reason = addonsv1.AddonsFailedReason
+		c.Message = describeAll(statuses, addonsv1.AddonFailed)
+	case len(open) > 0:
 		c.Reason = addonsv1.AddonsProgressingReason
-		c.Message = "The AddonStacks that select this Cluster have no valid revision yet, see their conditions"
+		c.Message = abridge.Join(open, "; ", named)
 	case len(statuses) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
 		c.Message = "No AddonStack selects this Cluster: there is nothing to do"
 	case ready == all:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.AddonsReadyReason
 		c.Message = describeAll(statuses, addonsv1.AddonUnassigned)
-	case count(statuses, addonsv1.AddonFailed) > 0:
-		c.Reason = addonsv1.AddonsFailedReason
-		c.Message = describeAll(statuses, addonsv1.AddonFailed)
 	default:
 		c.Reason = addonsv1.AddonsProgressingReason
 		c.Message = describeAll(statuses, addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonRemoving, addonsv1.AddonPending)

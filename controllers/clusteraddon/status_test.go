@@ -31,6 +31,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 		cluster     *clusterv1.Cluster
 		unreachable bool
 		addons      []addonsv1.AddonStatus
+		open        []string
 		status      metav1.ConditionStatus
 		reason      string
 		says        string
@@ -50,6 +51,14 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 		"progress is named": {
 			cluster: up, addons: []addonsv1.AddonStatus{addonIn("a", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment a")},
 			status: metav1.ConditionFalse, reason: addonsv1.AddonsProgressingReason, says: "a: Upgrading, WaitingForObjects: Deployment a",
+		},
+		"a stack of which nothing is known": {
+			cluster: up, addons: []addonsv1.AddonStatus{addonIn("web", addonsv1.AddonReady, "", "")}, open: []string{"AddonStack b has no valid revision yet"},
+			status: metav1.ConditionFalse, reason: addonsv1.AddonsProgressingReason, says: "AddonStack b",
+		},
+		"a failure counts more than that": {
+			cluster: up, addons: []addonsv1.AddonStatus{addonIn("web", addonsv1.AddonFailed, "HookFailed", "")}, open: []string{"AddonStack b has no valid revision yet"},
+			status: metav1.ConditionFalse, reason: addonsv1.AddonsFailedReason, says: "web",
 		},
 		"an unreachable cluster": {
 			cluster: up, unreachable: true, status: metav1.ConditionFalse, reason: "ConnectionRefused", says: "refused",
@@ -78,7 +87,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 				}
 				conditions.Set(ca, reachable)
 				if !tc.unreachable {
-					report(ca, tc.addons)
+					report(ca, tc.addons, tc.open)
 				}
 			}
 			summarize(ca)
@@ -96,7 +105,7 @@ func TestMessagesStayShort(t *testing.T) {
 		statuses = append(statuses, addonIn(fmt.Sprint("addon-", i), addonsv1.AddonFailed, "HookFailed", shorten(strings.Repeat("ä", 4000))))
 	}
 	ca := &addonsv1.ClusterAddon{}
-	report(ca, statuses)
+	report(ca, statuses, nil)
 	c := conditions.Get(ca, addonsv1.AddonsReadyCondition)
 	if len(c.Message) > 4096 || !strings.HasSuffix(c.Message, "and 4093 more") {
 		t.Errorf("message of %d bytes: %.100s", len(c.Message), c.Message)

@@ -134,6 +134,8 @@ func TestDoubtKeeps(t *testing.T) {
 	cases := map[string]struct {
 		uid       types.UID
 		undecided map[string]string
+		awaited   sets.Set[string]
+		assigned  string
 		known     []addonsv1.AddonStatus
 		want      string
 	}{
@@ -145,15 +147,18 @@ func TestDoubtKeeps(t *testing.T) {
 		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
 		"its stack is undecided":                         {uid: "former", undecided: map[string]string{"platform": "why"}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
 		"another stack is undecided":                     {undecided: map[string]string{"other": "why"}, known: knew(addonsv1.AddonReady, "")},
+		"a stack is awaited":                             {uid: "former", undecided: map[string]string{"next": "why"}, awaited: sets.New("next"), known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
+		"a stack is awaited, and its own dropped it":     {uid: "former", undecided: map[string]string{"next": "why"}, awaited: sets.New("next"), assigned: "platform"},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.known}}
+			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: tc.assigned}}
 			if ca.UID = tc.uid; ca.UID == "" {
 				ca.UID = "new"
 			}
-			if reason, message := doubt(ca, record, tc.undecided); reason != tc.want {
+			if reason, message := doubt(ca, record, tc.undecided, tc.awaited); reason != tc.want {
 				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,9 +95,10 @@ func differences(a, b map[string]any) []string {
 
 // takeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
 // to our manager before we apply it. Otherwise a field that the chart drops later would
-// stay for ever, as they would still be said to want it.
-func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata) error {
-	former := predecessors(&live.ObjectMeta)
+// stay for ever, as they would still be said to want it. The same goes for those of
+// other managers, whose objects are taken over.
+func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata, managers ...string) error {
+	former := append(predecessors(&live.ObjectMeta), managers...)
 	if len(former) == 0 {
 		return nil
 	}
@@ -116,7 +118,7 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil)
+	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil, r.manager)
 }
 
 // handOver makes an object nobody's add-on: our labels go, and our fields are
@@ -132,20 +134,21 @@ func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata) 
 			managers[i].Manager = helmManager
 		}
 	}
-	var labels []string
+	labels := map[string]string{}
 	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
 		if _, ok := live.Labels[l]; ok {
-			labels = append(labels, l)
+			labels[l] = ""
 		}
 	}
 	if len(labels) == 0 {
 		return nil
 	}
-	return r.patchManagers(ctx, live, managers, labels)
+	return r.patchManagers(ctx, live, managers, labels, r.manager)
 }
 
-// patchManagers sets managedFields and removes labels, if the object is still as it was read.
-func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, remove []string) error {
+// patchManagers sets managedFields and changes labels that are there, or removes them if
+// they are to be empty; as a manager, and if the object is still as it was read.
+func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, labels map[string]string, by string) error {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -155,8 +158,12 @@ func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetad
 		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
 		{"replace", "/metadata/managedFields", managers},
 	}
-	for _, l := range remove {
-		patch = append(patch, operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")})
+	for _, l := range slices.Sorted(maps.Keys(labels)) {
+		change := operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")}
+		if labels[l] != "" {
+			change.Op, change.Value = "replace", labels[l]
+		}
+		patch = append(patch, change)
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -165,5 +172,5 @@ func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetad
 	r.wrote.Store(true)
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
 	target.SetGroupVersionKind(live.GroupVersionKind())
-	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(r.manager))
+	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(by))
 }

@@ -66,6 +66,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	if reason, message := failed.first(deferred); reason != "" {
 		return r.deferred(ctx, reason, message)
 	}
+	r.applied = !crds
 	return nil, nil
 }
 
@@ -129,8 +130,11 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		case err != nil:
 			return fail(err)
 		default:
-			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm}
+			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
 			verdict, reason, message := c.decide(&live.ObjectMeta)
+			if reason == ReasonOwnedByOther && r.want.Yields != nil && r.want.Yields(ctx, ownerOf(&live.ObjectMeta), key) {
+				verdict = claimTakeOver
+			}
 			switch verdict {
 			case claimRefuse:
 				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
@@ -143,6 +147,11 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 			case claimAdopt:
 				if err := r.takeFields(ctx, live); err != nil {
 					return fail(err)
+				}
+				force = true
+			case claimTakeOver:
+				if f := r.takeOver(ctx, live, key, fail); f != nil {
+					return f
 				}
 				force = true
 			case claimOwn:

@@ -136,7 +136,11 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 		return nil, err
 	}
 	if !belongs(&live.ObjectMeta, r.release, e.Helm) {
-		r.noteRemoved(e, "isn't this add-on's any more")
+		why := "isn't this add-on's any more"
+		if owner := ownerOf(&live.ObjectMeta); owner != (Release{}) {
+			why = fmt.Sprintf("belongs to add-on %s now", owner)
+		}
+		r.noteRemoved(e, why)
 		return nil, nil
 	}
 	if live.DeletionTimestamp == nil {

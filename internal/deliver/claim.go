@@ -31,6 +31,8 @@ const (
 	claimIfEqual
 	// claimLeave: it does as it is; leave it.
 	claimLeave
+	// claimTakeOver: it is of an add-on that goes; take it over and change it.
+	claimTakeOver
 	// claimRefuse: it isn't this add-on's to touch.
 	claimRefuse
 )
@@ -46,13 +48,19 @@ type claimant struct {
 	// helm says that the object is in the manifest of a Helm release that is being
 	// taken over.
 	helm bool
+	// leaving are releases whose objects may be taken over.
+	leaving []Release
 }
 
 // decide tells how an object with this metadata may be applied, and why not.
 func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	switch owner := ownerOf(m); {
+	case owner == c.release && len(managersAmong(m, c.leaving)) > 0:
+		return claimTakeOver, "", "" // it was about to go over to that one
 	case owner == c.release:
 		return claimOwn, "", ""
+	case slices.Contains(c.leaving, owner):
+		return claimTakeOver, "", ""
 	case owner != Release{} && c.crd:
 		return claimLeave, "", ""
 	case owner != Release{}:
@@ -106,6 +114,17 @@ func belongs(m *metav1.ObjectMeta, r Release, fromHelm bool) bool {
 
 func managedBy(m *metav1.ObjectMeta, manager string) bool {
 	return slices.ContainsFunc(m.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
+}
+
+// managersAmong returns the field managers of those releases that set a field.
+func managersAmong(m *metav1.ObjectMeta, releases []Release) []string {
+	var managers []string
+	for _, r := range releases {
+		if manager := fieldManager(r); managedBy(m, manager) {
+			managers = append(managers, manager)
+		}
+	}
+	return managers
 }
 
 // managersOf lists who set fields of an object, but for its status.

@@ -20,7 +20,10 @@ func (r *run) prune(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	obsolete := record.Minus(inventory, entriesOf(r.s.crds, r.s.objects))
+	obsolete, err := r.cede(ctx, record.Minus(inventory, entriesOf(r.s.crds, r.s.objects)))
+	if err != nil {
+		return nil, err
+	}
 	if o, err := r.takeAway(ctx, obsolete, false); o != nil || err != nil {
 		return o, err
 	}

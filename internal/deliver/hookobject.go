@@ -81,9 +81,10 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
-	ours := ownerOf(&live.ObjectMeta) == r.release
+	owner := ownerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
-	if !ours && (!isHook || ownerOf(&live.ObjectMeta) != Release{}) {
+	ours := owner == r.release || isHook && r.want != nil && slices.Contains(r.want.Leaving, owner)
+	if !ours && (!isHook || owner != Release{}) {
 		return r.failHook(ctx, event, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Delete or rename it", e.Key()))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
@@ -92,7 +93,7 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 		return r.failHook(ctx, event, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Delete it", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g := &going{entry: e, unlabelled: !ours}
+	g := &going{entry: e, unlabelled: owner != r.release}
 	if live.DeletionTimestamp == nil {
 		r.wrote.Store(true)
 		if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},

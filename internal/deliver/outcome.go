@@ -28,6 +28,10 @@ type Outcome struct {
 	// Total is the number of objects, Ready that of those that are applied and ready.
 	Total, Ready int32
 
+	// Applied says that each object was applied, and none refused: what the add-on has in
+	// common with one that goes is its own now.
+	Applied bool
+
 	// RetryAfter is when to call again at the latest. Zero: an event will tell.
 	RetryAfter time.Duration
 	// Wrote says that the cluster was written to.

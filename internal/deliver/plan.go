@@ -9,6 +9,7 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // step is what is to be done about an add-on that is wanted.
@@ -70,13 +71,5 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 // installed says whether the add-on is there at least in part, so that a new
 // revision is an upgrade: a revision of it was deployed, and none was removed since.
 func installed(records []Summary) bool {
-	for _, r := range records {
-		switch helmcommon.Status(r.Status) {
-		case helmcommon.StatusUninstalled, helmcommon.StatusUninstalling:
-			return false
-		case helmcommon.StatusDeployed, helmcommon.StatusSuperseded:
-			return true
-		}
-	}
-	return false
+	return record.Installed(records)
 }

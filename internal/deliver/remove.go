@@ -58,9 +58,9 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		}
 	}
 	for _, step := range []func(context.Context) (*Outcome, error){
-		func(ctx context.Context) (*Outcome, error) { return r.runHooks(ctx, helmrelease.HookPreDelete) },
+		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
-		func(ctx context.Context) (*Outcome, error) { return r.runHooks(ctx, helmrelease.HookPostDelete) },
+		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
 	} {
 		if o, err := step(ctx); o != nil || err != nil {
 			return value(o), err

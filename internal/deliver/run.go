@@ -5,6 +5,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,10 @@ type run struct {
 	checks  readiness.Checks
 	scope   *scope
 	wrote   atomic.Bool
+	applied bool // all objects are
+
+	noting    sync.Mutex
+	unsettled map[Release]bool // by this run
 }
 
 func (d *Deliverer) run(t Target, r Release, want *Desired) *run {
@@ -43,7 +48,7 @@ func (r *run) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
 func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcome {
-	o := &Outcome{Phase: phase, Reason: reason, Message: message}
+	o := &Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
 		o.Total, o.Ready = r.rec.Objects, r.readyCount()

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// An object that is in a release that is about to go, and in the one that is being
+// installed, goes over from the one to the other: it is never deleted.
+
+// takeOver makes an object of a leaving release ours to apply.
+func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey, fail func(error) *failure) *failure {
+	from := ownerOf(&live.ObjectMeta)
+	if from != r.release && live.DeletionTimestamp != nil {
+		return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf(
+			"%s: it was deleted with add-on %s, and isn't gone yet", key, from)}
+	}
+	if from != r.release {
+		if f := r.unsettle(ctx, from, key, fail); f != nil {
+			return f
+		}
+	}
+	former := r.want.Leaving
+	if from != r.release {
+		former = append(slices.Clone(former), from)
+	}
+	if err := r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, former)...); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// unsettle notes in the newest record of a release that something of it has another
+// owner now. Should the release be wanted again, it isn't as it was installed: its
+// objects are looked at and applied anew. That is noted first, as a crash may follow.
+func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, fail func(error) *failure) *failure {
+	r.noting.Lock()
+	defer r.noting.Unlock()
+	if r.unsettled[from] {
+		return nil
+	}
+	store := &record.Store{Client: r.t.Client, Release: from, Clock: r.d.options.Clock, FieldManager: fieldManager(from)}
+	records, _, err := store.List(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	if len(records) > 0 && records[0].Complete && !records[0].GivenAway() {
+		rec, err := store.Load(ctx, records[0])
+		if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
+			return &failure{kind: rejected, reason: ReasonRecordUnreadable, message: fmt.Sprintf("%s: %s", key, unreadable(records[0], damaged))}
+		}
+		if err != nil {
+			return fail(err)
+		}
+		rec.GiveAway()
+		r.wrote.Store(true)
+		if err := store.Update(ctx, rec); err != nil {
+			return fail(err)
+		}
+	}
+	if r.unsettled == nil {
+		r.unsettled = map[Release]bool{}
+	}
+	r.unsettled[from] = true
+	return nil
+}
+
+// cede gives objects that this add-on doesn't have any more to those that are about to
+// have them, and returns the others.
+func (r *run) cede(ctx context.Context, obsolete []record.Entry) ([]record.Entry, error) {
+	if r.want.Heir == nil {
+		return obsolete, nil
+	}
+	var others []record.Entry
+	for _, e := range obsolete {
+		heir, ok := Release{}, false
+		if !r.s.removed[e.Key()] {
+			heir, ok = r.want.Heir(ctx, e.Key())
+		}
+		if !ok {
+			others = append(others, e)
+			continue
+		}
+		live, err := r.metadata(ctx, e)
+		if err != nil && !isGone(err) {
+			return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+		}
+		if err != nil || live.DeletionTimestamp != nil || ownerOf(&live.ObjectMeta) != r.release {
+			others = append(others, e)
+			continue
+		}
+		managers := slices.Clone(live.ManagedFields)
+		for i := range managers {
+			if managers[i].Manager == r.manager {
+				managers[i].Manager = fieldManager(heir)
+			}
+		}
+		if err := r.patchManagers(ctx, live, managers, map[string]string{
+			addonsv1.AddonLabel: heir.Name, addonsv1.AddonNamespaceLabel: heir.Namespace,
+		}, fieldManager(heir)); err != nil {
+			return nil, fmt.Errorf("giving %s to add-on %s: %w", e.Key(), heir, redact(err, e.Key()))
+		}
+		r.noteRemoved(e, fmt.Sprintf("belongs to add-on %s now", heir))
+	}
+	return others, nil
+}
+
+// Keys are those of a rendering's objects, as a release would have them in the cluster.
+func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
+	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
+	r.scope.learn(in.CRDs, in.Objects)
+	var keys []ObjectKey
+	for _, list := range [][]*unstructured.Unstructured{in.CRDs, in.Objects} {
+		objects, err := r.prepare(list)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			keys = append(keys, record.KeyOf(o))
+		}
+	}
+	return keys, nil
+}
+
+// removalHooks runs the hooks of a removal. They prepare for the end of what the
+// add-on has, or clear up after it, so they aren't run if something of it lives on in
+// another add-on: the Job that is to uninstall a storage system would do so.
+func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*Outcome, error) {
+	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
+		return nil, nil
+	}
+	object, heir, err := r.heir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if heir == (Release{}) {
+		return r.runHooks(ctx, event)
+	}
+	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, heir))
+	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+	return nil, r.update(ctx)
+}
+
+// heir returns an object of the inventory that another add-on has now, and that add-on.
+func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
+	inventory, err := r.normalize(r.rec.State.Inventory)
+	if err != nil {
+		return record.ObjectKey{}, Release{}, err
+	}
+	for _, e := range inventory {
+		live, err := r.metadata(ctx, e)
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return record.ObjectKey{}, Release{}, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+		}
+		if owner := ownerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD {
+			return e.Key(), owner, nil
+		}
+	}
+	return record.ObjectKey{}, Release{}, nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// moving has two add-ons of which the second is to take the place of the first.
+type moving struct {
+	*env
+	ns            string
+	former, later deliver.Desired
+}
+
+func newMoving(t *testing.T) *moving {
+	t.Helper()
+	m := &moving{env: newEnv(t)}
+	m.ns = m.namespace()
+	group := m.ns + ".example.com"
+	hooks := []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete", "post-delete"})}
+	common := deployment("app") + widget(group, "one")
+	m.former = m.want(m.ns, chart{version: "1", crds: crd(group), hooks: hooks, manifest: configMap("settings", "former") + configMap("old", "x") + common})
+	m.later = m.want(m.ns, chart{version: "2", crds: crd(group), manifest: configMap("settings", "later") + configMap("new", "x") + common})
+	m.later.Name = "later"
+	m.later.Leaving = []deliver.Release{m.former.Release}
+	return m
+}
+
+// uids of what both have.
+func (m *moving) uids() map[string]types.UID {
+	m.t.Helper()
+	uids := map[string]types.UID{}
+	for name, at := range map[string][2]string{
+		"settings": {"v1", "ConfigMap"}, "app": {"apps/v1", "Deployment"}, "one": {m.ns + ".example.com/v1", "Widget"},
+	} {
+		object := m.get(at[0], at[1], m.ns, name)
+		m.Expect(object).NotTo(BeNil(), name)
+		uids[name] = object.GetUID()
+	}
+	group := m.ns + ".example.com"
+	definition := m.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
+	m.Expect(definition).NotTo(BeNil())
+	uids["crd"] = definition.GetUID()
+	return uids
+}
+
+func (m *moving) expectOwner(release deliver.Release, text string) {
+	m.t.Helper()
+	for name, at := range map[string][2]string{"settings": {"v1", "ConfigMap"}, "app": {"apps/v1", "Deployment"}} {
+		object := m.get(at[0], at[1], m.ns, name)
+		m.Expect(object.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, release.Name))
+		for _, e := range object.GetManagedFields() {
+			if e.Subresource == "" {
+				m.Expect(e.Manager).To(Equal(fmt.Sprintf("chandler/%s/%s", m.ns, release.Name)), name)
+			}
+		}
+	}
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "settings").Object["data"]).To(Equal(map[string]any{"key": text}))
+}
+
+// TestTakeOver cuts the connection at each write with which an add-on takes the place of
+// another one, and goes on: what both have is never deleted.
+func TestTakeOver(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		t.Run(fmt.Sprintf("done=%t", done), func(t *testing.T) {
+			t.Parallel()
+			writes := takeOverWith(t, 0, false)
+			for k := 1; k <= writes; k++ {
+				t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
+					t.Parallel()
+					takeOverWith(t, k, done)
+				})
+			}
+		})
+	}
+}
+
+func takeOverWith(t *testing.T, k int, done bool) int {
+	t.Helper()
+	m := newMoving(t)
+	m.install(m.former)
+	before := m.uids()
+	m.meter.reset()
+	m.meter.failFrom, m.meter.done = k, done
+	m.settle(m.later)
+	m.remove(m.former.Release)
+	_, writes := m.meter.total()
+	if k > 0 {
+		m.restart()
+		m.install(m.later)
+		m.Expect(m.remove(m.former.Release).Gone).To(BeTrue())
+	}
+	m.Expect(m.uids()).To(Equal(before))
+	m.expectOwner(m.later.Release, "later")
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "old")).To(BeNil(), "what only the former one had is gone")
+	m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).To(BeNil(), "its hooks aren't run")
+	m.Expect(m.records(m.ns)).To(HaveLen(1))
+	return writes
+}
+
+// TestTakeBack turns round at each write: what was taken over is taken back.
+func TestTakeBack(t *testing.T) {
+	t.Parallel()
+	for k := 0; k < 12; k++ {
+		t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
+			t.Parallel()
+			m := newMoving(t)
+			m.install(m.former)
+			before := m.uids()
+			m.meter.reset()
+			m.meter.failFrom = k
+			m.settle(m.later)
+			m.restart()
+			m.former.Leaving = []deliver.Release{m.later.Release}
+			m.install(m.former)
+			m.Expect(m.remove(m.later.Release).Gone).To(BeTrue())
+			m.Expect(m.uids()).To(Equal(before))
+			m.expectOwner(m.former.Release, "former")
+			m.Expect(m.get("v1", "ConfigMap", m.ns, "old")).NotTo(BeNil())
+			m.Expect(m.get("v1", "ConfigMap", m.ns, "new")).To(BeNil())
+			m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).To(BeNil())
+		})
+	}
+}
+
+// TestTakeOverOfWhatIsGoing waits for an object that was deleted already.
+func TestTakeOverOfWhatIsGoing(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
+	former := e.want(ns, chart{version: "1", manifest: held})
+	e.install(former)
+	o, err := e.d.Remove(e.ctx, e.target, former.Release)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+
+	later := e.want(ns, chart{version: "1", manifest: configMap("held", "x")})
+	later.Name, later.Leaving = "later", []deliver.Release{former.Release}
+	o, err = e.d.Ensure(e.ctx, e.target, later)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+	e.Expect(o.Applied).To(BeFalse())
+	e.Expect(o.Message).To(ContainSubstring("ConfigMap %s/held: it was deleted with add-on %s/demo", ns, ns))
+	live := e.get("v1", "ConfigMap", ns, "held")
+	live.SetFinalizers(nil)
+	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
+	e.install(later)
+	e.Expect(e.remove(former.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "held")).NotTo(BeNil())
+}

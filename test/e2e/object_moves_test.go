@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// having is a chart with these ConfigMaps, whatever its release is called, and with
+// another one that its pre-delete hook makes.
+func having(names ...string) chart {
+	c := chart{"templates/farewell.yaml": "apiVersion: v1\nkind: ConfigMap\n" +
+		"metadata: {name: 'farewell-{{ .Release.Name }}', annotations: {helm.sh/hook: pre-delete}}\n"}
+	for _, name := range names {
+		c["templates/"+name+".yaml"] = configMap(name, "{{ .Chart.Name | quote }}")
+	}
+	return c
+}
+
+// watchDeletions starts watching which ConfigMaps of the tenant's namespace are
+// deleted on a server, until the function that it returns is called.
+func (tn *tenant) watchDeletions(s *server) func() []string {
+	tn.t.Helper()
+	g := NewWithT(tn.t)
+	list, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	watcher, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Watch(tn.t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	g.Expect(err).NotTo(HaveOccurred())
+	deleted, done := []string{}, make(chan struct{})
+	const last = "the-last-one"
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			object, ok := event.Object.(*corev1.ConfigMap)
+			if !ok || object.Name == last {
+				return
+			}
+			if event.Type == watch.Deleted {
+				deleted = append(deleted, object.Name)
+			}
+		}
+	}()
+	return func() []string {
+		tn.t.Helper()
+		mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: last}}
+		g.Expect(s.Create(tn.t.Context(), mark)).To(Succeed())
+		<-done
+		watcher.Stop()
+		g.Expect(s.Delete(tn.t.Context(), mark)).To(Succeed())
+		return deleted
+	}
+}
+
+// configMapsOn are those of the tenant's namespace, but for the one of each namespace.
+func (tn *tenant) configMapsOn(s *server) map[string]corev1.ConfigMap {
+	tn.t.Helper()
+	list, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).List(tn.t.Context(), metav1.ListOptions{})
+	NewWithT(tn.t).Expect(err).NotTo(HaveOccurred())
+	found := map[string]corev1.ConfigMap{}
+	for _, item := range list.Items {
+		if item.Name != "kube-root-ca.crt" {
+			found[item.Name] = item
+		}
+	}
+	return found
+}
+
+func uidsOf(objects map[string]corev1.ConfigMap) map[string]types.UID {
+	uids := map[string]types.UID{}
+	for name, object := range objects {
+		uids[name] = object.UID
+	}
+	return uids
+}
+
+// TestObjectsChangeAddons switches between stacks that have the same objects in other
+// add-ons: there and back, nothing that both have is deleted.
+func TestObjectsChangeAddons(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		from, to map[string][]string // the ConfigMaps of each add-on
+	}{
+		"many to one": {
+			from: map[string][]string{"a-net": {"one", "two"}, "b-metrics": {"three", "old"}},
+			to:   map[string][]string{"cluster-addon": {"one", "two", "three", "new"}},
+		},
+		"renamed": {
+			from: map[string][]string{"a-net": {"one", "two"}, "b-metrics": {"three", "old"}},
+			to:   map[string][]string{"z-net": {"one", "two", "new"}, "b-metrics": {"three"}},
+		},
+		"others": {
+			from: map[string][]string{"a-net": {"one"}, "b-metrics": {"two"}, "c-dns": {"three", "old"}},
+			to:   map[string][]string{"d-net": {"two", "three"}, "e-metrics": {"one", "new"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			tn := newTenant(t)
+			s := workloadServer(t, 0)
+			names := map[string][]string{}
+			for class, addons := range map[string]map[string][]string{"from": tc.from, "to": tc.to} {
+				var list []addonsv1.Addon
+				names[class] = slices.Sorted(maps.Keys(addons))
+				for i, addon := range names[class] {
+					a := tn.addon(addon, tn.writeChart(class+"-"+addon, "1.0.0", having(addons[addon]...)))
+					if i > 0 {
+						a.DependsOn = names[class][i-1 : i]
+					}
+					list = append(list, a)
+				}
+				stack := tn.newStack(class, nil, list...)
+				stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
+				tn.create(stack)
+			}
+			tn.makeCluster("prod", s, nil, ofClass("from"))
+			tn.startManager()
+			tn.awaitCluster("prod", "it is of the first class", ready(names["from"]...))
+			for _, step := range []struct{ class, gone, came string }{{"to", "old", "new"}, {"from", "new", "old"}} {
+				before := uidsOf(tn.configMapsOn(s))
+				deletions := tn.watchDeletions(s)
+				tn.switchClass("prod", step.class)
+				tn.awaitCluster("prod", "it is of class "+step.class, assignedTo(step.class, ""), ready(names[step.class]...))
+				tn.settle()
+				g.Expect(deletions()).To(Equal([]string{step.gone}), "to class %s: what both have is never deleted", step.class)
+				after := tn.configMapsOn(s)
+				uids := uidsOf(after)
+				delete(before, step.gone)
+				g.Expect(uids).To(HaveKey(step.came))
+				delete(uids, step.came)
+				if name != "renamed" {
+					g.Expect(uids).To(Equal(before), "no hook of an add-on whose objects live on is run")
+				}
+				for addon, objects := range map[string]map[string][]string{"from": tc.from, "to": tc.to}[step.class] {
+					for _, object := range objects {
+						g.Expect(after[object].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, addon))
+						g.Expect(after[object].Data).To(HaveKeyWithValue("text", step.class+"-"+addon))
+						var managers []string
+						for _, m := range after[object].ManagedFields {
+							managers = append(managers, m.Manager)
+						}
+						g.Expect(managers).To(Equal([]string{fmt.Sprintf("chandler/%s/%s", tn.namespace, addon)}), "nothing of the former one is left")
+					}
+				}
+			}
+			before := tn.configMapsOn(s)
+			tn.switchClass("prod", "none")
+			tn.awaitCluster("prod", "nothing is wanted", ready())
+			g.Expect(before).NotTo(BeEmpty())
+			for object := range tn.configMapsOn(s) {
+				g.Expect(object).To(HavePrefix("farewell-"), "all is gone, and the hooks of what goes were run")
+			}
+		})
+	}
+}
+
+// TestBackHalfWay switches to a stack that can't be installed yet, and back: neither
+// deletes what the other one has.
+func TestBackHalfWay(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	waits := tn.addon("second", tn.writeChart("second", "1.0.0", having("two")), after("first"), func(a *addonsv1.Addon) {
+		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "missing"}}
+	})
+	for class, addons := range map[string][]addonsv1.Addon{
+		"single": {tn.addon("all", tn.writeChart("all", "1.0.0", having("one", "two", "old")))},
+		"multi":  {tn.addon("first", tn.writeChart("first", "1.0.0", having("one"))), waits},
+	} {
+		stack := tn.newStack(class, nil, addons...)
+		stack.Spec.ClusterSelector, stack.Spec.ClassNames = nil, []string{class}
+		tn.create(stack)
+	}
+	tn.makeCluster("prod", s, nil, ofClass("single"))
+	tn.startManager()
+	tn.awaitCluster("prod", "it is of class single", ready("all"))
+	before := uidsOf(tn.configMapsOn(s))
+	deletions := tn.watchDeletions(s)
+
+	tn.switchClass("prod", "multi")
+	tn.awaitCluster("prod", "the second add-on can't come", phase("first", addonsv1.AddonReady, "", ""),
+		phase("second", addonsv1.AddonPending, "ValuesNotFound", "missing"),
+		phase("all", addonsv1.AddonRemoving, "WaitingForSuccessor", "add-on second"),
+		condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "", ""))
+	tn.stopManager()
+	tn.startManager()
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
+	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "what the former add-on has stays meanwhile, also after a restart")
+	g.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "first"))
+
+	tn.switchClass("prod", "single")
+	tn.awaitCluster("prod", "it is back", assignedTo("single", ""), ready("all"))
+	tn.settle()
+	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before), "and takes back what is its own")
+	g.Expect(tn.configMapsOn(s)["one"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "all"))
+	g.Expect(tn.configMapsOn(s)["one"].Data).To(HaveKeyWithValue("text", "all"))
+
+	tn.switchClass("prod", "multi")
+	tn.awaitCluster("prod", "again", phase("all", addonsv1.AddonRemoving, "WaitingForSuccessor", "add-on second"))
+	tn.create(tn.secret("missing", map[string]string{"values.yaml": "{}"}))
+	tn.awaitCluster("prod", "the second add-on comes", ready("first", "second"))
+	tn.settle()
+	g.Expect(deletions()).To(Equal([]string{"old"}))
+	delete(before, "old")
+	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
+}
+
+// TestOthersKeepTheirs lets an add-on want what an add-on of another stack has, that stays.
+func TestOthersKeepTheirs(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	tn.makeCluster("prod", s, nil)
+	tn.makeStack("owner", nil, tn.addon("owner", tn.writeChart("owner", "1.0.0", having("one"))))
+	tn.startManager()
+	tn.awaitCluster("prod", "the owner is there", ready("owner"))
+	before := uidsOf(tn.configMapsOn(s))
+	deletions := tn.watchDeletions(s)
+	tn.makeStack("rival", nil, tn.addon("rival", tn.writeChart("rival", "1.0.0", having("one", "two"))))
+	tn.awaitCluster("prod", "the owner keeps it", phase("owner", addonsv1.AddonReady, "", ""), phase("rival", addonsv1.AddonFailed, "OwnedByOther", "/owner"))
+	tn.remove(tn.newStack("owner", nil))
+	tn.awaitCluster("prod", "the owner is gone", ready("rival"))
+	g := NewWithT(t)
+	g.Expect(deletions()).To(BeEmpty())
+	g.Expect(tn.configMapsOn(s)["one"].UID).To(Equal(before["one"]))
+	g.Expect(s.Get(t.Context(), client.ObjectKey{Namespace: tn.namespace, Name: "farewell-owner"}, &corev1.ConfigMap{})).NotTo(Succeed(),
+		"its hook isn't run: what it would prepare for isn't deleted")
+}
+
+// TestObjectsMove moves objects between two add-ons of a stack that both stay, in
+// both directions at once: there and back, none is deleted.
+func TestObjectsMove(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	forms := [2][2]string{
+		{tn.writeChart("first", "1.0.0", having("one", "two")), tn.writeChart("second", "1.0.0", having("three", "four"))},
+		{tn.writeChart("first", "2.0.0", having("one", "three")), tn.writeChart("second", "2.0.0", having("two", "four"))},
+	}
+	owners := [2]map[string]string{
+		{"one": "first", "two": "first", "three": "second", "four": "second"},
+		{"one": "first", "two": "second", "three": "first", "four": "second"},
+	}
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("first", forms[0][0]), tn.addon("second", forms[0][1], after("first")))
+	tn.awaitCluster("prod", "it is installed", ready("first", "second"))
+	before := uidsOf(tn.configMapsOn(s))
+	deletions := tn.watchDeletions(s)
+	for i, form := range []int{1, 0, 1} {
+		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+			spec.Addons[0].Chart.Path, spec.Addons[1].Chart.Path = forms[form][0], forms[form][1]
+		})
+		tn.awaitCluster("prod", "it is upgraded", ready("first", "second"), installedAs("first", int32(i+2), ""), installedAs("second", int32(i+2), ""))
+		for object, owner := range owners[form] {
+			g.Expect(tn.configMapsOn(s)[object].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, owner), object)
+			g.Expect(tn.configMapsOn(s)[object].Data).To(HaveKeyWithValue("text", owner), object)
+		}
+	}
+	g.Expect(deletions()).To(BeEmpty())
+	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
+}
