@@ -152,6 +152,7 @@ type Addon struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version)",message="helm and github need version"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.helm) && has(self.helm.digest) || has(self.github) && has(self.github.digest)) || self.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][0-9A-Za-z.+-]+)?$')",message="a digest is that of one version: with it, version is an exact one"
 // +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm, http and github have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || (has(self.helm) || has(self.github)) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci, helm and github"
 type ChartSource struct {
@@ -207,7 +208,7 @@ type ChartSource struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z.+*<>=!~^|, -]+$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[<>=!~^ ]*v?[0-9xX*][0-9A-Za-z.+*<>=!~^|, -]*$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
 	// verify says who has to have signed the chart. It is part of neither the
@@ -223,7 +224,8 @@ type OCISource struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)+$')",message="url is oci://registry/path/chart in lower case, without tag and digest: these are version and oci.digest"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://([0-9A-Za-z-]+([.][0-9A-Za-z-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)+$')",message="url is oci://registry/path/chart in lower case, without tag and digest: these are version and oci.digest"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	URL string `json:"url"`
 
 	// digest of the chart's manifest in the registry, as sha256:<hex>. The chart
@@ -252,7 +254,9 @@ type HelmSource struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="url is https://host/path without user, query and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z_-]+([.][0-9A-Za-z_-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="url is https://host/path without user, query and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	URL string `json:"url"`
 
 	// chart is the chart's name in the repository's index.
@@ -286,6 +290,7 @@ type CredentialsReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }
 
@@ -296,12 +301,14 @@ type ArtifactReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 
 	// key of the archive (.tgz), or of the manifests. Defaults to "chart.tgz".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key,omitempty"`
 }
 
@@ -316,12 +323,14 @@ type ValuesReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 
 	// key that holds the values. Defaults to "values.yaml".
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key,omitempty"`
 
 	// optional lets the object or its key be missing. Defaults to false: the

@@ -182,7 +182,8 @@ type StackSource struct {
 	Addon string `json:"addon"`
 
 	// address that the newest revision has of it, as in
-	// "oci://registry.example.org/charts/cilium:1.17.4".
+	// "oci://registry.example.org/charts/cilium:1.17.4"; or the spec, while that waits
+	// for its sources.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -191,7 +192,7 @@ type StackSource struct {
 	// conditions: Available says whether the source gave what it was asked for. It is
 	// False with the source's reason for as long as a cluster, or the stack itself,
 	// fails to get it; clusters that have it already don't ask, and stay as they are.
-	// At most 8.
+	// It is Unknown with reason NotAsked while nobody has asked. At most 8.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -11,6 +11,7 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) || has(self.clusterStack)",message="github needs version (the tag) or clusterStack"
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterStack) || !has(self.version)",message="set one of version and clusterStack: clusterStack takes the newest version"
 // +kubebuilder:validation:XValidation:rule="!has(self.channel) || has(self.clusterStack)",message="channel is for clusterStack"
+// +kubebuilder:validation:XValidation:rule="!(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !has(self.clusterStack) && (!has(self.version) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$'))",message="a digest is that of one version: with it, version is a tag, and there is no clusterStack"
 // +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, http and github have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type BundleSource struct {

@@ -100,7 +100,8 @@ const (
 	SourcesReadyReason   = "SourcesReady"
 	SourcesPendingReason = "SourcesPending"
 	// SourceAvailableReason and SourceNotAskedReason are reasons of the Available
-	// condition of one source; while it is False, it has the source's.
+	// condition of one source; while it is False, it has the source's. While nobody has
+	// asked any of them, NotAsked is that of SourcesReady, too.
 	SourceAvailableReason = "Available"
 	SourceNotAskedReason  = "NotAsked"
 )

@@ -9,6 +9,7 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type KustomizationSource struct {
 	ArtifactSource `json:",inline"`
@@ -30,6 +31,7 @@ type KustomizationSource struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.github)",message="version is for oci and github: all others hold one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.github) || has(self.version) && has(self.github.asset)",message="github needs version (the tag) and github.asset"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.github) && has(self.github.digest)) || !self.version.matches('[*<>=!~^|, ]|^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$')",message="a digest is that of one version: with it, version is a tag"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) && has(self.verify.cosign)",message="verify is for oci, and only with cosign"
 type ManifestsSource struct {
 	ArtifactSource `json:",inline"`
@@ -86,7 +88,7 @@ type ArtifactSource struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z_.+*<>=!~^|, -]+$')",message="version is a tag, or a range of semantic versions, as in 1.17.x or >=1.2 <2"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[*<>=!~^ ]*[0-9A-Za-z_*][0-9A-Za-z_.+*<>=!~^|, -]*$')",message="version is a tag, or a range of semantic versions, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
 	// verify says who has to have signed the artifact. It is for oci, with cosign.
@@ -103,7 +105,9 @@ type HTTPSource struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^#[:space:]]*)?$')",message="url is https://host/path without user and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z_-]+([.][0-9A-Za-z_-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^#[:space:]]*)?$')",message="url is https://host/path without user and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	URL string `json:"url"`
 
 	// digest of the content, as sha256:<hex>: what sha256sum prints. An address
@@ -131,7 +135,8 @@ type GitHubSource struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?/[0-9A-Za-z_-][0-9A-Za-z_.-]*/[.]{0,2}[0-9A-Za-z_-][0-9A-Za-z_.-]*$')",message="url is https://host/owner/name, without anything behind it"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z-]+([.][0-9A-Za-z-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?/[0-9A-Za-z_-][0-9A-Za-z_.-]*/[.]{0,2}[0-9A-Za-z_-][0-9A-Za-z_.-]*$')",message="url is https://host/owner/name, without anything behind it"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	URL string `json:"url"`
 
 	// apiURL is where the server's API is. Defaults to https://api.github.com for
@@ -141,7 +146,8 @@ type GitHubSource struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[0-9A-Za-z_~-][0-9A-Za-z_.~-]*)*/?$')",message="apiURL is https://host/path without user, query and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z-]+([.][0-9A-Za-z-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[0-9A-Za-z_~-][0-9A-Za-z_.~-]*)*/?$')",message="apiURL is https://host/path without user, query and fragment; credentials go into secretRef"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	APIURL string `json:"apiURL,omitempty"`
 
 	// tagPrefix is what the tags of the releases have before the version, as "cilium-"

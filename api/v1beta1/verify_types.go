@@ -12,7 +12,7 @@ type Verification struct {
 	Cosign *CosignVerification `json:"cosign,omitempty"`
 
 	// provenance accepts provenance files of Helm, as `helm package --sign` makes
-	// them. It is for charts of oci and helm.
+	// them. It is for charts of oci, helm and github.
 	// +optional
 	Provenance *ProvenanceVerification `json:"provenance,omitempty"`
 }
@@ -54,6 +54,7 @@ type KeylessVerification struct {
 // CertificateIdentity is who asked for a certificate.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.subject) != has(self.subjectRegExp)",message="set exactly one of subject and subjectRegExp"
+// +kubebuilder:validation:XValidation:rule="!has(self.subjectRegExp) || ['a'.matches(self.subjectRegExp)].size() == 1",message="subjectRegExp is a regular expression (RE2)"
 type CertificateIdentity struct {
 	// issuer that vouched for the subject, as in
 	// "https://token.actions.githubusercontent.com".
@@ -96,6 +97,7 @@ type TrustReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 
 	// key in the object. Defaults to "cosign.pub" for a public key, to
@@ -103,6 +105,7 @@ type TrustReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key,omitempty"`
 }
 

@@ -50,7 +50,14 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 	}
 	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(newest) == s.Generation {
 		if addons, complete := keptAddons(s.Spec.Addons, kept.Addons); complete {
-			return &expansion{digest: digest, addons: addons}, nil
+			e := &expansion{digest: digest, addons: addons}
+			from.Digest = digest
+			if lacksNotes(s) {
+				if expanded, err := r.open(ctx, s, from); err == nil { // a source that is down changes nothing
+					e.notes = expanded.Notes
+				}
+			}
+			return e, nil
 		}
 	}
 	from.Digest = digest
@@ -61,7 +68,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 	if kept.Source == nil || kept.Source.Digest != digest {
 		r.tell(s, expanded.Notes)
 	}
-	return &expansion{digest: digest, addons: expanded.Addons}, nil
+	return &expansion{digest: digest, addons: expanded.Addons, notes: expanded.Notes}, nil
 }
 
 // open reads a bundle, and makes the stack's add-ons of it.
@@ -137,6 +144,26 @@ func (r *Reconciler) tell(s *addonsv1.AddonStack, notes []string) {
 	}
 }
 
+// lacksNotes says whether the status doesn't tell what the bundle is: it was in the way
+// of something that was wrong. Only of a Cluster Stack release there is something to tell.
+func lacksNotes(s *addonsv1.AddonStack) bool {
+	return len(s.Spec.Addons) == 0 && (!conditions.IsTrue(s, addonsv1.ValidCondition) || conditions.GetMessage(s, addonsv1.ValidCondition) == "")
+}
+
+// reportValid writes the Valid condition, with what the bundle is, which stays there
+// after the event is gone.
+func (r *Reconciler) reportValid(s *addonsv1.AddonStack, e *expansion) {
+	if e == nil || e.notes == nil {
+		r.reportValidity(s, nil)
+		return
+	}
+	const limit = 4096 // bytes: of a release with so many oddities the first tell enough
+	conditions.Set(s, metav1.Condition{
+		Type: addonsv1.ValidCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ValidReason,
+		Message: shortenTo(strings.Join(e.notes, "; "), limit),
+	})
+}
+
 // sameSource says whether the kept source is the wanted one, but for the digest that
 // it was given.
 func sameSource(wanted, kept *addonsv1.BundleSource) bool {
@@ -183,16 +210,13 @@ const bundleRetry = 15 * time.Second
 func (r *Reconciler) reportInvalidBundle(s *addonsv1.AddonStack, reason string, err error) {
 	c := metav1.Condition{
 		Type: addonsv1.ValidCondition, Status: metav1.ConditionFalse, Reason: reason,
-		Message: shortenTo("spec.source: "+err.Error(), maxProblem) + ". Clusters stay as they are",
+		Message: shorten("spec.source: "+err.Error()) + ". Clusters stay as they are",
 	}
 	if before := conditions.Get(s, c.Type); before == nil || before.Message != c.Message {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Expand", "%s", c.Message)
 	}
 	conditions.Set(s, c)
 }
-
-// maxProblem leaves room in an event's note, which has up to 1024 bytes.
-const maxProblem = 900
 
 // newestOf returns the newest revision, nil if there is none.
 func newestOf(revisions []appsv1.ControllerRevision) *appsv1.ControllerRevision {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -30,26 +29,47 @@ const (
 // countFormer counts by the newest revision, which is in force while the spec
 // that is written now isn't.
 func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) error {
+	former, clusters, err := r.inForce(ctx, s)
+	if former != nil {
+		s.Status.Sources = sourcesOf(s, former, clusters, nil)
+	}
+	return err
+}
+
+// countWaiting counts by the newest revision, too, while the spec waits for its sources:
+// status.sources is about these then.
+func (r *Reconciler) countWaiting(ctx context.Context, s *addonsv1.AddonStack, f *following) error {
+	former, clusters, err := r.inForce(ctx, s)
+	if err == nil {
+		s.Status.Sources = sourcesAwaited(s, former, clusters, f)
+	}
+	return err
+}
+
+// inForce counts by the newest revision, and returns its spec and its clusters, nil if
+// there is no revision yet.
+func (r *Reconciler) inForce(ctx context.Context, s *addonsv1.AddonStack) (*addonsv1.AddonStackSpec, []*addonsv1.ClusterAddon, error) {
 	revisions, err := r.former(ctx, s)
 	if err != nil || len(revisions) == 0 {
-		return err
+		return nil, nil, err
 	}
 	spec, err := stack.SpecOf(&revisions[0])
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	return r.count(ctx, s, spec, nil)
+	clusters, err := r.count(ctx, s, spec)
+	return spec, clusters, err
 }
 
-// count sums up the stack's clusters in status.clusters, status.sources and
-// ClustersReady, by the spec that is in force and what following its versions came to.
+// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec
+// that is in force, and returns them.
 // A selected Cluster counts from the moment it is selected, not only once it is
 // assigned: else a new stack would be Ready before anything was done.
-func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) error {
+func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	selected, err := r.selected(ctx, s, spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	var failures []string
@@ -66,8 +86,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		}
 	}
 	conditions.Set(s, clustersReady(s.Status.Clusters, failures))
-	s.Status.Sources = sourcesOf(s, spec, selected, f)
-	return nil
+	return selected, nil
 }
 
 // selected returns the ClusterAddon of each Cluster that the spec selects, an
@@ -153,9 +172,6 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 	}
 	return c
 }
-
-// firstOf joins the first few of many texts.
-func firstOf(texts []string) string { return abridge.Join(texts, "; ", 3) }
 
 // revisionIn returns the revision of the stack that the cluster is to run, ""
 // if the stack doesn't select it.

@@ -34,6 +34,9 @@ func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Pro
 		c.Message = describe(problems) + ". Clusters stay as they are"
 	}
 	before := conditions.Get(s, addonsv1.ValidCondition)
+	if len(problems) == 0 && s.Spec.Source != nil && before != nil && before.Status == c.Status && before.ObservedGeneration == s.Generation {
+		c.Message = before.Message // what its bundle is
+	}
 	if len(problems) > 0 && (before == nil || before.Message != c.Message) {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Validate", "%s", c.Message)
 	}
@@ -44,19 +47,9 @@ func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Pro
 func describe(problems []stack.Problem) string {
 	var texts []string
 	for _, p := range problems {
-		texts = append(texts, shorten(p.Error.Error()))
+		texts = append(texts, p.Error.Error())
 	}
 	return firstOf(texts)
-}
-
-// shorten keeps three problems within an event's note of 1024 bytes.
-func shorten(text string) string { return shortenTo(text, 300) }
-
-func shortenTo(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " ..."
 }
 
 // reportUnkept says that the spec is valid, and could not be kept as a revision.
@@ -74,7 +67,7 @@ func reportUnkept(s *addonsv1.AddonStack, err error) {
 func summarize(s *addonsv1.AddonStack) {
 	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
 	parts := []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition}
-	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status == metav1.ConditionUnknown { // then no revision has the spec
+	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status == metav1.ConditionUnknown && c.Reason != addonsv1.SourceNotAskedReason { // then no revision has the spec
 		parts = []string{addonsv1.ValidCondition, addonsv1.SourcesReadyCondition}
 	}
 	for _, kind := range parts {

@@ -16,6 +16,8 @@ import (
 type expansion struct {
 	digest string
 	addons []addonsv1.Addon
+	// notes say what the bundle is, and what of it isn't used. Nil: it wasn't read now.
+	notes []string
 }
 
 // keptAddons are those of the bundle, as the newest revision has them. Of the stack's

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -37,11 +38,11 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.SourcesReadyReason}
 	var texts []string
 	for _, failed := range f.failures {
-		text := fmt.Sprintf("Add-on %s: %s", failed.addon, shorten(failed.err.Error()))
+		text := fmt.Sprintf("Add-on %s: %s", failed.addon, failed.err)
 		if failed.addon == addonsv1.FollowedSource {
-			text = "spec." + shorten(failed.err.Error())
+			text = "spec." + failed.err.Error()
 		}
-		if version, refused := f.available[failed.addon]; refused {
+		if version, refused := f.available[failed.addon]; refused && !failed.withdrawn {
 			text += fmt.Sprintf(". So %s isn't taken, it stays at %s", version, f.pins[failed.addon].Version)
 		}
 		texts = append(texts, text)
@@ -59,11 +60,17 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 		}
 		for _, unavailable := range unavailableIn(sources) {
 			if !f.hasFailed(unavailable.addon) {
-				reasons, texts = append(reasons, unavailable.Reason), append(texts, shorten(unavailable.Message))
+				reasons, texts = append(reasons, unavailable.Reason), append(texts, unavailable.Message)
 			}
 		}
-		if len(texts) > 0 {
+		unasked := notAskedIn(sources)
+		switch {
+		case len(texts) > 0:
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasons[0], firstOf(texts)
+		case len(unasked) > 0 && len(unasked) == len(sources):
+			c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for any of them yet"
+		case len(unasked) > 0:
+			c.Message = "No cluster has asked yet for " + abridge.Join(unasked, ", ", shownProblems)
 		}
 	}
 	return c
@@ -89,7 +96,7 @@ func (r *Reconciler) reportFollowing(s *addonsv1.AddonStack, newest *appsv1.Cont
 		switch {
 		case was != nil && was.Version == pin.Version:
 			now.Since = was.Since
-			if now.Available == "" && f.looking {
+			if now.Available == "" && f.unseen.Has(follower.Name) && follower.Line.Allows(was.Available) && follower.Line.Newer(was.Available, pin.Version) {
 				now.Available = was.Available // until it is known
 			}
 		case was != nil || kept:

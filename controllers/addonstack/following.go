@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // What a spec follows is resolved here, once for all clusters, and never by them: the
@@ -38,16 +40,19 @@ type following struct {
 	current   stack.Pins // of the newest revision
 	pins      stack.Pins
 	available map[string]string // newer versions that aren't taken, by follower
+	unseen    sets.Set[string]  // followers whose newest version this process doesn't know
 	waiting   []stack.Follower  // have no version yet
 	failures  []failedLook
+	bundle    *failure.Error // why the bundle can't be had
 	looking   bool
 	again     time.Duration // until the next look; 0 if there is none
 }
 
 // failedLook is why a source couldn't be looked at, or what it has not be taken.
 type failedLook struct {
-	addon string // or spec.source: the follower's name
-	err   *failure.Error
+	addon     string // or spec.source: the follower's name
+	err       *failure.Error
+	withdrawn bool // the version that it has isn't published any more
 }
 
 // hasFailed says whether the last look for versions of an add-on failed.
@@ -124,7 +129,7 @@ func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers
 		if o.answered.Has(follower.Name) {
 			continue
 		}
-		found, err := r.find(ctx, s, follower, current, o.notBefore)
+		found, err := r.find(ctx, s, follower, current, o)
 		var failed *failure.Error
 		switch {
 		case errors.As(err, &failed) && failed.Reason != failure.ArtifactPending:
@@ -144,8 +149,8 @@ func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers
 
 // find looks for the newest version that a follower may have, and whether it can be
 // used, if it is to be taken.
-func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, current stack.Pins, notBefore time.Time) (finding, error) {
-	ref := referenceOf(s.Namespace, follower)
+func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, current stack.Pins, o *outlook) (finding, error) {
+	ref, notBefore := referenceOf(s.Namespace, follower), o.notBefore
 	newest, err := r.Sources.Newest(ctx, ref, follower.Line, notBefore)
 	if err != nil {
 		return finding{}, err
@@ -153,7 +158,11 @@ func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower 
 	found := finding{newest: newest}
 	pin, pinned := current[follower.Name]
 	if suspended(s) && pinned || !follower.IsNewer(newest, pin) {
-		return found, nil
+		withdrawn, err := r.withdrawn(ctx, ref, follower.Line, pin.Version, o)
+		if withdrawn {
+			found.withdrawn = pin.Version
+		}
+		return found, err
 	}
 	digest, err := r.Sources.Pin(ctx, ref, newest, notBefore)
 	if err != nil {
@@ -169,6 +178,17 @@ func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower 
 	return found, nil
 }
 
+// withdrawn says whether a version that was taken isn't published any more. Another
+// instance may have taken it from a list that is newer than what was found before: so
+// that is asked for again.
+func (r *Reconciler) withdrawn(ctx context.Context, ref source.Reference, line versions.Line, version string, o *outlook) (bool, error) {
+	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, o.notBefore)
+	if err != nil || !withdrawn {
+		return false, err
+	}
+	return r.Sources.Withdrawn(ctx, ref, line, version, o.begun)
+}
+
 // referenceOf says what the sources are to look at.
 func referenceOf(namespace string, follower stack.Follower) source.Reference {
 	if follower.Bundle != nil {
@@ -179,7 +199,7 @@ func referenceOf(namespace string, follower stack.Follower) source.Reference {
 
 // conclude decides, from what the newest revision has and what was found.
 func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, o *outlook) *following {
-	f := &following{followers: followers, current: current, available: map[string]string{}, looking: o.looking}
+	f := &following{followers: followers, current: current, available: map[string]string{}, unseen: sets.New[string](), looking: o.looking}
 	taken := stack.Pins{}
 	for _, follower := range followers {
 		found := o.found[follower.Name]
@@ -187,7 +207,10 @@ func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.
 			taken[follower.Name] = found.pin
 		}
 		if found.err != nil {
-			f.failures = append(f.failures, failedLook{follower.Name, found.err})
+			f.failures = append(f.failures, failedLook{addon: follower.Name, err: found.err})
+		}
+		if found.newest == "" {
+			f.unseen.Insert(follower.Name)
 		}
 	}
 	f.pins = stack.NewestOf(followers, current, taken)
@@ -198,8 +221,17 @@ func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.
 		} else if newest := o.found[follower.Name].newest; follower.Line.Newer(newest, pin.Version) {
 			f.available[follower.Name] = newest
 		}
+		if withdrawn := o.found[follower.Name].withdrawn; pinned && withdrawn == pin.Version && !f.hasFailed(follower.Name) {
+			f.failures = append(f.failures, failedLook{addon: follower.Name, err: isWithdrawn(follower, withdrawn), withdrawn: true})
+		}
 	}
 	return f
+}
+
+// isWithdrawn says that the version which a follower has isn't published any more.
+func isWithdrawn(follower stack.Follower, version string) *failure.Error {
+	return failure.New(failure.ArtifactNotFound, "%s isn't published any more. What has it keeps it, but it may not be had again: "+
+		"publish it, or change %s so that it doesn't allow it, to go on with another version", version, follower.Line)
 }
 
 // stepBack leaves spec.source at the version of the newest revision, as the newer one
@@ -215,7 +247,7 @@ func (f *following) stepBack(failed *failure.Error) bool {
 		f.looking, f.again = true, time.Second
 		return true
 	}
-	f.failures = append(f.failures, failedLook{name, failed})
+	f.failures = append(f.failures, failedLook{addon: name, err: failed})
 	f.again = sooner(f.again, max(failed.RetryAfter, followingRetry))
 	return true
 }

@@ -44,6 +44,7 @@ type outlook struct {
 	asked     bool             // all sources, while looking
 	answered  sets.Set[string] // followers whose sources have, while looking
 	notBefore time.Time        // of answers, while looking
+	begun     time.Time        // looking
 	next      time.Time        // look, while not looking
 	found     map[string]finding
 	told      string // the last failure that was an event
@@ -51,9 +52,10 @@ type outlook struct {
 
 // finding is what looking came to for one follower.
 type finding struct {
-	newest string    // of its line
-	pin    stack.Pin // of newest, if it was found good
-	err    *failure.Error
+	newest    string    // of its line
+	pin       stack.Pin // of newest, if it was found good
+	withdrawn string    // the version of the newest revision, if it isn't published any more
+	err       *failure.Error
 }
 
 // get returns the outlook of a stack, an empty one if nothing was looked at yet.
@@ -91,16 +93,17 @@ func (o *outlook) plan(s *addonsv1.AddonStack, keys string, now time.Time, settl
 		o.next = stack.ScheduleOf(s.UID, s.Spec.Updates).Next(now)
 	case first, changed:
 		o.found = map[string]finding{}
-		o.begin(now.Add(-sharedAnswers))
+		o.begin(now, sharedAnswers)
 	case asked, rotated:
-		o.begin(now)
+		o.begin(now, 0)
 	case !o.looking && !now.Before(o.next):
-		o.begin(now.Add(-sharedAnswers))
+		o.begin(now, sharedAnswers)
 	}
 }
 
-func (o *outlook) begin(notBefore time.Time) {
-	o.looking, o.asked, o.answered, o.notBefore = true, false, sets.New[string](), notBefore
+// begin to look. Answers that were given for others may have some age.
+func (o *outlook) begin(now time.Time, age time.Duration) {
+	o.looking, o.asked, o.answered, o.begun, o.notBefore = true, false, sets.New[string](), now, now.Add(-age)
 }
 
 // finish plans the next look, after one that came to an end.

@@ -47,6 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
 			r.outlooks.forget(req.NamespacedName)
+			stackSources.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -57,6 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
 
+	stackSources.set(s, r.Sources, &s.Spec)
 	view := r.viewOf(s)
 	again, err := r.inspect(ctx, view)
 	if isBehind(err) {
@@ -92,11 +94,13 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		reportUnkept(s, err)
 		return 0, err
 	case kept == nil:
-		return f.again, r.countFormer(ctx, s)
+		return f.again, r.countWaiting(ctx, s, f)
 	}
-	if err := r.count(ctx, s, kept, f); err != nil {
+	clusters, err := r.count(ctx, s, kept)
+	if err != nil {
 		return 0, err
 	}
+	s.Status.Sources = sourcesOf(s, kept, clusters, f)
 	r.reportSources(s, f)
 	return f.again, nil
 }

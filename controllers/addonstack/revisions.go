@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -36,6 +38,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
 		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
+			f.bundle, _ = errors.AsType[*failure.Error](err)
 			again, err := r.reportBundle(s, err)
 			if conditions.IsFalse(s, addonsv1.ValidCondition) && f.any() {
 				r.reportSources(s, f)
@@ -44,7 +47,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 			return nil, f, err
 		}
 	}
-	r.reportValidity(s, nil)
+	r.reportValid(s, e)
 	if len(f.waiting) > 0 {
 		r.reportSources(s, f)
 		return nil, f, nil

@@ -4,13 +4,17 @@ package addonstack
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // What is known of sources is what clusters and looks for versions came to: a source
@@ -20,29 +24,46 @@ import (
 // whether it can be had there, by the ClusterAddons of the stack's clusters and the
 // last look for versions. The stack's bundle comes first.
 func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *following) []addonsv1.StackSource {
-	var sources []addonsv1.StackSource
-	report := func(addon string, ref source.Reference, c metav1.Condition) {
-		entry := addonsv1.StackSource{Addon: addon, Address: shortenTo(ref.Address(), maxAddress)}
-		for i := range s.Status.Sources {
-			if s.Status.Sources[i].Addon == addon {
-				entry.Conditions = append(entry.Conditions, s.Status.Sources[i].Conditions...)
-			}
-		}
-		c.Type, c.ObservedGeneration = addonsv1.SourceAvailableCondition, s.Generation
-		meta.SetStatusCondition(&entry.Conditions, c)
-		sources = append(sources, entry)
-	}
+	r := newSourceReport(s, spec, f)
 	if spec.Source != nil {
 		// It was read to make the revision.
-		c := metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
-		report(addonsv1.FollowedSource, source.BundleOf(s.Namespace, spec.Source), failedIn(f, addonsv1.FollowedSource, c))
+		r.add(addonsv1.FollowedSource, source.BundleOf(s.Namespace, spec.Source), metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason})
 	}
 	for i := range spec.Addons {
 		addon := &spec.Addons[i]
-		c := availability(addon.Name, s, clusters)
-		report(addon.Name, source.AddonOf(s.Namespace, addon, spec.Source), failedIn(f, addon.Name, c))
+		r.add(addon.Name, source.AddonOf(s.Namespace, addon, spec.Source), availability(addon.Name, s, clusters))
 	}
-	return sources
+	return r.sources
+}
+
+// sourceReport makes the entries of status.sources.
+type sourceReport struct {
+	stack   *addonsv1.AddonStack
+	f       *following // nil if nothing was looked for
+	pinned  stack.Pins
+	sources []addonsv1.StackSource
+}
+
+// newSourceReport is about a spec whose versions are pinned, as far as they are known.
+func newSourceReport(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) *sourceReport {
+	return &sourceReport{stack: s, f: f, pinned: stack.PinsOf(&s.Spec, spec)}
+}
+
+// add an entry with what clusters say, or the stack itself: it fetched what it follows.
+func (r *sourceReport) add(name string, ref source.Reference, c metav1.Condition) {
+	if _, pinned := r.pinned[name]; pinned && c.Reason == addonsv1.SourceNotAskedReason {
+		c = metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
+	}
+	c = r.f.orFailed(name, c)
+	entry := addonsv1.StackSource{Addon: name, Address: shortenTo(ref.Address(), maxAddress)}
+	for i := range r.stack.Status.Sources {
+		if r.stack.Status.Sources[i].Addon == name {
+			entry.Conditions = append(entry.Conditions, r.stack.Status.Sources[i].Conditions...)
+		}
+	}
+	c.Type, c.ObservedGeneration = addonsv1.SourceAvailableCondition, r.stack.Generation
+	meta.SetStatusCondition(&entry.Conditions, c)
+	r.sources = append(r.sources, entry)
 }
 
 // maxAddress is what status.sources has room for, with what says that there is more.
@@ -52,7 +73,7 @@ const maxAddress = 2000 // bytes
 // that are at the newest revision. One failure is enough: of several, that which comes
 // first in the alphabet, so that it is the same one in the next reconcile.
 func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
-	c := metav1.Condition{Status: metav1.ConditionUnknown, Reason: addonsv1.SourceNotAskedReason, Message: "No cluster has asked for it yet"}
+	c := notAsked()
 	for _, ca := range clusters {
 		if ca.Status.ObservedGeneration != ca.Generation || revisionIn(ca, s.Name) != s.Status.LatestRevision {
 			continue
@@ -74,9 +95,26 @@ func said(status *addonsv1.AddonStatus) metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: status.Reason, Message: status.Message}
 	case failure.IsReason(status.Reason):
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: status.Reason, Message: status.Message}
-	case status.Digest != "":
+	case status.Digest != "" || wasRead(status):
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
 	}
+	return notAsked()
+}
+
+// wasRead says whether an add-on has a reason that is about what its source gave. That a
+// template of the values fails is told before the source is asked.
+func wasRead(status *addonsv1.AddonStatus) bool {
+	switch status.Reason {
+	case render.ReasonTemplateFailed, render.ReasonRenderTimeout, render.ReasonOutputTooLarge, render.ReasonOutOfMemory:
+		return !strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
+	case render.ReasonChartInvalid, render.ReasonSchemaViolation, render.ReasonKustomizationInvalid, render.ReasonPatchFailed, render.ReasonManifestInvalid,
+		deliver.ReasonObjectExists, deliver.ReasonOwnedByOther, deliver.ReasonObjectRejected, deliver.ReasonKindMissing, deliver.ReasonEmptyRendering:
+		return true
+	}
+	return false
+}
+
+func notAsked() metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: addonsv1.SourceNotAskedReason, Message: "No cluster has asked for it yet"}
 }
 
@@ -104,20 +142,37 @@ func worse(a, b metav1.Condition) metav1.Condition {
 	return b
 }
 
-// failedIn is the condition, unless the last look for versions failed.
-func failedIn(f *following, name string, c metav1.Condition) metav1.Condition {
-	if f == nil {
+// orFailed is the condition, unless the last look for versions failed, or is the first
+// and goes on.
+func (f *following) orFailed(name string, c metav1.Condition) metav1.Condition {
+	if f == nil || c.Status == metav1.ConditionFalse {
 		return c
 	}
 	for _, failed := range f.failures {
-		if failed.addon == name && c.Status != metav1.ConditionFalse {
-			return metav1.Condition{
-				Status: metav1.ConditionFalse, Reason: failed.err.Reason,
-				Message: fmt.Sprintf("Looking for newer versions: %s", shorten(failed.err.Error())),
+		if failed.addon == name {
+			about := "Looking for newer versions: "
+			if f.waitsFor(name) {
+				about = ""
 			}
+			return metav1.Condition{Status: metav1.ConditionFalse, Reason: failed.err.Reason, Message: about + shorten(failed.err.Error())}
 		}
 	}
+	if f.waitsFor(name) {
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: failure.ArtifactPending, Message: "Looking for its newest version"}
+	}
 	return c
+}
+
+// notAskedIn names the add-ons whose sources nobody has asked.
+func notAskedIn(sources []addonsv1.StackSource) []string {
+	var names []string
+	for i := range sources {
+		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)
+		if c != nil && c.Reason == addonsv1.SourceNotAskedReason {
+			names = append(names, sources[i].Addon)
+		}
+	}
+	return names
 }
 
 // unavailable is why a source isn't available.

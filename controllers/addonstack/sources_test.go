@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -23,6 +24,9 @@ func TestSourcesOf(t *testing.T) {
 	slow := addonsv1.AddonStatus{Reason: failure.ArtifactPending, Message: "slow"}
 	given := addonsv1.AddonStatus{Phase: addonsv1.AddonReady, Digest: "sha256:1"}
 	givenAndFailed := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: "ObjectRejected", Digest: "sha256:1"}
+	unfit := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonManifestInvalid, Message: "no object"}
+	broken := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonTemplateFailed, Message: "templates/a.yaml: no"}
+	novalues := addonsv1.AddonStatus{Phase: addonsv1.AddonFailed, Reason: render.ReasonTemplateFailed, Message: "addons[cni].valuesTemplate: no"}
 	waits := addonsv1.AddonStatus{Phase: addonsv1.AddonPending, Reason: "WaitingForDependency"}
 	for name, tc := range map[string]struct {
 		clusters []addonsv1.AddonStatus
@@ -31,6 +35,9 @@ func TestSourcesOf(t *testing.T) {
 	}{
 		"no cluster":               {nil, nil, "Unknown NotAsked: No cluster has asked for it yet"},
 		"one waits for others":     {[]addonsv1.AddonStatus{waits}, nil, "Unknown NotAsked: No cluster has asked for it yet"},
+		"it makes no objects":      {[]addonsv1.AddonStatus{unfit}, nil, "True Available: "},
+		"its template fails":       {[]addonsv1.AddonStatus{broken}, nil, "True Available: "},
+		"that of the values fails": {[]addonsv1.AddonStatus{novalues}, nil, "Unknown NotAsked: No cluster has asked for it yet"},
 		"one has it":               {[]addonsv1.AddonStatus{waits, given}, nil, "True Available: "},
 		"it can't be installed":    {[]addonsv1.AddonStatus{givenAndFailed}, nil, "True Available: "},
 		"one doesn't get it":       {[]addonsv1.AddonStatus{given, unread, given}, nil, "False SourceUnavailable: " + down},
@@ -48,7 +55,7 @@ func TestSourcesOf(t *testing.T) {
 			}}}}
 			f := &following{}
 			if tc.look != nil {
-				f.failures = []failedLook{{"cni", tc.look}}
+				f.failures = []failedLook{{addon: "cni", err: tc.look}}
 			}
 			got := sourcesOf(s, spec, clustersWith("cni", tc.clusters), f)
 			if len(got) != 1 || got[0].Addon != "cni" || got[0].Address != "oci://r.example/cni:1.0.0" || len(got[0].Conditions) != 1 {
@@ -120,14 +127,16 @@ func TestSourcesReadyOfClusters(t *testing.T) {
 		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
 		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
 	}
-	failed := &following{failures: []failedLook{{"c", &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
+	failed := &following{failures: []failedLook{{addon: "c", err: &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
 	for name, tc := range map[string]struct {
 		f       *following
 		sources []addonsv1.StackSource
 		want    string
 	}{
 		"all is well":           {&following{}, sources[3:], "True SourcesReady: "},
-		"nobody asked":          {&following{}, sources[:1], "True SourcesReady: "},
+		"nobody asked":          {&following{}, sources[:1], "Unknown NotAsked: No cluster has asked for any of them yet"},
+		"one isn't asked":       {&following{}, []addonsv1.StackSource{sources[0], sources[3]}, "True SourcesReady: No cluster has asked yet for a"},
+		"there is none":         {&following{}, nil, "True SourcesReady: "},
 		"a cluster fails":       {&following{}, sources[:2], "False SourceUnavailable: b is down"},
 		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
 		"the spec waits anyway": {&following{waiting: stack.Followers(&followingStack().Spec)}, sources, "Unknown SourcesPending: "},

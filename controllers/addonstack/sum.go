@@ -107,14 +107,15 @@ func badness(c *metav1.Condition) int {
 	if c.Type == addonsv1.PausedCondition {
 		bad = metav1.ConditionTrue
 	}
-	switch c.Status {
-	case bad:
+	switch {
+	case c.Status == bad:
 		return 2
-	case metav1.ConditionUnknown:
+	case c.Reason == addonsv1.SourceNotAskedReason: // who has asked knows better
+		return -1
+	case c.Status == metav1.ConditionUnknown:
 		return 1
-	default:
-		return 0
 	}
+	return 0
 }
 
 // sharedClustersReady is ClustersReady of all instances together.

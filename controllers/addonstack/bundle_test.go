@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+// bundled is a reconciler, and a stack whose bundle is a Cluster Stack release below a
+// directory.
+func bundled(t *testing.T) (*Reconciler, *addonsv1.AddonStack, string) {
+	t.Helper()
+	root := t.TempDir()
+	put(t, root, "release/metadata.yaml", "versions: {clusterStack: v1, kubernetes: v1.31.6, components: {clusterAddon: v1}}\n")
+	put(t, root, "release/docker-scs-1-31-cluster-addon-v1.tgz", string(targz.Of(t, targz.Entry{Name: "cluster-addon/Chart.yaml", Data: "apiVersion: v2\nname: cluster-addon\nversion: 1.0.0\n"})))
+	put(t, root, "release/cluster-addon-values.yaml", "values: |\n  a: 1\n")
+	put(t, root, "release/node-images.yaml", "x: 1\n")
+	sources, err := source.New(source.Options{ArtifactRoot: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 1}}
+	s.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "release"}}
+	return &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100)}, s, root
+}
+
+func put(t *testing.T, root, name, text string) {
+	t.Helper()
+	name = filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a release is, and what of it isn't used, stays in the status: the event is gone
+// after a while.
+func TestNotesOfABundleStay(t *testing.T) {
+	r, s, root := bundled(t)
+	var newest *appsv1.ControllerRevision
+	expand := func(why, want string) {
+		t.Helper()
+		e, err := r.expand(t.Context(), s, &following{}, newest)
+		if err != nil {
+			if _, err := r.reportBundle(s, err); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			r.reportValid(s, e)
+			newest = revisionOf(t, &e.of(s).Spec)
+			newest.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: ptr.To(true)}}
+			stack.SetGeneration(newest, s.Generation)
+		}
+		if got := conditions.GetMessage(s, addonsv1.ValidCondition); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: Valid says %q, want %q", why, got, want)
+		}
+	}
+	const is = "Cluster Stack release docker-scs-1-31-v1 for Kubernetes v1.31.6"
+	expand("a new stack", is)
+	expand("nothing changed", is)
+	r.reportValidity(s, nil)
+	expand("it was paused", is)
+	put(t, root, "release/docker-scs-1-31-cluster-class-v1.tgz", "x")
+	put(t, root, "release/clusteraddon.yaml", "addonStages: {AfterControlPlaneInitialized: [{name: ../x, action: apply}]}")
+	expand("the bundle is wrong", "clusteraddon.yaml")
+	if conditions.IsTrue(s, addonsv1.ValidCondition) {
+		t.Error("it is valid")
+	}
+	if err := os.Remove(filepath.Join(root, "release/clusteraddon.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(root, "release/docker-scs-1-31-cluster-class-v1.tgz")); err != nil {
+		t.Fatal(err)
+	}
+	expand("it is as it was", is)
+	put(t, root, "release/metadata.yaml", "versions: {clusterStack: v2, kubernetes: v1.31.7, components: {clusterAddon: v1}}\n")
+	expand("it is another one", "docker-scs-1-31-v2")
+	s.Generation++
+	s.Spec.Source, newest = nil, nil
+	expand("there is none any more", "")
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A message has room for what is wrong and for the way out, however many there are.
+func TestMessagesNameTheWayOut(t *testing.T) {
+	long := func(what string) string { return "chart of " + what + strings.Repeat(" é", 400) + "; correct " + what }
+	for name, tc := range map[string]struct {
+		texts []string
+		whole []string // are in it uncut
+		parts []string
+	}{
+		"one":              {texts: []string{strings.Repeat("a", 900)}, whole: []string{strings.Repeat("a", 900)}},
+		"one that is long": {texts: []string{long("web")}, parts: []string{"chart of web", " ... ", "; correct web"}},
+		"two, one is short": {
+			texts: []string{strings.Repeat("a", 700), "short"}, whole: []string{strings.Repeat("a", 700) + "; short"},
+		},
+		"several": {
+			texts: []string{long("web"), "short", long("dns"), long("log"), "last"},
+			whole: []string{"; short; ", "; and 2 more"},
+			parts: []string{"chart of web", "; correct web; short; chart of dns", "; correct dns; and 2 more"},
+		},
+	} {
+		got := firstOf(tc.texts)
+		for _, part := range append(tc.whole, tc.parts...) {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %q has no %q", name, got, part)
+			}
+		}
+		if len(got) > 950 || !utf8.ValidString(got) {
+			t.Errorf("%s: %d bytes: %q", name, len(got), got)
+		}
+	}
+	if got := shorten(long("web")); len(got) > maxProblem || !strings.HasSuffix(got, "; correct web") {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+)
+
+// Each source of a stack has its series, labelled as status.sources is: by stack and
+// add-on, of which there are as many as users made, whatever the number of clusters.
+// They go with the stack.
+var (
+	sourceLabels = []string{"namespace", "stack", "addon"}
+
+	sourceChecks = prometheus.NewDesc("chandler_stack_source_checks_total",
+		"Number of times that a source of a stack was looked at, by result: Success, or why it failed.", append(sourceLabels[:3:3], "result"), nil)
+	sourceSeconds = prometheus.NewDesc("chandler_stack_source_check_duration_seconds",
+		"How long looking at a source of a stack took.", sourceLabels, nil)
+	sourceBytes = prometheus.NewDesc("chandler_stack_source_bytes_total",
+		"Size of what was read from a source of a stack.", sourceLabels, nil)
+	sourceLastCheck = prometheus.NewDesc("chandler_stack_source_last_check_timestamp_seconds",
+		"When a source of a stack was last looked at, with success or not.", sourceLabels, nil)
+	sourceLastSuccess = prometheus.NewDesc("chandler_stack_source_last_success_timestamp_seconds",
+		"When a source of a stack was last looked at with success.", sourceLabels, nil)
+)
+
+// stackSources collects the series of all stacks' sources.
+var stackSources = &collector{of: map[client.ObjectKey]measured{}}
+
+func init() { metrics.Registry.MustRegister(stackSources) }
+
+// collector makes the series when they are asked for, from what is known of the sources.
+type collector struct {
+	mu sync.Mutex
+	of map[client.ObjectKey]measured
+}
+
+// measured are the sources of one stack.
+type measured struct {
+	by   *source.Sources
+	refs map[string]source.Reference // by add-on, or [addonsv1.FollowedSource]
+}
+
+// set says which sources a stack has now.
+func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addonsv1.AddonStackSpec) {
+	refs := map[string]source.Reference{}
+	if spec.Source != nil {
+		refs[addonsv1.FollowedSource] = source.BundleOf(s.Namespace, spec.Source)
+	}
+	for i := range spec.Addons {
+		if ref := source.AddonOf(s.Namespace, &spec.Addons[i], spec.Source); ref.Bundle == nil { // else it is the bundle's
+			refs[spec.Addons[i].Name] = ref
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[client.ObjectKeyFromObject(s)] = measured{by, refs}
+}
+
+func (c *collector) forget(key client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.of, key)
+}
+
+// Describe is that of a [prometheus.Collector].
+func (*collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess} {
+		descs <- desc
+	}
+}
+
+// Collect is that of a [prometheus.Collector].
+func (c *collector) Collect(series chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, stack := range c.of {
+		for addon, ref := range stack.refs {
+			if checks, known := stack.by.Checks(ref); known {
+				collect(series, checks, key.Namespace, key.Name, addon)
+			}
+		}
+	}
+}
+
+func collect(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
+	total := uint64(0)
+	for result, count := range checks.Results {
+		total += count
+		series <- prometheus.MustNewConstMetric(sourceChecks, prometheus.CounterValue, float64(count), append(labels[:3:3], result)...)
+	}
+	series <- prometheus.MustNewConstSummary(sourceSeconds, total, checks.Took.Seconds(), nil, labels...)
+	series <- prometheus.MustNewConstMetric(sourceBytes, prometheus.CounterValue, float64(checks.Bytes), labels...)
+	for desc, when := range map[*prometheus.Desc]time.Time{sourceLastCheck: checks.Last, sourceLastSuccess: checks.LastSuccess} {
+		if !when.IsZero() {
+			series <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(when.Unix()), labels...)
+		}
+	}
+}
