@@ -3,30 +3,66 @@
 package source
 
 import (
+	"path"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// accepts checks that content which was named by its digest is the version that
+// accepts checks that the content is what the reference calls it, as far as it says
+// that itself: the keys that signed it signed other things, and older ones, and whoever
+// may move a tag can show one of these.
+func (r Reference) accepts(files []render.File) error {
+	switch {
+	case r.Kind == artifact.KindBundle:
+		return r.acceptsRelease(files)
+	case r.Kind.Verbatim():
+		return nil // see [ociChart.approved]
+	}
+	if err := r.acceptsName(files); err != nil {
+		return err
+	}
+	return r.acceptsVersion(files)
+}
+
+// acceptsName checks the name of a chart that is signed with cosign. A provenance file
+// says it, too.
+func (r Reference) acceptsName(files []render.File) error {
+	if r.Chart.OCI == nil || r.Chart.Verify == nil || r.Chart.Verify.Cosign == nil {
+		return nil
+	}
+	name, _ := dependency.ChartOf(files)
+	if want := path.Base(r.Chart.OCI.URL); name != want {
+		return failure.New(failure.SignatureInvalid, "what is signed is chart %s, not %s, as the last part of oci.url says; publish the signed chart in a repository of its own name, or correct oci.url",
+			failure.Quote(name), failure.Quote(want))
+	}
+	return nil
+}
+
+// acceptsVersion checks that content which was named by its digest is the version that
 // the reference says beside it: who changes one of both, and forgets the other, is told.
-func (r Reference) accepts(artifact *Artifact) error {
+func (r Reference) acceptsVersion(files []render.File) error {
 	digest, field := r.digestField()
-	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" || r.Kind.Verbatim() {
+	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" {
 		return nil
 	}
 	if r.Chart.GitHub != nil && r.Chart.Verify == nil {
 		return nil // there, version is that of the release, and whether the digest is of it was asked there
 	}
-	_, is := dependency.ChartOf(artifact.Files)
-	same := strings.TrimPrefix(is, "v") == strings.TrimPrefix(r.Chart.Version, "v")
-	if digest == "" && !same {
-		// Who signed it signed other versions, too, and whoever may move a tag can show one of them.
+	_, is := dependency.ChartOf(files)
+	switch {
+	case sameVersion(is, r.Chart.Version):
+		return nil
+	case digest == "":
 		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not version; publish the signed chart under its own version", failure.Quote(is))
 	}
-	if !same {
-		return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, failure.Quote(is))
-	}
-	return nil
+	return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, failure.Quote(is))
+}
+
+// sameVersion compares versions as they are written and as they are in tags.
+func sameVersion(a, b string) bool {
+	return strings.TrimPrefix(tagOf(a), "v") == strings.TrimPrefix(tagOf(b), "v")
 }

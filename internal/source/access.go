@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +66,7 @@ func (a *access) version(ctx context.Context, ref Reference) string {
 		if err != nil {
 			return err.Error()
 		}
-		return ref.credential(set).Fingerprint()
+		return ref.fingerprint(set)
 	}
 	if ref.bound() {
 		return a.boundVersion(ctx, ref)
@@ -82,7 +83,8 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 	to := ref.base()
 	host, _ := ref.host()
 	as := &guest{ref: ref, host: host, credential: credential, limits: a.limits}
-	name := to.Scheme + " " + host + " " + as.credential.Fingerprint()
+	plain := to.Scheme == "http" || ref.plainHTTP()
+	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, as.credential.Fingerprint())
 	if known, found := a.clients.Get(name); found {
 		as.clients = known
 		return as, nil
@@ -90,7 +92,7 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 	as.http, err = egress.New(egress.Options{
 		Origin: to,
 		CA:     as.credential.CA, Certificate: as.credential.Certificate, Key: as.credential.Key,
-		PlainHTTP: to.Scheme == "http", AllowLoopback: a.allowLoopback, UserAgent: a.userAgent, Clock: a.clock,
+		PlainHTTP: plain, AllowLoopback: a.allowLoopback, UserAgent: a.userAgent, Clock: a.clock,
 	})
 	if err != nil {
 		return nil, ref.atCredentials(failure.SourceUnauthorized, err)
@@ -101,13 +103,49 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 }
 
 // credential of the set for the reference's host.
-func (r Reference) credential(set credentials.Set) credentials.Credential {
+func (r Reference) credential(set credentials.Set) (credentials.Credential, error) {
 	host, path := r.host()
-	found := set.For(host, path)
-	if repository := r.repositoryHost(); repository != host {
-		found = set.For(repository, path).OrElse(found)
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.base().Scheme == "http"}
+	found, err := set.For(at)
+	if repository := r.repositoryHost(); repository != host && err == nil {
+		usual := found
+		at.Name = repository
+		found, err = set.For(at)
+		found = found.OrElse(usual)
 	}
-	return found
+	return found, err
+}
+
+// fingerprint changes when what the set has for the reference's host does.
+func (r Reference) fingerprint(set credentials.Set) string {
+	found, err := r.credential(set)
+	if err != nil {
+		return err.Error()
+	}
+	return found.Fingerprint()
+}
+
+// ownKeys are those of the instance's own Secret that count for the reference's host.
+func (r Reference) ownKeys() string {
+	host := r.repositoryHost()
+	key := credentials.KeyOf(host)
+	keys := "config.json, or " + key + ".username and " + key + ".password"
+	switch {
+	case strings.Contains(host, "_"): // its keys could be those of another host
+		return "config.json"
+	case r.Chart.GitHub != nil:
+		keys = key + ".token"
+	}
+	return keys
+}
+
+// plainKey is the key without which credentials that are bound to the reference's host
+// don't go there, for the end of a sentence about others; "" if none is needed.
+func (r Reference) plainKey() string {
+	if r.base().Scheme != "http" {
+		return ""
+	}
+	return "; without TLS they are sent only if " + credentials.KeyOf(r.repositoryHost()) + "." + credentials.KeyPlainHTTP + ` is "true" there`
 }
 
 // set reads the credentials that the reference may use.
@@ -140,7 +178,7 @@ func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error
 
 // atCredentials is an error about the credentials of the reference, not about the source.
 func (r Reference) atCredentials(reason string, err error) *failure.Error {
-	failed := &failure.Error{Reason: reason, Err: err, Subject: "the provider instance's own credentials", Wait: true}
+	failed := &failure.Error{Reason: reason, Err: err, Subject: ownSubject, Wait: true}
 	if secret := r.secretRef(); secret != nil {
 		failed.Part = ".secretRef"
 		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)

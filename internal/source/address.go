@@ -23,7 +23,7 @@ func (r Reference) remote() bool {
 func (r Reference) place(stock *stock) place {
 	switch {
 	case r.Chart.OCI != nil:
-		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind}
+		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind, r.named()}
 	case r.Chart.HTTP != nil:
 		return httpArchive{r.Chart.HTTP}
 	case r.Chart.GitHub != nil:
@@ -107,6 +107,13 @@ func (r Reference) digestField() (digest, field string) {
 		return r.Chart.GitHub.Digest, "github.digest"
 	}
 	return "", ""
+}
+
+// named tells whether the object itself says by its digest which content it means. A
+// digest that was found for a version doesn't.
+func (r Reference) named() bool {
+	digest, _ := r.digestField()
+	return digest != "" && !r.found
 }
 
 // given is the archive's digest, if the object itself names it.

@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -70,14 +71,19 @@ func (b bundled) fetch(ctx context.Context, ref Reference, _ string) (artifact.C
 }
 
 // Bundle is a bundle's files. A path in it may lead into archives, as in
-// "addons.tgz/cni". It isn't safe for concurrent use.
+// "addons.tgz/cni". It is for the one who opened it, and as long as he waits: it isn't safe
+// for concurrent use.
 type Bundle struct {
 	// Digest of the bundle; see [Artifact].
 	Digest string
 
 	sources  *Sources
+	ctx      context.Context // of who opened it
 	files    []render.File
 	archives map[string]*Bundle // that were opened, by path
+	// allowed is what all paths together may cost: a bundle may have many archives, and
+	// a stack name many of them.
+	allowed *artifact.Allowance
 }
 
 // OpenBundle reads a bundle.
@@ -87,11 +93,14 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 	if err != nil {
 		return nil, err
 	}
-	artifact, err := s.Fetch(ctx, ref, digest)
+	fetched, err := s.Fetch(ctx, ref, digest)
 	if err != nil {
 		return nil, err
 	}
-	return &Bundle{Digest: digest, sources: s, files: artifact.Files, archives: map[string]*Bundle{}}, nil
+	return &Bundle{
+		Digest: digest, sources: s, ctx: ctx, files: fetched.Files,
+		archives: map[string]*Bundle{}, allowed: artifact.NewAllowance(s.limits),
+	}, nil
 }
 
 // Names of the files outside of archives, sorted.
@@ -141,9 +150,15 @@ func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, err
 	if kind.Verbatim() {
 		return artifact.Content{Files: files}, nil
 	}
-	if files, err = chartIn(files); err == nil {
-		files, err = dependency.WithBeside(files, rest, b.sources.limits, within.chartBeside)
+	if files, err = within.chartIn(files); err != nil {
+		return artifact.Content{}, err
 	}
+	leave, err := b.sources.place(b.ctx) // it looks into archives
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	defer leave()
+	files, err = dependency.WithBeside(files, rest, b.sources.limits, within.chartBeside)
 	return artifact.Content{Files: files}, err
 }
 
@@ -152,7 +167,7 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 	files := below(b.files, name)
 	switch {
 	case len(files) > 0:
-		return chartIn(files)
+		return b.chartIn(files)
 	case b.find(name) != nil:
 		return nil, dependency.NoDirectory(name)
 	}
@@ -160,8 +175,8 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 }
 
 // chartIn returns the files of a chart's directory, as Helm would package them.
-func chartIn(files []render.File) ([]render.File, error) {
-	files, err := artifact.Packaged(files)
+func (b *Bundle) chartIn(files []render.File) ([]render.File, error) {
+	files, err := b.allowed.Packaged(files)
 	if err != nil {
 		return nil, err
 	}
@@ -205,15 +220,30 @@ func (b *Bundle) open(name string) (*Bundle, error) {
 	if opened, known := b.archives[name]; known {
 		return opened, nil
 	}
-	b.sources.unpack <- struct{}{}
-	defer func() { <-b.sources.unpack }()
-	files, err := artifact.Content{Kind: artifact.KindBundle, Archive: b.find(name).Data}.Unpack(b.sources.limits)
+	leave, err := b.sources.place(b.ctx)
 	if err != nil {
 		return nil, err
 	}
-	opened := &Bundle{sources: b.sources, files: files, archives: map[string]*Bundle{}}
+	defer leave()
+	files, err := b.allowed.Unpack(b.find(name).Data)
+	if err != nil {
+		return nil, inArchive(name, err)
+	}
+	opened := &Bundle{sources: b.sources, ctx: b.ctx, files: files, archives: map[string]*Bundle{}, allowed: b.allowed}
 	b.archives[name] = opened
 	return opened, nil
+}
+
+// inArchive says which of a bundle's archives the error is about.
+func inArchive(name string, err error) error {
+	var known *failure.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	if known.Reason == failure.ArtifactTooLarge {
+		return failure.New(known.Reason, "%s, with the other archives of the bundle that paths lead into: %w", failure.Quote(name), known.Err)
+	}
+	return failure.New(known.Reason, "%s: %w", failure.Quote(name), known.Err)
 }
 
 func (b *Bundle) find(name string) *render.File {

@@ -9,23 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
-// testData is the folder of real charts, or skips the test: they are not part of the repository.
-func testData(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("CHANDLER_TEST_DATA")
-	if dir == "" {
-		dir = "../../../shared/data"
-	}
-	if _, err := os.Stat(filepath.Join(dir, "charts")); err != nil {
-		t.Skipf("no charts to test with: set CHANDLER_TEST_DATA to a folder that has charts/ (%v)", err)
-	}
-	return filepath.Join(dir, "charts")
-}
-
 func TestRealCharts(t *testing.T) {
-	root := testData(t)
+	root := realdata.Path(t, "charts")
 	archives, err := filepath.Glob(filepath.Join(root, "*.tgz"))
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no archives in %s: %v", root, err)

@@ -13,15 +13,14 @@ import (
 // A chart that names dependencies in Chart.yaml and doesn't have them in charts/ gets
 // them when it is fetched, in the versions of its Chart.lock:
 //
-//   - dependencies_requirements.go reads both files,
-//   - dependencies_missing.go finds what is missing, and the version of each,
-//   - dependencies_address.go says where each is, and with which credentials,
-//   - dependencies_gather.go fetches them,
-//   - dependencies_assemble.go puts them into the chart.
+//   - package dependency finds what is missing, and the version of each, and puts it all
+//     together,
+//   - dependencies_address.go says where each is, and dependencies_credentials.go with
+//     which credentials,
+//   - dependencies_gather.go fetches them.
 //
 // Those beside the chart, in the same artifact, are part of what the chart's digest
-// is taken of: dependencies_beside.go. What all others were is remembered by
-// dependencies_pins.go.
+// is taken of. What all others were is remembered by dependencies_pins.go.
 
 // complete returns the chart with its dependencies.
 func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
@@ -68,12 +67,11 @@ func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict)
 		if known, found := s.known.Get(held); found {
 			return known, nil
 		}
-		select {
-		case s.unpack <- struct{}{}: // it looks into archives
-			defer func() { <-s.unpack }()
-		case <-ctx.Done():
-			return verdict{}, ctx.Err()
+		leave, err := s.place(ctx) // it looks into archives
+		if err != nil {
+			return verdict{}, err
 		}
+		defer leave()
 		whole := verdict{}
 		if files, err := dependency.Assemble(found.artifact.Files, parts, s.limits); err != nil {
 			whole.refusal = err

@@ -18,20 +18,26 @@ func (a *access) credential(ctx context.Context, ref Reference) (credentials.Cre
 	if err != nil {
 		return credentials.Credential{}, err
 	}
-	if !ref.bound() {
-		return ref.credential(set), nil
+	if ref.bound() {
+		set = set.Bound()
 	}
-	bound := ref.credential(set.Bound())
-	if !bound.IsZero() {
-		return bound, nil
+	given, err := ref.credential(set)
+	if err != nil {
+		return credentials.Credential{}, ref.atCredentials(failure.SourceUnauthorized, err)
+	}
+	if !ref.bound() || !given.IsZero() {
+		return given, nil
 	}
 	own, err := a.own.Load()
 	if err != nil {
 		return credentials.Credential{}, ref.atOwnCredentials(failure.SourceUnauthorized, err)
 	}
-	found := ref.credential(own)
+	found, err := ref.credential(own)
+	if err != nil {
+		return credentials.Credential{}, ref.atOwnCredentials(failure.SourceUnauthorized, err)
+	}
 	if found.IsZero() { // else whoever wrote the Secret could say whom the instance's credentials are shown
-		found.CA = append(append([]byte{}, bound.CA...), found.CA...)
+		found.CA = append(append([]byte{}, given.CA...), found.CA...)
 	}
 	return found, nil
 }
@@ -42,7 +48,7 @@ func (a *access) boundVersion(ctx context.Context, ref Reference) string {
 	if err != nil {
 		return err.Error()
 	}
-	return a.secretVersion(ctx, ref) + " " + ref.credential(own).Fingerprint()
+	return a.secretVersion(ctx, ref) + " " + ref.fingerprint(own)
 }
 
 // secretVersion changes when the Secret does; "" if that can't be told.
@@ -56,6 +62,6 @@ func (a *access) secretVersion(ctx context.Context, ref Reference) string {
 // atOwnCredentials is an error about the instance's credentials.
 func (r Reference) atOwnCredentials(reason string, err error) *failure.Error {
 	failed := r.atCredentials(reason, err)
-	failed.Part, failed.Subject = "", "the provider instance's own credentials"
+	failed.Part, failed.Subject = "", ownSubject
 	return failed
 }

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
@@ -158,9 +157,7 @@ func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.W
 
 // keysFor says where credentials for a dependency's host may be put.
 func (r Reference) keysFor() string {
-	host, _ := r.host()
-	key := credentials.KeyOf(host)
-	own := "the provider instance's own Secret " + ownSecret + " (config.json, or " + key + ".username and " + key + ".password)"
+	own := "the provider instance's own Secret " + ownSecret + " (" + r.ownKeys() + ")" + r.plainKey()
 	if secret := r.secretRef(); secret != nil {
 		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -400,7 +401,7 @@ func TestHostileDependencies(t *testing.T) {
 		"another chart":    {archive: chartfiles.Simple(t, "mysql", "1.0.0", ""), reason: failure.ArtifactInvalid, says: `what is published there is chart "mysql 1.0.0"`},
 		"another version":  {archive: chartfiles.Simple(t, "redis", "1.0.1", ""), reason: failure.ArtifactInvalid, says: `chart "redis 1.0.1"`},
 		"traversal":        {archive: targz.Of(t, targz.Entry{Name: "redis/Chart.yaml", Data: chartfiles.ChartYAML(t, "redis", "1.0.0")}, targz.Entry{Name: "redis/../../x"}), reason: failure.ArtifactRefused, says: "leaves the chart"},
-		"no archive":       {archive: []byte("<html>"), reason: failure.ArtifactInvalid, says: "isn't compressed"},
+		"no archive":       {archive: []byte("redis"), reason: failure.ArtifactInvalid, says: "isn't compressed"},
 		"too large itself": {archive: chartfiles.Packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 5 << 20}, reason: failure.ArtifactTooLarge, says: "5242880 bytes"},
 		"too large together": {
 			archive: chartfiles.Packed(t, "redis", large("redis")), limits: artifact.Limits{TotalBytes: 13 << 19},
@@ -593,7 +594,7 @@ func TestDependenciesElsewhereHaveAnswersOfTheirOwn(t *testing.T) {
 
 // An umbrella of published charts is one that Helm takes for complete.
 func TestUmbrellaOfRealCharts(t *testing.T) {
-	root := testData(t)
+	root := realdata.Path(t, "charts")
 	w := newDependencyWorld(t)
 	published := func(file string) []byte {
 		t.Helper()

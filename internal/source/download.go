@@ -48,13 +48,14 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (ar
 	ctx, reading := r.room.Enter(ctx)
 	defer reading.Leave(ctx)
 	var got artifact.Content
-	failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+	failed := r.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) (err error) {
 		got, err = place.fetch(ctx, as, digest)
 		return err
 	})
 	switch {
 	case failed.err == nil && got.Digest() == digest:
-		countArtifact(ref, got)
+		countBytes(ref, got)
+		r.tallies.give(ref, got)
 		r.keep(digest, got)
 		r.grants.add(digest, got.From)
 	case failed.err != nil && failed.err.Reason == failure.ArtifactChanged:
@@ -75,7 +76,7 @@ func (r *remote) confirms(ctx context.Context, ref Reference, digest string) boo
 		return false
 	}
 	confirmed := false
-	err := r.visit(ctx, ref, func(place place, as *guest) (err error) {
+	err := r.visit(ctx, ref, func(ctx context.Context, place place, as *guest) (err error) {
 		confirmed, err = place.probe(ctx, as, digest, func(at site) bool { return r.grants.has(digest, at.title()) })
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
@@ -62,7 +61,7 @@ func (s *Sources) take(ctx context.Context, ref Reference, digest string) (verdi
 	if found.refusal != nil {
 		return verdict{}, ref.locate(found.refusal)
 	}
-	if err := ref.accepts(found.artifact); err != nil {
+	if err := ref.accepts(found.artifact.Files); err != nil {
 		return verdict{}, ref.locate(err)
 	}
 	return found, nil
@@ -82,7 +81,11 @@ func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdic
 	results := s.flights.DoChan(digest+" of "+ref.String(), func() (any, error) {
 		ctx, cancel := context.WithTimeout(onItsOwn(ctx), flightTimeout)
 		defer cancel()
-		found, err := s.fetch(ctx, ref, digest)
+		var found verdict
+		err := guarded(func() (err error) {
+			found, err = s.fetch(ctx, ref, digest)
+			return err
+		})
 		return found, err
 	})
 	if !ref.remote() { // what is at hand is waited for
@@ -101,14 +104,7 @@ func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdic
 }
 
 // fetch reads, verifies and unpacks.
-func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (found verdict, err error) {
-	// This runs on a goroutine of its own, where controller-runtime can't recover:
-	// one chart that makes a parser panic must not end the process for all others.
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			found, err = verdict{}, failure.New(failure.ArtifactInvalid, "reading it panicked: %v", panicked)
-		}
-	}()
+func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (verdict, error) {
 	if found, known := s.recall(ctx, ref, digest); known { // by a flight that ended just before this one began
 		return found, nil
 	}
@@ -130,7 +126,8 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (foun
 	if got.Digest() != digest {
 		return verdict{}, ref.changed()
 	}
-	if found, err = s.judge(ctx, ref, got, digest); err == nil {
+	found, err := s.judge(ctx, ref, got, digest)
+	if err == nil {
 		s.grants.add(digest, title)
 	}
 	return found, err
@@ -144,12 +141,12 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got artifact.Content
 		if found, known := s.known.Get(held); known {
 			return found, nil
 		}
-		select {
-		case s.unpack <- struct{}{}:
-			defer func() { <-s.unpack }()
-		case <-ctx.Done():
-			return verdict{}, ctx.Err()
+		leave, err := s.place(ctx)
+		if err != nil {
+			return verdict{}, err
 		}
+		defer leave()
+		unpackings.Inc()
 		got.Kind = ref.Kind
 		found := verdict{}
 		if files, err := got.Unpack(s.limits); err != nil {
@@ -164,6 +161,17 @@ func (s *Sources) judge(ctx context.Context, ref Reference, got artifact.Content
 		return found, nil
 	})
 	return found.(verdict), err
+}
+
+// place waits until there is a place to unpack at, and takes it. Who gets it leaves it
+// soon: whatever is unpacked, and looked into, is bounded.
+func (s *Sources) place(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.unpack <- struct{}{}:
+		return func() { <-s.unpack }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // bytes estimates the memory that the verdict holds.

@@ -154,14 +154,14 @@ func mention(files []asset) string {
 
 // download gets the archive.
 func (r githubRelease) download(ctx context.Context, as *guest, file asset) (artifact.Content, error) {
-	archive, err := r.read(ctx, as, file, "the archive", as.limits.ArchiveBytes)
-	switch {
-	case err != nil:
+	sent, err := r.read(ctx, as, file, "the archive", as.limits.ArchiveBytes)
+	if err != nil {
 		return artifact.Content{}, err
-	case r.kind.Unfit(archive) != "":
-		return artifact.Content{}, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.Packing(), r.kind.Unfit(archive))
 	}
-	return artifact.Content{Archive: archive, From: r.siteOf(as, file).title()}, nil
+	if unfit := r.kind.Unfit(sent.data); unfit != "" {
+		return artifact.Content{}, sent.orPage(file.digest, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.Packing(), unfit))
+	}
+	return artifact.Content{Archive: sent.data, From: r.siteOf(as, file).title()}, nil
 }
 
 // siteOf is where a file is. Another one gets another number.

@@ -3,10 +3,12 @@
 package source
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/egress"
 )
 
 // GitHub's own host, and the domain of its tenants that have hosts of their own.
@@ -42,7 +44,7 @@ func apiOf(from *addonsv1.GitHubSource) *url.URL {
 	}
 	at := parsed(from.URL)
 	api := &url.URL{Scheme: at.Scheme, Host: at.Host, Path: "/api/v3"}
-	if host := strings.ToLower(at.Host); host == githubHost || strings.HasSuffix(host, githubTenants) {
+	if host := githubsOwn(at); host != "" {
 		api.Host, api.Path = "api."+host, ""
 	}
 	return api
@@ -58,11 +60,24 @@ func (r Reference) repositoryHost() string {
 		host, _ := r.host()
 		return host
 	}
-	return parsed(at.URL).Host
+	named := parsed(at.URL)
+	return cmp.Or(githubsOwn(named), named.Host)
+}
+
+// githubsOwn is the host, if it is GitHub's own or a tenant's of it, without the port that
+// it has anyway.
+func githubsOwn(at *url.URL) string {
+	host := strings.ToLower(at.Host)
+	if at.Scheme == "https" {
+		host = strings.TrimSuffix(host, ":443")
+	}
+	if host == githubHost || strings.HasSuffix(host, githubTenants) {
+		return host
+	}
+	return ""
 }
 
 // sameAPI tells whether apiURL names the API that it defaults to.
 func sameAPI(from *addonsv1.GitHubSource) bool {
-	named, own := apiOf(from), apiOf(&addonsv1.GitHubSource{URL: from.URL})
-	return strings.EqualFold(named.Host, own.Host) && named.Scheme == own.Scheme
+	return egress.SameOrigin(apiOf(from), apiOf(&addonsv1.GitHubSource{URL: from.URL}))
 }

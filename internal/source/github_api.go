@@ -127,7 +127,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	case response.StatusCode == http.StatusNotFound:
 		return told{}, asked.none
 	case response.StatusCode == http.StatusUnauthorized:
-		return told{}, as.unauthorized(host + " answers 401 Unauthorized")
+		return told{}, as.unauthorized(response.Request.URL, host+" answers 401 Unauthorized")
 	case response.StatusCode != http.StatusOK:
 		return told{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
@@ -182,19 +182,14 @@ func (r githubRelease) fileURL(as *guest, file asset) *url.URL {
 
 // read gets a file of the release. The request is redirected to another host, which
 // gets to see no credentials.
-func (r githubRelease) read(ctx context.Context, as *guest, file asset, what string, most int64) ([]byte, error) {
+func (r githubRelease) read(ctx context.Context, as *guest, file asset, what string, most int64) (*sentFile, error) {
 	if file.size > most {
 		return nil, failure.TooLarge(what, most)
 	}
-	// Transport compression is refused: it would make other bytes of the same file.
-	response, err := as.get(ctx, r.fileURL(as, file), http.Header{"Accept": {"application/octet-stream"}, "Accept-Encoding": {"identity"}})
-	if err != nil {
-		return nil, err
-	}
-	defer release(response.Body)
-	if response.StatusCode != http.StatusOK {
+	sent, err := as.file(ctx, r.fileURL(as, file), http.Header{"Accept": {"application/octet-stream"}}, what, most)
+	if err == nil && sent == nil {
 		r.stock.releases.known.Remove(r.release().at(as)) // it may be another by now
-		return nil, notPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
+		err = notPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
-	return room.Read(ctx, response.Body, response.ContentLength, what, most)
+	return sent, err
 }

@@ -96,20 +96,17 @@ func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []ass
 	got := artifact.Content{Files: make([]render.File, 0, len(files))}
 	left := as.limits.TotalBytes
 	for _, file := range files {
-		data, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.limits.ArchiveBytes, left))
+		sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.limits.ArchiveBytes, left))
 		if err != nil {
 			return artifact.Content{}, err
 		}
-		left -= int64(len(data))
-		is := partOf(file.name, data)
+		left -= int64(len(sent.data))
+		is := partOf(file.name, sent.data)
 		if file.digest != "" && file.digest != is.digest {
-			if artifact.StartsAsPage(data) {
-				return artifact.Content{}, webPage(as.host)
-			}
-			return artifact.Content{}, damaged(file)
+			return artifact.Content{}, sent.orPage(file.digest, damaged(file))
 		}
 		parts = append(parts, is)
-		got.Files = append(got.Files, render.File{Name: file.name, Data: data})
+		got.Files = append(got.Files, render.File{Name: file.name, Data: sent.data})
 	}
 	parts, err := checkParts(parts, as.limits)
 	if err != nil {

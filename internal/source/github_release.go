@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-github/v89/github"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // maxAssets is how many files a release at GitHub can have.
@@ -29,10 +30,13 @@ type asset struct {
 	digest string // as the server says it; "" if it doesn't
 }
 
+// maxReleaseValues bounds what is told of a release: of each of 1000 files, some 70 values.
+const maxReleaseValues = 200_000
+
 // parseRelease reads what the API tells of one release.
 func parseRelease(data []byte) (published, error) {
 	var read github.RepositoryRelease
-	if json.Unmarshal(data, &read) != nil {
+	if yamllimit.DecodeJSON(data, maxReleaseValues, &read) != nil {
 		return published{}, notGitHub()
 	}
 	if len(read.Assets) > maxAssets {
@@ -63,14 +67,14 @@ func promised(digest string) string {
 // parseTags reads a page of the list of releases. Those that nobody but their authors
 // may see are left out.
 func parseTags(data []byte) ([]string, error) {
-	var listed []struct {
+	var listed [100]struct { // what is asked for; Go leaves out more
 		Tag   string `json:"tag_name"`
 		Draft bool   `json:"draft"`
 	}
 	if json.Unmarshal(data, &listed) != nil {
 		return nil, notGitHub()
 	}
-	tags := make([]string, 0, len(listed))
+	var tags []string
 	for _, one := range listed {
 		if !one.Draft && one.Tag != "" {
 			tags = append(tags, one.Tag)

@@ -45,6 +45,7 @@ func startGitHub(t testing.TB, options github.Options) *githubWorld {
 func (w *githubWorld) giveToken(t testing.TB, token string) {
 	t.Helper()
 	write(t, filepath.Join(w.dir, credentials.KeyOf(w.Host)+".token"), token)
+	allowPlain(t, w.dir, w.Host)
 }
 
 // sources of its own, that know nothing but what is in the directory of a store.
@@ -100,7 +101,7 @@ func TestChartsInReleases(t *testing.T) {
 			w.Publish(demoRepository, github.Release{Tag: "charts/demo/v1.0.0+7", Files: []github.File{file("demo-1.0.0.tgz", one), file("other-1.0.0.tgz", other)}})
 			w.Publish(demoRepository, github.Release{Tag: "3.0.0", Draft: true, Files: []github.File{file("demo-3.0.0.tgz", two)}})
 			w.publish("4.0.0")
-			w.publish("page", file("demo.tgz", []byte("<html>")))
+			w.publish("page", file("demo.tgz", []byte("no archive")))
 			many := make([]github.File, 0, 20)
 			for i := range 20 {
 				many = append(many, file(fmt.Sprintf("file-%02d.txt", i), nil))
@@ -303,20 +304,28 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 	for _, tc := range []struct{ url, api, goesTo, token string }{
 		{"https://github.com/o/n", "", "https://api.github.com", "for github.com"},
 		{"https://GitHub.com/o/n", "", "https://api.github.com", "for github.com"},
+		{"https://github.com:443/o/n", "", "https://api.github.com", "for github.com"},
+		{"https://github.com/o/n", "https://api.github.com:443", "https://api.github.com:443", "for github.com"},
+		{"https://github.com:444/o/n", "", "https://github.com:444/api/v3", ""},
 		{"https://github.com/o/n", "https://api.github.com/", "https://api.github.com", "for github.com"},
 		{"https://github.com/o/n", "https://evil.example.org/api", "https://evil.example.org/api", ""},
 		{"https://github.com/o/n", "https://api.github.com:444", "https://api.github.com:444", ""},
 		{"https://github.com/o/n", "http://api.github.com", "http://api.github.com", ""},
 		{"https://github.com/o/n", "https://api.elsewhere.org", "https://api.elsewhere.org", "for api.elsewhere.org"},
 		{"https://example.ghe.com/o/n", "", "https://api.example.ghe.com", "for example.ghe.com"},
+		{"https://example.ghe.com:443/o/n", "", "https://api.example.ghe.com", "for example.ghe.com"},
 		{"https://notghe.com/o/n", "", "https://notghe.com/api/v3", ""},
 		{"https://git.example.org:8443/o/n", "", "https://git.example.org:8443/api/v3", "for git.example.org_8443"},
 		{"https://git.example.org:8443/o/n", "https://git.example.org:8443/git/api/v3", "https://git.example.org:8443/git/api/v3", "for git.example.org_8443"},
 		{"https://git.example.org:8443/o/n", "https://git.example.org/api/v3", "https://git.example.org/api/v3", ""},
-		{"http://git.example.org:8443/o/n", "", "http://git.example.org:8443/api/v3", "for git.example.org_8443"},
+		{"http://git.example.org:8443/o/n", "", "http://git.example.org:8443/api/v3", ""},
 	} {
 		ref := Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
-		if got := ref.credential(set); ref.base().String() != tc.goesTo || got.Token != tc.token {
+		got, err := ref.credential(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ref.base().String() != tc.goesTo || got.Token != tc.token {
 			t.Errorf("%s by %q: %q goes to %s; want %q to %s", tc.url, tc.api, got.Token, ref.base(), tc.token, tc.goesTo)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -43,6 +44,12 @@ func write(t testing.TB, path, data string) {
 	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// allowPlain lets credentials in a directory go to a host without TLS.
+func allowPlain(t testing.TB, dir, host string) {
+	t.Helper()
+	write(t, filepath.Join(dir, credentials.KeyOf(host)+"."+credentials.KeyPlainHTTP), "true\n")
 }
 
 func link(t testing.TB, target, path string) {

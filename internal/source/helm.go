@@ -50,7 +50,7 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifac
 	promised := promise(entry)
 	if promised != "" && promised != digest {
 		if c.Digest != "" {
-			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest", promised)
+			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest; correct one of helm.digest and version", promised)
 		}
 		return artifact.Content{}, gone(digest, wayOut)
 	}
@@ -63,7 +63,7 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifac
 	case promised != "":
 		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
 	case c.Digest != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s", got.Digest())
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s; correct one of helm.digest and version", got.Digest())
 	}
 	return artifact.Content{}, gone(digest, wayOut)
 }
@@ -90,16 +90,16 @@ func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Vers
 	if err != nil {
 		return artifact.Content{}, err
 	}
-	archive, err := as.archive(ctx, at)
+	sent, err := as.archive(ctx, at)
 	switch {
 	case err != nil:
 		return artifact.Content{}, err
-	case archive == nil:
+	case sent == nil:
 		return artifact.Content{}, notPublished("the index names an archive for this version, but there is none")
-	case !artifact.IsCompressed(archive):
-		return artifact.Content{}, failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip")
+	case !artifact.IsCompressed(sent.data):
+		return artifact.Content{}, sent.orPage(promise(entry), failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"))
 	}
-	return artifact.Content{Archive: archive, From: site{at.String(), int64(len(archive))}.title()}, nil
+	return artifact.Content{Archive: sent.data, From: site{at.String(), int64(len(sent.data))}.title()}, nil
 }
 
 func (c helmChart) probe(ctx context.Context, as *guest, _ string, among func(site) bool) (bool, error) {

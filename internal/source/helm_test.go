@@ -176,7 +176,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		pinned.Chart.Helm.Digest = digest
 		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
-			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest())
+			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest()+"; correct one of helm.digest and version")
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		for _, name := range []string{".username", ".password"} {
@@ -217,7 +217,7 @@ func TestHelmRepositoryWithClientCertificate(t *testing.T) {
 	write(t, filepath.Join(dir, prefix+".tls.crt"), string(certificate))
 	_, err = sources.Resolve(t.Context(), ref)
 	expectError(t, err, failure.SourceUnauthorized,
-		"chart.helm: the provider instance's own credentials: tls.crt and tls.key are no certificate in PEM and its key")
+		"chart.helm: the provider instance's own Secret chandler-credentials: tls.crt and tls.key are no certificate in PEM and its key")
 	write(t, filepath.Join(dir, prefix+".tls.key"), string(key))
 	expectFetched(t, sources, ref)
 	clock.Step(0)
@@ -236,7 +236,8 @@ func TestWhatAnIndexMaySay(t *testing.T) {
 		"no URL":            {at(`"http://[::"`), failure.ArtifactInvalid, "the index names an archive by what is no URL"},
 		"a metadata server": {at("http://169.254.169.254/latest/meta-data?sentinel"), failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
 		"missing":           {at("demo-1.0.0.tgz"), failure.ArtifactNotFound, "the index names an archive for this version, but there is none"},
-		"a web page":        {at("page.html"), failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
+		"a web page":        {at("page.html"), failure.SourceUnavailable, host + " answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page"},
+		"another file":      {at("index.yaml"), failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
 		"no such chart":     {"entries: {}", failure.ArtifactNotFound, `the repository has no chart "demo"; publish it, or correct helm.chart`},
 		"no index":          {"title: sentinel\n", failure.ArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
 	}

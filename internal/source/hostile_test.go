@@ -118,7 +118,7 @@ func TestHostileSources(t *testing.T) {
 		},
 		"a web page": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html>") },
-			reason:  failure.ArtifactInvalid, text: "what the repository sends in place of the archive isn't one: it isn't compressed with gzip",
+			reason:  failure.SourceUnavailable, text: "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page",
 		},
 	}
 	for name, test := range tests {
@@ -260,7 +260,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 
 func TestPanicOfAFlightIsNotOurs(t *testing.T) {
 	sources, _, ref, _ := servedBy(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "entries: {}") })
-	failed := sources.remote.ask(context.Background(), "x", ref, func(place, *guest) error { panic("a parser's") })
+	failed := sources.remote.ask(context.Background(), "x", ref, func(context.Context, place, *guest) error { panic("a parser's") })
 	if failed.err == nil || failed.err.Reason != failure.ArtifactInvalid {
 		t.Errorf("got %v", failed.err)
 	}

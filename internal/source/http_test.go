@@ -34,8 +34,9 @@ func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, c
 	t.Helper()
 	server = serving(t, handler)
 	credentialsDir = t.TempDir()
-	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "http://"))
-	write(t, filepath.Join(credentialsDir, key+".token"), sentinelToken)
+	host := strings.TrimPrefix(server.URL, "http://")
+	write(t, filepath.Join(credentialsDir, credentials.KeyOf(host)+".token"), sentinelToken)
+	allowPlain(t, credentialsDir, host)
 	return server, credentialsDir
 }
 
@@ -92,11 +93,11 @@ func TestHostileAddresses(t *testing.T) {
 		"nothing": {http.NotFound, failure.ArtifactNotFound,
 			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
 		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + artifact.Content{Archive: chartVersion(t, "6.6.6")}.Digest()},
+			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + artifact.Content{Archive: chartVersion(t, "6.6.6")}.Digest() + "; correct http.digest or url"},
 		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
 			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
-		}, failure.DigestMismatch, "what HOST sends isn't the archive of http.digest, nor any other: it isn't compressed with gzip"},
+		}, failure.SourceUnavailable, "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page"},
 		"a truncated archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
 			_, _ = w.Write(archive[:len(archive)/2])

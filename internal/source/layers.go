@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/room"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // clusterStack is the type of a Cluster Stack's release in a registry: it has a
@@ -40,7 +40,7 @@ func digestOfBundle(described ocispec.Descriptor, data []byte) (string, error) {
 // layersOf returns the layers that are one file each.
 func layersOf(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
 		return nil, false, failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	if manifest.ArtifactType != clusterStack && manifest.Config.MediaType != clusterStack {

@@ -3,7 +3,6 @@
 package source
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -11,12 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
-	// resultSuccess is the result of a request without an error; others are the error's reason.
-	resultSuccess = "Success"
 	// maxHosts is how many hosts have series of their own. Users name hosts: without a
 	// limit, they could make as many series as they like.
 	maxHosts = 64
@@ -24,34 +20,35 @@ const (
 	otherHosts = "other"
 )
 
-// No metric has a label for a cluster, an object, or an address: a fleet may have
-// thousands, and an address may hold a secret.
+// No metric here has a label for a cluster, an object, or an address: a fleet may have
+// thousands, and an address may hold a secret. Those of an object's sources are made of
+// [Sources.Checks].
 var (
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_requests_total",
-		Help: "Number of times that a source on another host was asked, by kind (oci, helm, http, github), host, and result: Success, or why it failed.",
+		Help: "Number of times that sources were asked, by kind (oci, helm, http, github, path, configmap, secret), host (empty of the last three), and result: Success, or why it failed.",
 	}, []string{"kind", "host", "result"})
 
 	requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "chandler_source_request_duration_seconds",
-		Help: "How long sources on other hosts took to answer, with all requests that it took, by kind and host.",
+		Help: "How long sources took to answer, with all requests that it took, by kind and host.",
 		// From 10 ms, a registry next door, to a minute, when a request is ended.
 		Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60},
 	}, []string{"kind", "host"})
 
 	artifactBytes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "chandler_source_artifact_bytes_total",
-		Help: "Size of the archives that were fetched from other hosts, by kind and host.",
+		Help: "Size of the archives that were fetched, by kind and host.",
 	}, []string{"kind", "host"})
 
 	lastRequest = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandler_source_last_request_timestamp_seconds",
-		Help: "When a source on another host was last asked, with success or not, by kind and host.",
+		Help: "When a source was last asked, with success or not, by kind and host.",
 	}, []string{"kind", "host"})
 
 	lastSuccess = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "chandler_source_last_success_timestamp_seconds",
-		Help: "When a source on another host was last asked with success, by kind and host.",
+		Help: "When a source was last asked with success, by kind and host.",
 	}, []string{"kind", "host"})
 )
 
@@ -80,37 +77,39 @@ func (l *labels) of(host string) string {
 	return host
 }
 
-// protocol of a source on another host.
-func (r Reference) protocol() string {
+// series of the reference's source: its kind and host, which is empty of what is at hand.
+func (r Reference) series() (kind, host string) {
 	switch {
+	case r.Chart.Path != "":
+		return "path", ""
+	case r.Chart.ConfigMap != nil:
+		return "configmap", ""
+	case r.Chart.Secret != nil:
+		return "secret", ""
 	case r.Chart.OCI != nil:
-		return "oci"
+		kind = "oci"
 	case r.Chart.HTTP != nil:
-		return "http"
+		kind = "http"
 	case r.Chart.GitHub != nil:
-		return "github"
+		kind = "github"
+	default:
+		kind = "helm"
 	}
-	return "helm"
+	host, _ = r.host()
+	return kind, hosts.of(host)
 }
 
 func countRequest(ref Reference, started, ended time.Time, err error) {
-	host, _ := ref.host()
-	kind, host := ref.protocol(), hosts.of(host)
+	kind, host := ref.series()
 	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
 	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
-	result := resultSuccess
-	if err != nil {
-		result = failure.SourceUnavailable
-		if failed := new(failure.Error); errors.As(err, &failed) {
-			result = failed.Reason
-		}
-	} else {
+	if err == nil {
 		lastSuccess.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	}
-	requests.WithLabelValues(kind, host, result).Inc()
+	requests.WithLabelValues(kind, host, resultOf(err)).Inc()
 }
 
-func countArtifact(ref Reference, got artifact.Content) {
-	host, _ := ref.host()
-	artifactBytes.WithLabelValues(ref.protocol(), hosts.of(host)).Add(float64(got.Bytes()))
+func countBytes(ref Reference, got artifact.Content) {
+	kind, host := ref.series()
+	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
 }

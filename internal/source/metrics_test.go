@@ -34,7 +34,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	host := strings.TrimPrefix(server.URL, "http://")
 	for result, want := range map[string]float64{
-		resultSuccess:            1, // nobody asks for the digest, which the object names
+		ResultSuccess:            1, // nobody asks for the digest, which the object names
 		failure.ArtifactNotFound: 2, // it is asked first if it would send what is known already
 	} {
 		if got := testutil.ToFloat64(requests.WithLabelValues("http", host, result)); got != want {

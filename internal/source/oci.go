@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
@@ -19,10 +18,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/room"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // maxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
 const maxManifest = 1 << 20 // bytes
+
+// maxManifestValues bounds what is in one: those of releases have some hundred layers.
+const maxManifestValues = 20_000
 
 // Media types of the layer that is the chart's archive.
 const (
@@ -38,6 +41,7 @@ type ociChart struct {
 	*addonsv1.OCISource
 	version string
 	kind    artifact.Kind
+	named   bool // Digest is the object's own; see [Reference.named]
 }
 
 func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
@@ -91,7 +95,7 @@ func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repositor
 // chartOfManifest finds the layer with the archive.
 func chartOfManifest(data []byte) (string, error) {
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
 		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	found := ""
@@ -142,9 +146,6 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (artifact
 	}
 	got := artifact.Content{Archive: archive, From: siteOf(as, len(archive)).title()}
 	if got.Digest() != digest {
-		if artifact.StartsAsPage(archive) {
-			return artifact.Content{}, webPage(as.host)
-		}
 		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
 	}
 	return got, nil

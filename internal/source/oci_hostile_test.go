@@ -101,6 +101,7 @@ func TestHostileRegistries(t *testing.T) {
 			host := strings.TrimPrefix(server.URL, "http://")
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, credentials.KeyOf(host)+".token"), sentinelToken)
+			allowPlain(t, dir, host)
 			sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 			ref := inRegistry("oci://"+host+"/demo", "1.0.0")
 			ref.Chart.OCI.PlainHTTP = ptr.To(true)
@@ -145,6 +146,7 @@ func TestTokenService(t *testing.T) {
 		write(t, filepath.Join(dir, "config.json"), `{"auths": {"`+host+`": {"username": "`+sentinelUser+`", "password": "`+password+`"}}}`)
 	}
 	config("sentinel-wrong")
+	allowPlain(t, dir, host)
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
 	ref := inRegistry("oci://"+host+"/demo", "1.0.0")
 	ref.Chart.OCI.PlainHTTP = ptr.To(true)

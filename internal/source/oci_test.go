@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -267,7 +268,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 	update(map[string][]byte{".dockerconfigjson": []byte(`{"auths": {"` + server.Host + `": {"auth": "sentinel"}}}`)})
 	_, err = sources.Resolve(t.Context(), ref)
 	expectError(t, err, failure.SourceUnauthorized,
-		"chart.oci.secretRef: Secret team-a/registry: key .dockerconfigjson has an auths[].auth that isn't base64 of username:password")
+		"chart.oci.secretRef: Secret team-a/registry: key .dockerconfigjson: auths[\""+server.Host+"\"] has an auth that isn't base64 of username:password")
 
 	update(map[string][]byte{"username": []byte(sentinelUser + "\n"), "password": []byte(sentinelPassword + "\n")})
 	expectFetched(t, sources, ref)
@@ -314,10 +315,7 @@ func TestVersionThatMoved(t *testing.T) {
 
 // It reports what the fetch of a real chart takes, and checks that it isn't absurd.
 func TestRealChartFromARegistry(t *testing.T) {
-	archive, err := os.ReadFile(filepath.Join(testData(t), "cilium-1.20.0.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := realdata.Read(t, "charts", "cilium-1.20.0.tgz")
 	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}})
 	server.Push(t, archive, "charts/cilium", "1.20.0")
 	dir := t.TempDir()

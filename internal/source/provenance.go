@@ -13,8 +13,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
-	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -70,9 +70,6 @@ func (n archiveName) fits(name string) bool {
 
 // verify checks the provenance file beside the archive.
 func (c helmChart) verify(ctx context.Context, as *guest, digest string, want policy) error {
-	if want.keyring == nil {
-		return as.ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
-	}
 	entry, err := c.find(ctx, as)
 	if err != nil {
 		return err
@@ -81,28 +78,20 @@ func (c helmChart) verify(ctx context.Context, as *guest, digest string, want po
 	if err != nil {
 		return err
 	}
-	at.Path += ".prov"
+	at.Path += provenanceSuffix
 	at.RawPath = ""
-	response, err := as.get(ctx, at, nil)
+	file, err := as.file(ctx, at, http.Header{}, "the provenance file", maxProvenance)
 	if err != nil {
 		return err
 	}
-	defer release(response.Body)
-	if response.StatusCode == http.StatusNotFound {
+	if file == nil {
 		return unsigned(want, "there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
-	file, err := room.Read(ctx, response.Body, response.ContentLength, "the provenance file", maxProvenance)
-	if err != nil {
-		return err
-	}
-	return judgeProvenance(file, digest, as, want)
+	return file.judge(digest, as, want)
 }
 
 // verify checks the provenance file beside the archive.
 func (r githubRelease) verify(ctx context.Context, as *guest, digest string, want policy) error {
-	if want.keyring == nil {
-		return as.ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
-	}
 	found, err := r.find(ctx, as)
 	if err != nil {
 		return err
@@ -120,7 +109,7 @@ func (r githubRelease) verify(ctx context.Context, as *guest, digest string, wan
 	if err != nil {
 		return err
 	}
-	return judgeProvenance(file, digest, as, want)
+	return file.judge(digest, as, want)
 }
 
 // provenance checks the provenance file that is a layer beside the archive's.
@@ -141,6 +130,15 @@ func (c ociChart) provenance(ctx context.Context, as *guest, repository *orasrem
 		return err
 	}
 	return judgeProvenance(file, digest, as, want)
+}
+
+// judge checks a provenance file that is beside the archive. There are servers that
+// call each file a page: only what starts as one is.
+func (f *sentFile) judge(digest string, as *guest, want policy) error {
+	if artifact.StartsAsPage(f.data) {
+		return webPage(f.host)
+	}
+	return judgeProvenance(f.data, digest, as, want)
 }
 
 func judgeProvenance(file []byte, digest string, as *guest, want policy) error {

@@ -33,6 +33,9 @@ type Reference struct {
 	// of is the chart that an object refers to and this is a dependency of; nil if the
 	// object refers to this one.
 	of *Reference
+	// found is set if the digest was just found for the version, which may be a tag's that
+	// was moved.
+	found bool
 }
 
 // String identifies what is referred to.
@@ -119,7 +122,7 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	case ref.Chart.Path != "" && s.local == nil:
 		return nil, failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 	case ref.Chart.Path != "":
-		return artifactRoot{s.local}, nil
+		return atHand{artifactRoot{s.local}, s}, nil
 	case ref.Namespace == "":
 		return nil, failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace")
 	case ref.remote():
@@ -127,7 +130,7 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	case s.objects == nil:
 		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
 	}
-	return s.objects, nil
+	return atHand{s.objects, s}, nil
 }
 
 // objectKey is a key of a ConfigMap or Secret.

@@ -7,14 +7,14 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
+	"path"
 	"strings"
-	"sync"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // errPasswordWanted says that a registry wants username and password, and the
@@ -31,6 +31,22 @@ type privateTokenService string
 
 // Error implements error.
 func (at privateTokenService) Error() string { return "token service at " + string(at) }
+
+// movedTokenService is a token service that redirects to where the registry client
+// sends no credentials.
+type movedTokenService struct{ from, to string }
+
+// Error implements error.
+func (at movedTokenService) Error() string {
+	return "token service at " + at.from + " redirects to " + at.to
+}
+
+// tokenServiceError is what a token service answers. It is shown credentials, on
+// whichever host it is.
+type tokenServiceError struct{ error }
+
+// Unwrap returns the answer.
+func (e tokenServiceError) Unwrap() error { return e.error }
 
 // registryClient asks a registry. It knows in its own terms what the library tells in
 // texts only, and takes no web page for an answer.
@@ -60,8 +76,11 @@ func (c *registryClient) Do(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, c.explain(noted, err)
 	}
-	if strings.Contains(request.URL.Path, "/blobs/") { // may be anything
-		return response, nil
+	if directory, digest := path.Split(request.URL.Path); strings.HasSuffix(directory, "/blobs/") { // may be anything
+		return response, refusePageFor(digest, response)
+	}
+	if err := refuseLink(response); err != nil {
+		return nil, err
 	}
 	return response, refusePage(response)
 }
@@ -71,11 +90,17 @@ func (c *registryClient) explain(noted *challenge, err error) error {
 	noted.mu.Lock()
 	defer noted.mu.Unlock()
 	var known *egress.Fault
+	var followed *url.Error
+	by := answeredBy(err)
 	switch {
 	case noted.nowhere: // whatever became of asking there
 		return errNoTokenService
+	case noted.asked && by != nil && by.Host == noted.realm.Host:
+		return tokenServiceError{err}
 	case errors.As(err, &known), errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return err
+	case noted.leads != "" && errors.As(err, &followed): // the library doesn't follow
+		return movedTokenService{noted.realm.Host, noted.leads}
 	case noted.basic && (c.credential.Username == "" || c.credential.Password == ""):
 		return errPasswordWanted
 	case noted.realm != nil && !noted.asked && strings.Contains(err.Error(), "bearer realm host"): // it has no type
@@ -84,43 +109,19 @@ func (c *registryClient) explain(noted *challenge, err error) error {
 	return err
 }
 
-// challenge is what a registry wants to see, while one request to it is made.
-type challenge struct {
-	mu      sync.Mutex
-	basic   bool
-	realm   *url.URL // of its token service
-	nowhere bool     // the realm is no URL of any host
-	asked   bool     // the token service was
-}
-
-type challengeKey struct{}
-
-// challengeNotes notes the challenges of the answers that pass.
-type challengeNotes struct{ http.RoundTripper }
-
-var (
-	basicChallenge = regexp.MustCompile(`(?i)^basic\b`)
-	bearerRealm    = regexp.MustCompile(`(?i)^bearer\b.*\brealm="([^"]*)"`)
-)
-
-// RoundTrip implements http.RoundTripper.
-func (t challengeNotes) RoundTrip(request *http.Request) (*http.Response, error) {
-	noted, _ := request.Context().Value(challengeKey{}).(*challenge)
-	if noted != nil {
-		noted.mu.Lock()
-		noted.asked = noted.asked || noted.realm != nil && request.URL.Host == noted.realm.Host
-		noted.mu.Unlock()
+// refuseLink refuses a list that goes on at another host, which isn't asked.
+func refuseLink(response *http.Response) error {
+	link, isLink := strings.CutPrefix(response.Header.Get("Link"), "<")
+	link, _, ends := strings.Cut(link, ">")
+	if !isLink || !ends || response.StatusCode != http.StatusOK {
+		return nil
 	}
-	response, err := t.RoundTripper.RoundTrip(request)
-	if err == nil && noted != nil && response.StatusCode == http.StatusUnauthorized {
-		noted.mu.Lock()
-		defer noted.mu.Unlock()
-		wanted := response.Header.Get("WWW-Authenticate")
-		noted.basic = basicChallenge.MatchString(wanted)
-		if realm := bearerRealm.FindStringSubmatch(wanted); realm != nil {
-			at, err := url.Parse(realm[1])
-			noted.realm, noted.nowhere = at, err != nil || at.Host == ""
-		}
+	at := response.Request.URL
+	next, err := at.Parse(link)
+	if err != nil || egress.SameOrigin(at, next) {
+		return nil //nolint:nilerr // what is no link leads nowhere
 	}
-	return response, err
+	release(response.Body)
+	return failure.New(failure.SourceUnavailable, "%s says that its list goes on at %s://%s, which isn't asked. "+
+		"Have the registry name its own address; if a reverse proxy is before it, that has to pass on the host's name and the scheme", at.Host, next.Scheme, next.Host)
 }

@@ -38,10 +38,11 @@ func TestRegistryWantsAPassword(t *testing.T) {
 				for part, value := range own {
 					write(t, dir+"/"+key+"."+part, value)
 				}
+				allowPlain(t, dir, server.Host)
 				sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 				_, err := sources.Resolve(t.Context(), ref)
 				expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
-					"have both added to the provider instance's own Secret chandler-credentials ("+key+".username and "+key+".password), or name another Secret in its secretRef")
+					"have both added to the provider instance's own Secret chandler-credentials (config.json, or "+key+".username and "+key+".password), or name another Secret in its secretRef")
 				if !asError(t, err).Wait {
 					t.Error("no event is waited for")
 				}
@@ -116,6 +117,7 @@ func (w *tokenWorld) sources(t testing.TB, host string, keys map[string]string) 
 	for part, value := range keys {
 		write(t, dir+"/"+credentials.KeyOf(host)+"."+part, value)
 	}
+	allowPlain(t, dir, host)
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 	ref := inRegistry("oci://"+host+"/demo", "1.0.0")
 	plainly(&ref)

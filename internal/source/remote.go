@@ -4,6 +4,8 @@ package source
 
 import (
 	"context"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -30,6 +32,7 @@ type remote struct {
 	timeout time.Duration // of one request, with its body
 	room    *room.Room
 	answers *lru.Cache[string, answer] // by what was asked
+	tallies *tallies                   // those of all origins
 	lists   *lists
 	flights singleflight.Group
 
@@ -58,6 +61,7 @@ func newRemote(options Options, limits artifact.Limits, shared *grants) *remote 
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
 		lists:   newLists(options.Clock),
+		tallies: newTallies(),
 		store:   options.Store,
 		grants:  shared,
 	}
@@ -89,7 +93,7 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 		defer reading.Done()
 		var digest string
 		asked := r.clock.Now()
-		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+		failed := r.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) (err error) {
 			digest, err = ask(ctx, place, as)
 			return err
 		})
@@ -107,7 +111,7 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.
-func (r *remote) ask(ctx context.Context, question string, ref Reference, call func(place, *guest) error) answer {
+func (r *remote) ask(ctx context.Context, question string, ref Reference, call func(context.Context, place, *guest) error) answer {
 	before := r.access.version(ctx, ref) // if it changes meanwhile, a failure won't count
 	if err := r.visit(ctx, ref, call); err != nil {
 		return r.remember(question, ref, before, err)
@@ -115,23 +119,30 @@ func (r *remote) ask(ctx context.Context, question string, ref Reference, call f
 	return answer{}
 }
 
-// visit calls the place with the reference's credentials.
-func (r *remote) visit(ctx context.Context, ref Reference, call func(place, *guest) error) error {
+// visit calls the place with the reference's credentials. Only what was sent counts as
+// a request: credentials may be missing, and an index may be at hand.
+func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Context, place, *guest) error) error {
 	started := r.clock.Now()
+	var sent atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	as, err := r.access.guest(ctx, ref)
 	if err == nil {
-		err = as.word(ctx, guarded(func() error { return call(ref.place(r.stock), as) }))
+		err = as.word(ctx, guarded(func() error { return call(traced, ref.place(r.stock), as) }))
 	}
-	countRequest(ref, started, r.clock.Now(), err)
+	ended := r.clock.Now()
+	if sent.Load() {
+		countRequest(ref, started, ended, err)
+	}
+	r.tallies.count(ref, started, ended, err)
 	return err
 }
 
 // guarded makes an error of a panic: flights run where controller-runtime can't
-// recover, and what hosts send mustn't end the process.
+// recover, and one chart that a parser fails on mustn't end the process for all others.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = failure.New(failure.ArtifactInvalid, "what the source sends can't be read: a parser failed on it")
+			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it")
 		}
 	}()
 	return call()

@@ -3,7 +3,6 @@
 package source
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // ChartOf refers to a chart from an object in the namespace.
@@ -57,7 +57,7 @@ func (r Reference) held(digest string) string { return digest + r.Kind.Suffix() 
 // the only one.
 func filesOfManifest(data []byte) (string, error) {
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
 		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	layers := manifest.Layers

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/verify"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // What is looked at of signatures. Whoever may push to a repository may add more,
@@ -53,12 +53,15 @@ func (c ociChart) verify(ctx context.Context, as *guest, digest string, want pol
 		}
 	}
 	var parsed ocispec.Manifest
-	if err := json.Unmarshal(manifest, &parsed); err != nil {
+	if err := yamllimit.DecodeJSON(manifest, maxManifestValues, &parsed); err != nil {
 		return failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
 	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {
 		return gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+	}
+	if want.cosign != nil {
+		return c.approved(ctx, repository, parsed)
 	}
 	if want.keyring != nil {
 		return c.provenance(ctx, as, repository, parsed, digest, want)
@@ -145,7 +148,7 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 		return s.counts(err)
 	}
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
 		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
 		return false, nil
 	}
@@ -172,63 +175,4 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 		}
 	}
 	return false, nil
-}
-
-// errUnreadable is the error of a part that is out of all proportion.
-var errUnreadable = errors.New("unreadable")
-
-// referring looks at the bundles that refer to the manifest.
-func (s *signatures) referring(ctx context.Context, repository *orasremote.Repository, described ocispec.Descriptor, manifest []byte) (bool, error) {
-	repository.ReferrerListMaxPages = maxPages
-	var bundles []ocispec.Descriptor
-	err := repository.Referrers(ctx, described, verify.BundleType, func(page []ocispec.Descriptor) error {
-		for _, referrer := range page {
-			if predicate := referrer.Annotations[predicateAnnotation]; predicate == "" || predicate == verify.SignaturePredicate {
-				bundles = append(bundles, referrer)
-			}
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.Is(err, errdef.ErrTooManyPages):
-		s.flaws = append(s.flaws, "the list of its referrers is too long")
-	case err != nil:
-		return false, err
-	}
-	slices.Reverse(bundles) // new ones are at the end of most lists; there is no order that is promised
-	if len(bundles) > maxSignatures {
-		s.skipped += len(bundles) - maxSignatures
-		bundles = bundles[:maxSignatures]
-	}
-	for _, referrer := range bundles {
-		bundle, err := fetchBundle(ctx, repository, referrer)
-		if err == nil {
-			err = s.want.cosign.VerifyBundle(manifest, bundle)
-		}
-		if good, err := s.counts(err); good || err != nil {
-			return good, err
-		}
-	}
-	return false, nil
-}
-
-// fetchBundle reads the bundle of a manifest that has one.
-func fetchBundle(ctx context.Context, repository *orasremote.Repository, referrer ocispec.Descriptor) ([]byte, error) {
-	data, err := fetchPart(ctx, repository.Manifests(), referrer, maxPayload)
-	if err != nil {
-		return nil, err
-	}
-	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil || len(manifest.Layers) != 1 {
-		return nil, errUnreadable
-	}
-	return fetchPart(ctx, repository.Blobs(), manifest.Layers[0], maxBundle)
-}
-
-// fetchPart reads something small by its digest, which it verifies.
-func fetchPart(ctx context.Context, from orascontent.Fetcher, part ocispec.Descriptor, most int64) ([]byte, error) {
-	if part.Size < 0 || part.Size > most || !sha256Digest.MatchString(part.Digest.String()) {
-		return nil, errUnreadable
-	}
-	return orascontent.FetchAll(ctx, from, part)
 }

@@ -4,35 +4,16 @@ package source
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"time"
 
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
-	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
 // trustCache is how much of keys and trust roots is kept in memory.
 const trustCache = 8 << 20 // bytes
-
-// policy is whom a reference trusts: one of cosign and keyring is set.
-type policy struct {
-	cosign  *verify.Cosign
-	keyring *verify.Keyring
-	// digest of all that decides what the policy accepts: the keys themselves, not
-	// where they are kept.
-	digest string
-	// now is when it is applied: the keys of a keyring may have expired.
-	now time.Time
-}
 
 // trust reads policies from the ConfigMaps and Secrets of the object's own
 // namespace. What a version of an object holds is kept, so that nobody is asked
@@ -55,94 +36,6 @@ func newTrust(options Options) *trust {
 		t.objects = newObjects(options.Client, options.Metadata)
 	}
 	return t
-}
-
-// policy reads the one of the reference. What is wrong with it is located there.
-func (t *trust) policy(ctx context.Context, ref Reference) (policy, error) {
-	want := ref.Chart.Verify
-	var decides []string
-	var read policy
-	switch {
-	case (want.Cosign != nil) == (want.Provenance != nil):
-		return policy{}, ref.atPolicy("", "", errors.New("set exactly one of cosign and provenance"))
-	case want.Cosign != nil:
-		read.cosign = &verify.Cosign{}
-		for i, reference := range want.Cosign.PublicKeys {
-			key, err := trusted(ctx, t, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
-			if err != nil {
-				return policy{}, err
-			}
-			read.cosign.Keys = append(read.cosign.Keys, key)
-			decides = append(decides, "key "+key.Fingerprint)
-		}
-		if keyless := want.Cosign.Keyless; keyless != nil {
-			made, content, err := t.keyless(ctx, ref, keyless)
-			if err != nil {
-				return policy{}, err
-			}
-			read.cosign.Keyless = made
-			decides = append(decides, "keyless "+content)
-		}
-		if len(decides) == 0 {
-			return policy{}, ref.atPolicy(".cosign", "", errors.New("set publicKeys, keyless, or both"))
-		}
-	default:
-		keyring, err := trusted(ctx, t, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
-		if err != nil {
-			return policy{}, err
-		}
-		read.keyring = keyring
-		// A provenance file names the archive, so what it is called decides, too.
-		decides = append(decides, "keyring "+keyring.Fingerprint, ref.archiveNames().String())
-	}
-	read.digest = digestOf(decides)
-	return read, nil
-}
-
-func (t *trust) keyless(ctx context.Context, ref Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
-	const field = ".cosign.keyless"
-	content := ""
-	root, err := trusted(ctx, t, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
-	if err != nil {
-		return nil, "", err
-	}
-	identities := make([]verify.Identity, 0, len(want.Identities))
-	for _, identity := range want.Identities {
-		identities = append(identities, verify.Identity(identity))
-	}
-	made, err := verify.NewKeyless(identities, root)
-	if err != nil {
-		return nil, "", ref.atPolicy(field, "", err)
-	}
-	all, err := json.Marshal(identities)
-	if err != nil {
-		return nil, "", fmt.Errorf("computing a digest: %w", err)
-	}
-	return made, content + string(all), nil
-}
-
-// parseAnd notes the digest of what is parsed.
-func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte) (T, error) {
-	return func(data []byte) (T, error) {
-		*digest = digestOf([]string{string(data)})
-		return parse(data)
-	}
-}
-
-// trusted reads and parses what a reference of the policy names.
-func trusted[T any](ctx context.Context, t *trust, ref Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
-	if at.Key != "" {
-		key = at.Key
-	}
-	object := objectKey{kind: at.Kind, namespace: ref.Namespace, name: at.Name, key: key}
-	data, err := t.data(ctx, object)
-	if err != nil {
-		return parsed, ref.policyUnread(field, object, err)
-	}
-	if parsed, err = parse(data); err != nil {
-		return parsed, ref.atPolicy(field, object.String(), err)
-	}
-	return parsed, nil
 }
 
 // data is what the object holds at the key.
@@ -192,38 +85,4 @@ func (t *trust) read(ctx context.Context, object objectKey) (kept, error) {
 	}
 	text, found := configMap.Data[object.key]
 	return kept{versionOf(&configMap), []byte(text)}, object.missing(found, "data")
-}
-
-// policyRetry is when to look at a policy again that can't be used. A change of an
-// object that it names comes as an event, and is acted on at once.
-const policyRetry = 30 * time.Second
-
-// atPolicy is an error about the reference's policy, not about the source.
-func (r Reference) atPolicy(field, subject string, err error) *failure.Error {
-	return &failure.Error{
-		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
-	}
-}
-
-// policyUnread is the error of an object that can't be read. What is missing may come.
-func (r Reference) policyUnread(field string, object objectKey, err error) *failure.Error {
-	at := r.atPolicy(field, object.String(), err)
-	var known *failure.Error
-	switch {
-	case !errors.As(err, &known):
-		at.Reason = failure.SourceUnavailable
-	case known.Reason == failure.ArtifactNotFound:
-		at.Err, at.Wait = known.Err, true
-	default:
-		at.Err, at.Reason = known.Err, known.Reason
-	}
-	return at
-}
-
-func digestOf(parts []string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d %s", len(part), part)
-	}
-	return hex.EncodeToString(hash.Sum(nil))
 }

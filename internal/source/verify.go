@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/singleflight"
 
@@ -41,7 +42,10 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		return nil
 	}
 	if _, can := ref.signed(nil); !can {
-		return ref.atPolicy("", "", failure.New(failure.VerificationPolicyInvalid, "this kind of source has no signatures; use oci, helm or github, or take verify away").Err)
+		return ref.atPolicy("", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
+	}
+	if ref.Chart.Verify.Cosign != nil && ref.Chart.OCI == nil {
+		return ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
 	}
 	want, err := v.trust.policy(ctx, ref)
 	if err != nil {
@@ -62,7 +66,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.remote.timeout)
 		defer cancel()
-		failed := v.remote.ask(ctx, question, ref, func(place place, as *guest) error {
+		failed := v.remote.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) error {
 			from, _ := ref.signed(place)
 			return from.verify(ctx, as, digest, want)
 		})
@@ -102,14 +106,6 @@ func unsigned(want policy, where, wayOut string) *failure.Error {
 	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.who(), wayOut)
 	missing.Wait = true
 	return missing
-}
-
-// who is wanted.
-func (p policy) who() string {
-	if p.cosign != nil {
-		return p.cosign.String()
-	}
-	return p.keyring.String()
 }
 
 var (

@@ -3,7 +3,7 @@
 package source
 
 import (
-	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -78,7 +79,7 @@ func (w *signedWorld) push(t *testing.T, name string) string {
 
 // chartEntry makes a chart of its own for each name.
 func chartEntry(name string) targz.Entry {
-	return targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.0.0\ndescription: " + name + "\n"}
+	return targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: " + path.Base(name) + "\nversion: 1.0.0\ndescription: " + name + "\n"}
 }
 
 func (w *signedWorld) ref(name string, verify *addonsv1.Verification) Reference {
@@ -450,10 +451,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 // It reports what verification costs, on top of the fetch.
 func TestVerificationTime(t *testing.T) {
 	w := startSigned(t)
-	archive, err := os.ReadFile(filepath.Join(testData(t), "cilium-1.20.0.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := realdata.Read(t, "charts", "cilium-1.20.0.tgz")
 	digest := w.server.Push(t, archive, "cilium", "1.20.0")
 	to := w.repository(t, "cilium")
 	signing.Attach(t, to, digest, w.key.Sign(t, digest))

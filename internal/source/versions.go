@@ -4,11 +4,15 @@ package source
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -76,6 +80,18 @@ func (s *Sources) Newest(ctx context.Context, ref Reference, line versions.Line,
 	return newest, nil
 }
 
+// Withdrawn says whether a version of the line isn't published any more. What was found
+// before is used as by Newest, and errors are as there.
+func (s *Sources) Withdrawn(ctx context.Context, ref Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
+	published, err := s.remote.list(ctx, ref, notBefore)
+	if err != nil {
+		return false, conclude(ctx, ref, err)
+	}
+	return !slices.ContainsFunc(published, func(is string) bool {
+		return is == version || line.Allows(is) && !line.Newer(is, version) && !line.Newer(version, is) // "v1.0.0" will do for "1.0.0"
+	}), nil
+}
+
 // Pin returns the digest by which the reference, with this exact version, is to be
 // named in a revision. The content behind it was fetched then, verified and unpacked:
 // a version that can't be used is an error, as of Newest.
@@ -86,6 +102,8 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBef
 	if _, err := s.origin(ref); err != nil {
 		return "", ref.locate(err)
 	}
+	published := ref
+	published.Chart = *ref.Chart.DeepCopy() // without the digest
 	if digest, err = s.remote.pin(ctx, ref, notBefore); err != nil {
 		return "", conclude(ctx, ref, err)
 	}
@@ -97,11 +115,37 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBef
 	case ref.Chart.GitHub != nil:
 		ref.Chart.GitHub.Digest = digest
 	}
+	ref.found = true
 	content, err := s.Resolve(ctx, ref)
 	if err == nil {
-		_, err = s.Fetch(ctx, ref, content)
+		if _, err = s.Fetch(ctx, ref, content); err != nil {
+			err = s.misnamed(ctx, ref, published, content, err)
+		}
 	}
 	return digest, err
+}
+
+// misnamed is the error of content that was found by its version, and pinned then: if it
+// holds another version, that isn't about the digest, which nobody wrote.
+func (s *Sources) misnamed(ctx context.Context, ref, published Reference, content string, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok || failed.Reason != failure.DigestMismatch {
+		return err
+	}
+	found, known := s.recall(ctx, ref, content)
+	if !known || found.artifact == nil || ref.Kind.Verbatim() {
+		return err
+	}
+	_, is := dependency.ChartOf(found.artifact.Files)
+	version := ref.Chart.Version
+	if strings.TrimPrefix(is, "v") == strings.TrimPrefix(version, "v") {
+		return err
+	}
+	what := "what is published as version " + version
+	if ref.Chart.OCI != nil {
+		what = "tag " + tagOf(version)
+	}
+	return published.locate(failure.New(failure.DigestMismatch, "%s holds version %s of the chart; publish %s anew, or leave it out of the range", what, failure.Quote(is), version))
 }
 
 // list returns the versions of the reference's artifact.
@@ -136,7 +180,7 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 		defer cancel()
 		got := list{asked: r.clock.Now()}
-		failed := r.ask(ctx, question, ref, func(place place, as *guest) (err error) {
+		failed := r.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) (err error) {
 			from, ok := place.(catalogue)
 			if !ok {
 				return failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")

@@ -109,8 +109,14 @@ func TestFollowARegistry(t *testing.T) {
 	push("0.1.0", "1.4.30") // the tag is another version's
 	clock.Step(time.Second)
 	expectNewest(t, sources, ref, clock.Now(), "1.4.30")
-	if _, err := sources.Pin(t.Context(), ref, "1.4.30", time.Time{}); asError(t, err).Reason != failure.DigestMismatch {
-		t.Errorf("got %v", err)
+	_, err = sources.Pin(t.Context(), ref, "1.4.30", time.Time{})
+	expectError(t, err, failure.DigestMismatch, fmt.Sprintf(
+		`chart.oci: %s:1.4.30: tag 1.4.30 holds version "0.1.0" of the chart; publish 1.4.30 anew, or leave it out of the range`, server.URL("charts/demo")))
+	for version, want := range map[string]bool{"1.4.9": false, "v1.4.9": false, "1.4.10+build.7": false, "1.4.10+build.6": true, "1.4.8": true} {
+		withdrawn, err := sources.Withdrawn(t.Context(), ref, rangeOf(t, "~1.4"), version, clock.Now())
+		if err != nil || withdrawn != want {
+			t.Errorf("%s is withdrawn: %v, %v", version, withdrawn, err)
+		}
 	}
 
 	server.Stop()

@@ -4,6 +4,7 @@ package source
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"mime"
 	"net/http"
@@ -12,19 +13,24 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// maxBlank is how much white space is looked over for the start of a page.
-const maxBlank = 256 // bytes
+const (
+	// maxBlank is how much white space is looked over for the start of a page.
+	maxBlank = 256 // bytes
+	// maxPage is how much of what looks like a page is read to know whether it is the
+	// content that was asked for. Pages are smaller.
+	maxPage = 256 << 10 // bytes
+)
 
 // webPage is the error of a page for people in place of an answer: it comes from what
 // is between here and the source, or from a source that is being worked on.
 func webPage(host string) *failure.Error {
-	return failure.New(failure.SourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or it isn't this kind of source", host)
+	return failure.New(failure.SourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page", host)
 }
 
 // refusePage refuses an answer that is a web page in place of a JSON document. What is
 // neither is for who parses it.
 func refusePage(response *http.Response) error {
-	if response.StatusCode != http.StatusOK || response.Request.Method == http.MethodHead {
+	if !hasContent(response) {
 		return nil
 	}
 	if first := firstOf(response); first == '<' || first != '{' && first != '[' && callsItselfPage(response) {
@@ -34,13 +40,46 @@ func refusePage(response *http.Response) error {
 	return nil
 }
 
+// refusePageFor refuses an answer that is a web page in place of content with a digest.
+// What has the digest is the content, as ever it looks.
+func refusePageFor(digest string, response *http.Response) error {
+	if !hasContent(response) || !looksLikePage(response) {
+		return nil
+	}
+	start, err := io.ReadAll(io.LimitReader(response.Body, maxPage))
+	switch {
+	case err != nil:
+		release(response.Body)
+		return err
+	case len(start) < maxPage && artifact.Content{Archive: start}.Digest() != digest:
+		release(response.Body)
+		return webPage(response.Request.URL.Host)
+	}
+	response.Body = body{io.MultiReader(bytes.NewReader(start), response.Body), response.Body}
+	return nil
+}
+
+func hasContent(response *http.Response) bool {
+	return response.StatusCode == http.StatusOK && response.Request.Method != http.MethodHead
+}
+
+// looksLikePage tells whether an answer that should be an archive, or any file, is a web
+// page by its start, or by its type. There are servers that call everything a page.
+func looksLikePage(response *http.Response) bool {
+	const gzip = 0x1f
+	first := firstOf(response)
+	return first == '<' || first != gzip && callsItselfPage(response)
+}
+
+// body is one that was read from.
+type body struct {
+	io.Reader
+	io.Closer
+}
+
 // firstOf is the first character of the body that isn't white space; 0 if there is
 // none, or it can't be read. The body can still be read in whole.
 func firstOf(response *http.Response) byte {
-	type body struct {
-		io.Reader
-		io.Closer
-	}
 	ahead := bufio.NewReaderSize(response.Body, maxBlank)
 	response.Body = body{ahead, response.Body}
 	for n := 1; n <= maxBlank; n++ { // one by one: no more is waited for than has to come

@@ -169,6 +169,7 @@ func registryBy(t testing.TB, keys map[string]string, handler http.HandlerFunc) 
 	for key, value := range keys {
 		write(t, filepath.Join(dir, credentials.KeyOf(host)+"."+key), value)
 	}
+	allowPlain(t, dir, host)
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 	ref := inRegistry("oci://"+host+"/demo", "1.0.0")
 	plainly(&ref)

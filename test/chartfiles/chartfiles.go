@@ -24,6 +24,7 @@ import (
 // Deps are dependencies as Chart.yaml has them.
 func Deps(all ...*chart.Dependency) []*chart.Dependency { return all }
 
+// Dep is one of them.
 func Dep(name, version, repository string) *chart.Dependency {
 	return &chart.Dependency{Name: name, Version: version, Repository: repository}
 }
@@ -43,6 +44,7 @@ func Lock(t testing.TB, declared []*chart.Dependency, versions ...string) string
 	return YAML(t, lock)
 }
 
+// YAML writes a value as YAML.
 func YAML(t testing.TB, v any) string {
 	t.Helper()
 	data, err := yaml.Marshal(v)
@@ -71,6 +73,7 @@ func Of(t testing.TB, name, version string, declared []*chart.Dependency, more .
 	return files
 }
 
+// Packed is the archive of a chart's files.
 func Packed(t testing.TB, name string, files map[string]string) []byte {
 	t.Helper()
 	var entries []targz.Entry

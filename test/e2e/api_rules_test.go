@@ -66,6 +66,71 @@ func TestAPIRules(t *testing.T) {
 			},
 			says: []string{"spec.addons[0].chart", "set exactly one of path, configMap, secret, oci, helm, http and github"},
 		},
+		"a range and a digest": {
+			spoil: fromRegistry("oci://registry.example.org/web", "1.x", someDigest),
+			says:  []string{"spec.addons[0].chart", "with it, version is an exact one"},
+		},
+		"a range and a digest of files": {
+			spoil: withFiles(addonsv1.ArtifactSource{OCI: pinnedOCI(), Version: "1.17.x"}),
+			says:  []string{"spec.addons[0].kustomization", "with it, version is a tag"},
+		},
+		"a range and a digest of a bundle": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: pinnedOCI(), Version: ">=1"}}),
+			says:  []string{"spec.source", "with it, version is a tag, and there is no clusterStack"},
+		},
+		"a channel and a digest": {
+			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: pinnedOCI()}, ClusterStack: "docker-scs-1-31"}),
+			says:  []string{"spec.source", "with it, version is a tag, and there is no clusterStack"},
+		},
+		"a name for a version": {
+			spoil: fromRegistry("oci://registry.example.org/web", "latest", ""),
+			says:  []string{"spec.addons[0].chart.version", "exact semantic version"},
+		},
+		"a range without a version": {
+			spoil: fromRegistry("oci://registry.example.org/web", "=", ""),
+			says:  []string{"spec.addons[0].chart.version", "or a range"},
+		},
+		"a version that is a blank": {
+			spoil: fromRegistry("oci://registry.example.org/web", " ", ""),
+			says:  []string{"spec.addons[0].chart.version", "or a range"},
+		},
+		"a tag that none can be": {
+			spoil: withFiles(inOCI("..")),
+			says:  []string{"spec.addons[0].kustomization.version", "a tag, or a range"},
+		},
+		"a port that there isn't": {
+			spoil: fromRegistry("oci://registry.example.org:99999/web", "1.0.0", ""),
+			says:  []string{"spec.addons[0].chart.oci.url", "the port is from 1 to 65535"},
+		},
+		"a port that has no end": {
+			spoil: fromRepository("https://charts.example.org:99999999999999999999/web", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "the port is from 1 to 65535"},
+		},
+		"an URL with half an escape": {
+			spoil: fromRepository("https://charts.example.org/%zz", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "two hexadecimal digits"},
+		},
+		"a host of dots": {
+			spoil: fromRepository("https://../web", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "url is https://host/path"},
+		},
+		"a Secret that can't be": {
+			spoil: func(s *addonsv1.AddonStack) {
+				fromRegistry("oci://registry.example.org/web", "1.0.0", "")(s)
+				s.Spec.Addons[0].Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: "My_Secret"}
+			},
+			says: []string{"spec.addons[0].chart.oci.secretRef.name", "should match"},
+		},
+		"a key that can't be": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Chart = addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "x", Key: "a/b"}}
+			},
+			says: []string{"spec.addons[0].chart.configMap.key", "should match"},
+		},
+		"a subject that is no expression": {
+			spoil: signedBy("("),
+			says:  []string{"spec.addons[0].chart.verify.cosign.keyless.identities[0]", "missing closing"},
+		},
 		"an absolute path": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart.Path = "/etc/passwd" },
 			says:  []string{"spec.addons[0].chart.path", "path is relative"},
@@ -202,16 +267,21 @@ func TestAPIRules(t *testing.T) {
 		})
 	}
 	for name, right := range map[string]func(*addonsv1.AddonStack){
-		"a registry by version":          fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),
-		"a registry by range":            fromRegistry("oci://registry.example.org:5000/charts/web", ">=1.2.0-0 <2 || ^4.1", ""),
-		"a Helm repository by range":     fromRepository("https://charts.example.org", "~1.17", false),
-		"files by range":                 withFiles(inOCI(">=1.2.0-0 <2 || ^4.1")),
-		"a bundle by range":              withBundle(addonsv1.BundleSource{ArtifactSource: inOCI("1.x")}),
-		"a bundle by channel":            withBundle(addonsv1.BundleSource{ArtifactSource: inOCI(""), ClusterStack: "docker-scs-1-31", Channel: "beta"}),
-		"an interval":                    func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(90 * time.Minute) },
-		"a registry by digest":           fromRegistry("oci://[::1]:5000/web", "", "sha256:"+strings.Repeat("a", 64)),
-		"a Helm repository":              fromRepository("https://charts.example.org/stable/", "1.0.0", false),
-		"a Helm repository in the clear": fromRepository("http://charts", "1.0.0", true),
+		"a registry by version and digest": fromRegistry("oci://registry.example.org/web", "1.17.4-rc.1+build.2", someDigest),
+		"a registry with a port":           fromRegistry("oci://registry.example.org:65535/web", "=1.2", ""),
+		"files by tag and digest":          withFiles(addonsv1.ArtifactSource{OCI: pinnedOCI(), Version: "docker-scs-1-31-v1"}),
+		"a name in a path of bytes":        fromRepository("https://charts.example.org/a%20b", "v1.0.0", false),
+		"a subject that is an expression":  signedBy("https://github[.]com/example/.*"),
+		"a registry by version":            fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),
+		"a registry by range":              fromRegistry("oci://registry.example.org:5000/charts/web", ">=1.2.0-0 <2 || ^4.1", ""),
+		"a Helm repository by range":       fromRepository("https://charts.example.org", "~1.17", false),
+		"files by range":                   withFiles(inOCI(">=1.2.0-0 <2 || ^4.1")),
+		"a bundle by range":                withBundle(addonsv1.BundleSource{ArtifactSource: inOCI("1.x")}),
+		"a bundle by channel":              withBundle(addonsv1.BundleSource{ArtifactSource: inOCI(""), ClusterStack: "docker-scs-1-31", Channel: "beta"}),
+		"an interval":                      func(s *addonsv1.AddonStack) { s.Spec.Updates = updatesEvery(90 * time.Minute) },
+		"a registry by digest":             fromRegistry("oci://[::1]:5000/web", "", "sha256:"+strings.Repeat("a", 64)),
+		"a Helm repository":                fromRepository("https://charts.example.org/stable/", "1.0.0", false),
+		"a Helm repository in the clear":   fromRepository("http://charts", "1.0.0", true),
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := tn.in(t)
@@ -241,6 +311,23 @@ func TestAPIRules(t *testing.T) {
 		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}, {Name: "a", Revision: "a-2"}}
 		g.Expect(world.hub.Update(t.Context(), ca)).To(MatchError(ContainSubstring("Duplicate value")), "a stack has one revision on a cluster")
 	})
+}
+
+const someDigest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+func pinnedOCI() *addonsv1.OCISource {
+	return &addonsv1.OCISource{URL: "oci://registry.example.org/web", Digest: someDigest}
+}
+
+// signedBy verifies the chart of the first add-on.
+func signedBy(subject string) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) {
+		fromRegistry("oci://registry.example.org/web", "1.0.0", "")(s)
+		s.Spec.Addons[0].Chart.Verify = &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{Keyless: &addonsv1.KeylessVerification{
+			Identities: []addonsv1.CertificateIdentity{{Issuer: "https://issuer.example.org", SubjectRegExp: subject}},
+			TrustRoot:  addonsv1.TrustReference{Kind: "ConfigMap", Name: "trust"},
+		}}}
+	}
 }
 
 // fromRegistry sets the chart of the first add-on.

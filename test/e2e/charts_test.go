@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // chart is a small chart: the texts of its files by their paths. Chart.yaml gets
@@ -68,18 +70,7 @@ func (c chart) complete(name, version string) map[string]string {
 // path. It skips the test where there are none.
 func (tn *tenant) realChart(file string) string {
 	tn.t.Helper()
-	dir := os.Getenv("CHANDLER_TEST_DATA")
-	if dir == "" {
-		dir = filepath.Join(world.root, "../shared/data")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "charts", file))
-	if os.IsNotExist(err) {
-		tn.t.Skipf("no %s in %s: set CHANDLER_TEST_DATA to a folder with charts/%s", file, dir, file)
-	}
-	if err != nil {
-		tn.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(tn.charts, file), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(tn.charts, file), realdata.Read(tn.t, "charts", file), 0o644); err != nil {
 		tn.t.Fatal(err)
 	}
 	return file

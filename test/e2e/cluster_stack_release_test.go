@@ -23,6 +23,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -177,15 +178,11 @@ func (s *server) objectsOf(t *testing.T, addon string) installedObjects {
 // realRelease reads a published release. It skips the test where there is none.
 func realRelease(t *testing.T, name string) map[string][]byte {
 	t.Helper()
-	data := os.Getenv("CHANDLER_TEST_DATA")
-	if data == "" {
-		data = filepath.Join(world.root, "../shared/data")
-	}
 	files := map[string][]byte{}
-	dir := os.DirFS(filepath.Join(data, "cluster-stacks", name))
+	dir := os.DirFS(realdata.Path(t, "cluster-stacks", name))
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
-		t.Skipf("no Cluster Stack releases: %v", err)
+		t.Fatal(err)
 	}
 	for _, entry := range entries {
 		if files[entry.Name()], err = fs.ReadFile(dir, entry.Name()); err != nil {

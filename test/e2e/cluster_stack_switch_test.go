@@ -63,11 +63,12 @@ func TestSwitchOfClass(t *testing.T) {
 		ca := tn.clusterAddon("prod")
 		g.Expect(world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca)).To(Succeed())
 		g.Expect(ready("base", "top")(ca)).To(Succeed(), "the assignment may follow at any moment")
+		g.Expect(unready()).To(BeEmpty())
 		tn.awaitCluster("prod", "but it doesn't",
 			phase("base", addonsv1.AddonUnassigned, "StackUndecided", "AddonStack a"),
-			phase("top", addonsv1.AddonUnassigned, "StackUndecided", "doesn't select Cluster prod any more"))
+			phase("top", addonsv1.AddonUnassigned, "StackUndecided", "doesn't select Cluster prod any more"),
+			condition(addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.AddonsProgressingReason, "AddonStack a doesn't select Cluster prod any more"))
 		g.Expect(writes(start.requests(t, tn.clusterUser("prod")))).To(BeEmpty(), "templates of one class aren't rendered with another one")
-		g.Expect(unready()).To(BeEmpty())
 
 		thaw()
 		tn.awaitCluster("prod", "the assignment follows", ready("base", "top"), installedAs("base", 2, ""), installedAs("top", 1, ""))

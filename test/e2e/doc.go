@@ -9,8 +9,8 @@
 // Without -short it starts a management cluster and up to three workload
 // clusters. Environment:
 //
-//   - CHANDLER_TEST_DATA: folder with charts/*.tgz; by default ../shared/data
-//     beside the checkout. Tests of real charts are skipped where it is absent.
+//   - CHANDLER_TEST_DATA: real charts and releases, see test/realdata. Tests with
+//     these are skipped where it is absent.
 //   - CHANDLER_E2E_BINARY: the manager to test; by default it is built.
 //   - CHANDLER_E2E_RACE=1: build the manager with the race detector.
 //   - CHANDLER_E2E_EVERY_WRITE=1: let the manager die at each single write,

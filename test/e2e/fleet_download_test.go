@@ -15,7 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
-// TestFleetSharesDownloads has a hundred clusters that want the same charts at once.
+// TestFleetSharesDownloads has a hundred clusters that want the same charts at once: each is
+// fetched once, and unpacked once.
 func TestFleetSharesDownloads(t *testing.T) {
 	t.Parallel()
 	const clusters = 100
@@ -52,4 +53,7 @@ func TestFleetSharesDownloads(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(bytes).To(Equal(float64(len(offered.archives[kind]))), "each archive came once")
 	}
+	unpacked, err := m.sum("chandler_source_unpackings_total")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(unpacked).To(Equal(float64(len(sourceKinds))), "each archive was unpacked once")
 }

@@ -152,7 +152,7 @@ func TestFollowing(t *testing.T) {
 
 	t.Run("a range that is none", func(t *testing.T) {
 		tn := tn.in(t)
-		tn.makeStack("wrong", labels("env=none"), follows("~"))
+		tn.makeStack("wrong", labels("env=none"), follows("1.2 and more"))
 		tn.awaitStack("wrong", "it says what is wrong", addonsv1.ValidCondition, metav1.ConditionFalse, addonsv1.InvalidVersionReason, "spec.addons[0].chart.version")
 	})
 

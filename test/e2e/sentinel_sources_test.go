@@ -261,7 +261,7 @@ func (ss sentinels) unreadable(tn *tenant) []addonsv1.Addon {
 	certificate, _ := registry.NewAuthority(tn.t).Issue(tn.t)
 	for name, data := range map[string]map[string][]byte{
 		"no-json":   {".dockerconfigjson": []byte(`{"auths": {"registry.example.org": {"password": ` + ss.plant("a .dockerconfigjson that is no JSON") + `}}}`)},
-		"no-base64": {".dockerconfigjson": []byte(`{"auths": {"registry.example.org": {"auth": "!` + ss.plantPlain("an auth that isn't base64") + `"}}}`)},
+		"no-base64": {".dockerconfigjson": []byte(`{"auths": {"127.0.0.1:1": {"auth": "!` + ss.plantPlain("an auth that isn't base64") + `"}}}`)},
 		"no-map":    {"config.json": []byte(`{"auths": "` + ss.plantPlain("auths that are none") + `"}`)},
 		"no-key":    {"tls.crt": certificate, "tls.key": []byte("-----BEGIN PRIVATE KEY-----\n" + ss.plantPlain("a tls.key that is none") + "\n-----END PRIVATE KEY-----\n")},
 		"no-ca":     {"ca.crt": []byte(ss.plantPlain("a ca.crt that is none"))},

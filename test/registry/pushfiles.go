@@ -35,19 +35,25 @@ func (r *Registry) PushRelease(t testing.TB, files map[string][]byte, repository
 		}
 		layers = append(layers, layer)
 	}
-	return pack(t, target, clusterStackType, layers, tag)
+	return pack(t, target, clusterStackType, layers, tag, "")
 }
 
 // PushArchive puts an archive of files into the registry, as the only layer of an
-// artifact. It returns the manifest's digest.
+// artifact that says its version, the tag's. It returns the manifest's digest.
 func (r *Registry) PushArchive(t testing.TB, archive []byte, repository, tag string) string {
+	t.Helper()
+	return r.PushArchiveAs(t, archive, repository, tag, tag)
+}
+
+// PushArchiveAs does that with an artifact that says another version, none if it is "".
+func (r *Registry) PushArchiveAs(t testing.TB, archive []byte, repository, tag, version string) string {
 	t.Helper()
 	target := r.Repository(t, repository)
 	layer := content.NewDescriptorFromBytes(ocispec.MediaTypeImageLayerGzip, archive)
 	if err := target.Push(t.Context(), layer, bytes.NewReader(archive)); err != nil {
 		t.Fatal(err)
 	}
-	return pack(t, target, "application/vnd.example.archive", []ocispec.Descriptor{layer}, tag)
+	return pack(t, target, "application/vnd.example.archive", []ocispec.Descriptor{layer}, tag, version)
 }
 
 // Repository of the registry, as somebody who may write to it.
@@ -67,9 +73,13 @@ func (r *Registry) Repository(t testing.TB, name string) *orasremote.Repository 
 	return repository
 }
 
-func pack(t testing.TB, target *orasremote.Repository, kind string, layers []ocispec.Descriptor, tag string) string {
+func pack(t testing.TB, target *orasremote.Repository, kind string, layers []ocispec.Descriptor, tag, version string) string {
 	t.Helper()
-	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, kind, oras.PackManifestOptions{Layers: layers})
+	options := oras.PackManifestOptions{Layers: layers}
+	if version != "" {
+		options.ManifestAnnotations = map[string]string{ocispec.AnnotationVersion: version}
+	}
+	manifest, err := oras.PackManifest(t.Context(), target, oras.PackManifestVersion1_1, kind, options)
 	if err != nil {
 		t.Fatal(err)
 	}

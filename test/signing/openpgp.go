@@ -4,11 +4,13 @@ package signing
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"helm.sh/helm/v4/pkg/provenance"
 )
@@ -45,6 +47,23 @@ func NewOpenPGPKey(t testing.TB, valid time.Duration) OpenPGPKey {
 		t.Fatal(err)
 	}
 	return OpenPGPKey{Public: public.Bytes(), Armored: armored.Bytes(), entity: entity}
+}
+
+// SignText is a text with a signature around it, as a provenance file is one.
+func (k OpenPGPKey) SignText(t testing.TB, text string) []byte {
+	t.Helper()
+	var signed bytes.Buffer
+	writer, err := clearsign.Encode(&signed, k.entity.PrivateKey, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(writer, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return signed.Bytes()
 }
 
 // Provenance is the provenance file of an archive with that name, as

@@ -13,32 +13,42 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/test/hostile"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
+// kinds that content is unpacked as.
+var kinds = []Kind{KindChart, KindKustomization, KindManifests, KindBundle}
+
 // FuzzArchive looks for an archive that makes the reader panic, or that it
-// accepts although it breaks what an artifact promises.
+// accepts although it breaks what an artifact promises, of each kind.
 //
-//	go test -fuzz FuzzArchive ./internal/source
+//	go test -fuzz FuzzArchive ./internal/source/artifact
 func FuzzArchive(f *testing.F) {
-	f.Add(targz.Chart(f, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"}), true)
-	f.Add(nest(f, targz.Chart(f), 2), true)
-	f.Add(targz.Tar(f, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}), false)
-	corpus := hostiles()
+	add := func(archive []byte, compressed bool) {
+		for kind := range kinds {
+			f.Add(archive, compressed, uint8(kind))
+		}
+	}
+	add(targz.Chart(f, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"}), true)
+	add(hostile.Nest(f, targz.Chart(f), 2), true)
+	add(targz.Tar(f, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}), false)
+	corpus := hostile.Archives()
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
-		if corpus[name].reason == failure.ArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
+		if corpus[name].Reason == failure.ArtifactTooLarge { // slow to build, and large seeds slow the fuzzer down
 			continue
 		}
-		if archive := corpus[name].make(f); len(archive) < 4<<10 {
-			f.Add(archive, true)
+		if archive := corpus[name].Make(f); len(archive) < 4<<10 {
+			add(archive, true)
 		}
 	}
 	limits := Limits{ArchiveBytes: 64 << 10, TotalBytes: 256 << 10, FileBytes: 64 << 10, HeaderBytes: 4 << 10, Entries: 100, PathDepth: 8, NameBytes: 128, Nesting: 2}
-	f.Fuzz(func(t *testing.T, data []byte, compressed bool) {
-		if !compressed { // the fuzzer finds its way through tar far better than through gzip
+	f.Fuzz(func(t *testing.T, data []byte, compressed bool, index uint8) {
+		kind := kinds[int(index)%len(kinds)]
+		if !compressed && kind != KindManifests { // the fuzzer finds its way through tar far better than through gzip
 			data = targz.Gzip(t, bytes.NewReader(data))
 		}
-		files, err := Content{Archive: data}.Unpack(limits)
+		files, err := Content{Kind: kind, Archive: data}.Unpack(limits)
 		if err != nil {
 			var refusal *failure.Error
 			if !errors.As(err, &refusal) || refusal.Reason == "" || strings.ContainsFunc(err.Error(), unprintable) {
@@ -46,8 +56,8 @@ func FuzzArchive(f *testing.F) {
 			}
 			return
 		}
-		expectPromises(t, files, limits)
-		again, err := Content{Archive: data}.Unpack(limits)
+		expectPromises(t, kind, files, limits)
+		again, err := Content{Kind: kind, Archive: data}.Unpack(limits)
 		if err != nil || !reflect.DeepEqual(files, again) {
 			t.Errorf("the second time it differs: %v", err)
 		}
@@ -55,7 +65,7 @@ func FuzzArchive(f *testing.F) {
 }
 
 // expectPromises expects what every artifact promises.
-func expectPromises(t *testing.T, files []render.File, limits Limits) {
+func expectPromises(t *testing.T, kind Kind, files []render.File, limits Limits) {
 	t.Helper()
 	var total int64
 	for i, file := range files {
@@ -70,7 +80,7 @@ func expectPromises(t *testing.T, files []render.File, limits Limits) {
 	if total > limits.TotalBytes {
 		t.Errorf("accepted %d bytes", total)
 	}
-	if !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == ChartFile }) {
+	if !kind.Verbatim() && !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == ChartFile }) {
 		t.Error("accepted an archive without Chart.yaml")
 	}
 }

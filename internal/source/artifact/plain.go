@@ -78,6 +78,12 @@ func plain(data []byte, limits Limits) ([]render.File, error) {
 	return []render.File{{Name: name, Data: data}}, nil
 }
 
+// IsPlain tells whether files of manifests are one that nobody gave its name. An archive
+// with nothing but a file of that name looks the same.
+func IsPlain(files []render.File) bool {
+	return len(files) == 1 && (files[0].Name == PlainYAML || files[0].Name == PlainJSON)
+}
+
 // CheckFile tells whether a file of this name, which isn't in an archive, may be the
 // kind's artifact.
 func (k Kind) CheckFile(name string) error {

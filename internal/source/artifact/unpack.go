@@ -35,18 +35,6 @@ func (c Content) Unpack(limits Limits) ([]render.File, error) {
 	return check.archive(c.Archive, 0)
 }
 
-// CheckWhole checks the files of a chart, with its dependencies, together, and the archives
-// among them.
-func CheckWhole(files []render.File, limits Limits) error {
-	check := &inspection{limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries - len(files)}
-	for _, file := range files {
-		if check.total -= int64(len(file.Data)); check.total < 0 {
-			return failure.TooLarge("its expanded content, with its dependencies,", limits.TotalBytes)
-		}
-	}
-	return check.nested(files, 0)
-}
-
 // nested checks the archives among the files, which Helm's loader will unpack.
 func (i *inspection) nested(files []render.File, depth int) error {
 	if i.kind.Verbatim() {
@@ -69,12 +57,22 @@ func (i *inspection) nested(files []render.File, depth int) error {
 }
 
 // isNested tells whether Helm would unpack the file: an archive directly in a
-// charts directory, the chart's own or that of an unpacked dependency.
+// charts directory, the chart's own or that of an unpacked dependency. Whatever else has
+// that name, as files/charts/x.tgz, is a file like all others.
 func isNested(name string) bool {
+	if !strings.HasSuffix(name, ".tgz") {
+		return false
+	}
 	parts := strings.Split(name, "/")
-	last := len(parts) - 1
-	return last > 0 && parts[last-1] == "charts" && strings.HasSuffix(parts[last], ".tgz") &&
-		!strings.HasPrefix(parts[last], ".") && !strings.HasPrefix(parts[last], "_")
+	if len(parts)%2 != 0 {
+		return false
+	}
+	for i := 0; i < len(parts); i += 2 {
+		if parts[i] != "charts" || strings.HasPrefix(parts[i+1], ".") || strings.HasPrefix(parts[i+1], "_") {
+			return false
+		}
+	}
+	return true
 }
 
 // Find returns the file of that name; nil if there is none. Files are sorted by name.

@@ -32,6 +32,15 @@ func Assembly(digest string, parts []Part) string {
 // Assemble puts the dependencies into the chart. The limits of a chart hold for all of
 // it together, with what archives in it expand to.
 func Assemble(files []render.File, parts []Part, limits artifact.Limits) ([]render.File, error) {
+	all, err := assembled(files, parts, limits)
+	if err != nil {
+		return nil, err
+	}
+	return all, artifact.CheckWhole(all, limits)
+}
+
+// assembled puts the dependencies where they belong.
+func assembled(files []render.File, parts []Part, limits artifact.Limits) ([]render.File, error) {
 	all := slices.Clone(files)
 	for _, part := range parts {
 		for _, file := range all {
@@ -51,5 +60,5 @@ func Assemble(files []render.File, parts []Part, limits artifact.Limits) ([]rend
 		}
 	}
 	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
-	return all, artifact.CheckWhole(all, limits)
+	return all, nil
 }

@@ -17,75 +17,100 @@ import (
 
 // WithBeside puts those dependencies into a chart's directory that have file:// for a
 // repository and aren't in charts/. They are read from beside it, by their path in the
-// artifact; what is outside of that can't be named.
+// artifact; what is outside of that can't be named. All of it together is held to the
+// limits of one chart, before it is put together: a small artifact can have one directory
+// be read many times.
 func WithBeside(files []render.File, at string, limits artifact.Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
-	return beside{limits: limits, read: read}.put(files, []string{at})
+	b := &beside{read: read, left: newEffort(), checked: artifact.NewAllowance(limits), at: map[string]string{}}
+	if err := b.put(files, "", []string{at}); err != nil {
+		return nil, err
+	}
+	if len(b.parts) == 0 {
+		return files, nil
+	}
+	return assembled(files, b.parts, limits) // all of it has been checked
 }
 
 type beside struct {
-	limits artifact.Limits
-	read   func(path string) ([]render.File, error)
+	read    func(path string) ([]render.File, error)
+	left    *effort
+	checked *artifact.Allowance
+	parts   []Part
+	at      map[string]string // path of each, by directory
 }
 
-// put returns the files of the chart at the last of the paths, which the others depend on.
-func (b beside) put(files []render.File, paths []string) ([]render.File, error) {
-	needs := readRequirements(files, "")
+// put finds the dependencies of the chart at the last of the paths, which the others depend
+// on, and those of these. It is put into the directory.
+func (b *beside) put(files []render.File, directory string, paths []string) error {
+	needs := readRequirements(files, "", b.left)
+	if err := b.left.done(); err != nil {
+		return err
+	}
+	if directory == "" && !needs.anyBeside() {
+		return nil
+	}
+	if err := b.checked.Check(files); err != nil {
+		return err // nobody has looked into the archives of a directory before
+	}
 	if !needs.anyBeside() {
-		return files, nil
+		return nil
 	}
-	if len(needs.declared) > Max {
-		return nil, TooMany()
+	if err := needs.fit(""); err != nil {
+		return err
 	}
-	if err := artifact.CheckWhole(files, b.limits); err != nil {
-		return nil, err // nobody has looked into the archives of a directory before
+	vendored := vendoredIn(files, "", needs, b.left)
+	if err := b.left.done(); err != nil {
+		return err
 	}
-	vendored := vendoredIn(files, "", needs)
-	var parts []Part
 	for i, declared := range needs.declared {
-		if !strings.HasPrefix(declared.Repository, fileScheme) || vendored.serve(declared, needs.declared) != nil {
+		if !strings.HasPrefix(declared.Repository, fileScheme) || vendored.serve(i, declared.Name) != nil {
 			continue
 		}
 		w := needs.want(i, "")
-		one, err := b.one(w, needs, declared, paths)
-		if err != nil {
-			return nil, w.Refused(err)
+		if err := b.one(w, needs, declared, directory, paths); err != nil {
+			return w.Refused(err)
 		}
-		parts = append(parts, one)
 	}
-	return Assemble(files, parts, b.limits)
+	return nil
 }
 
 // one reads a dependency with its own.
-func (b beside) one(w Want, needs requirements, declared *chart.Dependency, paths []string) (Part, error) {
+func (b *beside) one(w Want, needs requirements, declared *chart.Dependency, directory string, paths []string) error {
 	at := pathBeside(paths[len(paths)-1], declared)
 	switch {
 	case at == "":
-		return Part{}, failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
+		return failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
 	case slices.ContainsFunc(paths, func(above string) bool { return above == at || at == "." || strings.HasPrefix(above, at+"/") }):
-		return Part{}, failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
+		return failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
 	case len(paths) > MaxDepth:
-		return Part{}, failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", MaxDepth)
+		return failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", MaxDepth)
+	}
+	if err := b.left.oneChart(); err != nil {
+		return err
 	}
 	files, err := b.read(at)
 	if err != nil {
-		return Part{}, err
+		return err
 	}
 	name, version := ChartOf(files)
-	fits := satisfies(version, declared.Version) // there is but one: without a lock, a range will do
+	fits := rangeOf(declared.Version).has(versionOf(version)) // there is but one: without a lock, a range will do
 	if needs.lock != nil {
 		locked, err := needs.lockedVersion(declared)
 		if err != nil {
-			return Part{}, err
+			return err
 		}
 		fits = version == locked
 	}
 	if name != w.Name || !fits || !dependencyName.MatchString(name) || !dependencyVersion.MatchString(version) {
-		return Part{}, failure.New(failure.ArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", failure.Quote(at), failure.Quote(name+" "+version))
+		return failure.New(failure.ArtifactInvalid, "what is at %s is chart %s; correct one of both, and run `helm dependency update`", failure.Quote(at), failure.Quote(name+" "+version))
 	}
-	if files, err = b.put(files, append(paths[:len(paths):len(paths)], at)); err != nil {
-		return Part{}, err
+	part := Part{Directory: directory + w.DirectoryOf(version), Files: files}
+	if b.at[part.Directory] == at {
+		return nil // it is there under another alias
 	}
-	return Part{Directory: w.DirectoryOf(version), Files: files}, nil
+	b.at[part.Directory] = at
+	b.parts = append(b.parts, part)
+	return b.put(files, part.Directory, append(paths[:len(paths):len(paths)], at))
 }
 
 // pathBeside is the path of a dependency in the artifact, "" if it leads out of it.
@@ -105,7 +130,7 @@ func BesideOf(at string, files []render.File) []string {
 		return nil // the usual case, told without parsing
 	}
 	var paths []string
-	for _, declared := range readRequirements(files, "").declared {
+	for _, declared := range readRequirements(files, "", newEffort()).declared {
 		if to := pathBeside(at, declared); strings.HasPrefix(declared.Repository, fileScheme) && to != "" && len(paths) < Max {
 			paths = append(paths, to)
 		}

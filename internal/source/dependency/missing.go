@@ -3,70 +3,97 @@
 package dependency
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"io"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
-const (
-	// chartsDirectory has a chart's dependencies.
-	chartsDirectory = "charts/"
-	// fileScheme of a dependency that is beside the chart, in the same artifact.
-	fileScheme = "file://"
-)
+// fileScheme of a dependency that is beside the chart, in the same artifact.
+const fileScheme = "file://"
 
 // Missing finds the dependencies that a chart wants and doesn't have, and says which
 // version of each is to be had. What is vendored is taken as it is, as Helm does:
 // nobody looks whether that, in turn, has all of its own.
 func Missing(files []render.File) ([]Want, error) {
-	return missingWithin(files, "", 0)
+	s := search{files: files, left: newEffort(), seen: map[string]bool{}}
+	if err := s.within("", 0); err != nil {
+		return nil, err
+	}
+	return s.wants, nil
 }
 
-func missingWithin(files []render.File, within string, depth int) ([]Want, error) {
-	needs := readRequirements(files, within)
-	if len(needs.declared) > Max {
-		return nil, TooMany()
+// search is a look for what a chart misses, and charts in it that were beside it.
+type search struct {
+	files []render.File
+	left  *effort
+	seen  map[string]bool // directories
+	wants []Want
+}
+
+// within looks for what the chart in that directory misses.
+func (s *search) within(directory string, depth int) error {
+	needs := readRequirements(s.files, directory, s.left)
+	if err := needs.fit(directory); err != nil {
+		return err
 	}
-	vendored := vendoredIn(files, within, needs)
-	var wants []Want
+	vendored := vendoredIn(s.files, directory, needs, s.left)
+	if err := s.left.done(); err != nil {
+		return err
+	}
 	for i, declared := range needs.declared {
-		w := needs.want(i, within)
-		if has := vendored.serve(declared, needs.declared); has != nil {
-			if depth < MaxDepth && has.directory == w.DirectoryOf(has.version) && strings.HasPrefix(declared.Repository, fileScheme) {
-				// It was put there from beside the chart, and may miss some itself.
-				below, err := missingWithin(files, within+has.directory, depth+1)
-				if err != nil {
-					return nil, err
-				}
-				wants = append(wants, below...)
+		w := needs.want(i, directory)
+		has := vendored.serve(i, declared.Name)
+		switch {
+		case has == nil:
+			if err := s.want(w, needs, declared); err != nil {
+				return err
 			}
-			continue
-		}
-		version, err := needs.version(declared)
-		if err != nil {
-			return nil, w.Refused(err)
-		}
-		w.Version = version
-		if i := slices.IndexFunc(wants, w.sameChart); i < 0 {
-			wants = append(wants, w)
-		} else if strings.TrimSuffix(wants[i].Repository, "/") != strings.TrimSuffix(w.Repository, "/") {
-			return nil, w.Refused(failure.New(failure.ArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
+		case depth < MaxDepth && has.directory == w.DirectoryOf(has.version) && strings.HasPrefix(declared.Repository, fileScheme):
+			// It was put there from beside the chart, and may miss some itself.
+			if err := s.below(directory+has.directory, depth+1); err != nil {
+				return err
+			}
 		}
 	}
-	return wants, nil
+	return nil
+}
+
+// below looks into a chart in another one, once, however often that has it.
+func (s *search) below(directory string, depth int) error {
+	if s.seen[directory] {
+		return nil
+	}
+	s.seen[directory] = true
+	if err := s.left.oneChart(); err != nil {
+		return err
+	}
+	return s.within(directory, depth)
+}
+
+// want notes a dependency that is missing.
+func (s *search) want(w Want, needs requirements, declared *chart.Dependency) error {
+	version, err := needs.version(declared)
+	if err != nil {
+		return w.Refused(err)
+	}
+	w.Version = version
+	if i := slices.IndexFunc(s.wants, w.sameChart); i >= 0 {
+		if strings.TrimSuffix(s.wants[i].Repository, "/") != strings.TrimSuffix(w.Repository, "/") {
+			return w.Refused(failure.New(failure.ArtifactInvalid, "the chart wants the same version from another repository, too; take it from one of both"))
+		}
+		return nil
+	}
+	if len(s.wants) == Max {
+		return TooMany()
+	}
+	s.wants = append(s.wants, w)
+	return nil
 }
 
 // sameChart tells whether both are one chart under two aliases.
@@ -109,7 +136,7 @@ const updateLock = "run `helm dependency update`, and package the chart with the
 
 // lockedVersion is the version that the lock has for the dependency.
 func (r requirements) lockedVersion(declared *chart.Dependency) (string, error) {
-	if !r.inSync() {
+	if !r.synced {
 		return "", failure.New(failure.ArtifactInvalid, "%s isn't up to date with %s: it was made for other dependencies; "+updateLock, r.lockFile, r.file, r.lockFile)
 	}
 	locked := r.locked(declared)
@@ -117,90 +144,4 @@ func (r requirements) lockedVersion(declared *chart.Dependency) (string, error) 
 		return "", failure.New(failure.ArtifactInvalid, "%s has no version for it that %s allows; "+updateLock, r.lockFile, r.file, r.lockFile)
 	}
 	return locked, nil
-}
-
-// vendored is a chart in charts/.
-type vendored struct {
-	name, version string
-	directory     string // relative to the chart it is in, with a slash at its end; "" of an archive
-}
-
-type allVendored []vendored
-
-// vendoredIn lists the charts in a chart's charts directory, as Helm loads them. It
-// looks into archives only if something is declared.
-func vendoredIn(files []render.File, within string, needs requirements) allVendored {
-	if len(needs.declared) == 0 {
-		return nil
-	}
-	var found allVendored
-	for _, file := range files {
-		name, ok := strings.CutPrefix(file.Name, within+chartsDirectory)
-		if !ok || strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") {
-			continue
-		}
-		directory, rest, nested := strings.Cut(name, "/")
-		var metadata []byte
-		switch {
-		case nested && rest == artifact.ChartFile && path.Ext(directory) != ".tgz":
-			metadata, directory = file.Data, chartsDirectory+directory+"/"
-		case !nested && path.Ext(name) == ".tgz":
-			metadata, directory = chartFileOf(file.Data), ""
-		default:
-			continue
-		}
-		var is chart.Metadata
-		if decode(&render.File{Data: metadata}, &is) {
-			found = append(found, vendored{name: is.Name, version: is.Version, directory: directory})
-		}
-	}
-	return found
-}
-
-// serve returns the vendored chart that is the declared one. One that fits nothing
-// that is declared counts for all of its name: Helm takes it as it is.
-func (all allVendored) serve(wanted *chart.Dependency, declared []*chart.Dependency) *vendored {
-	for i := range all {
-		if all[i].name == wanted.Name && satisfies(all[i].version, wanted.Version) {
-			return &all[i]
-		}
-	}
-	for i := range all {
-		fits := func(other *chart.Dependency) bool {
-			return other.Name == all[i].name && satisfies(all[i].version, other.Version)
-		}
-		if all[i].name == wanted.Name && !slices.ContainsFunc(declared, fits) {
-			return &all[i]
-		}
-	}
-	return nil
-}
-
-// satisfies tells whether a dependency may be of this version, as Helm tells it.
-func satisfies(version, allowed string) bool {
-	return allowed == "" || chartutil.IsCompatibleRange(allowed, version)
-}
-
-// chartFileOf returns an archive's Chart.yaml; nil if there is none. The archive has
-// been checked before.
-func chartFileOf(archive []byte) []byte {
-	expanded, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		return nil
-	}
-	entries := tar.NewReader(expanded)
-	for {
-		header, err := entries.Next()
-		if err != nil {
-			return nil
-		}
-		if _, name, _ := strings.Cut(header.Name, "/"); name != artifact.ChartFile || header.Size > MaxChartFile {
-			continue
-		}
-		data, err := io.ReadAll(entries)
-		if err != nil {
-			return nil
-		}
-		return artifact.TrimBOM(data)
-	}
 }

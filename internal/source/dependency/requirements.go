@@ -7,12 +7,13 @@ import (
 	"encoding/json"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Files that say what a chart depends on. Charts of apiVersion v1 have them apart.
@@ -29,22 +30,23 @@ type requirements struct {
 	lockFile string // that locks them
 	declared []*chart.Dependency
 	lock     *chart.Lock // nil: there is none
+	synced   bool        // the lock was made for what is declared
 	legacy   bool        // apiVersion v1
 }
 
 // readRequirements reads those of the chart whose files have names that start with
 // within. What can't be read as Helm does has none: to say what is wrong with a chart
 // is the renderer's business.
-func readRequirements(files []render.File, within string) requirements {
+func readRequirements(files []render.File, within string, left *effort) requirements {
 	var metadata chart.Metadata
-	if !decode(artifact.Find(files, within+artifact.ChartFile), &metadata) {
+	if !left.decode(artifact.Find(files, within+artifact.ChartFile), &metadata) {
 		return requirements{}
 	}
 	if metadata.APIVersion == "" {
 		metadata.APIVersion = chart.APIVersionV1
 	}
 	r := requirements{file: artifact.ChartFile, lockFile: lockFile, legacy: metadata.APIVersion == chart.APIVersionV1}
-	if decode(artifact.Find(files, within+RequirementsFile), &metadata) {
+	if left.decode(artifact.Find(files, within+RequirementsFile), &metadata) {
 		r.file = RequirementsFile // whatever the apiVersion, as in Helm's loader
 	}
 	if metadata.Validate() != nil || len(metadata.Dependencies) == 0 {
@@ -52,7 +54,7 @@ func readRequirements(files []render.File, within string) requirements {
 	}
 	for _, name := range []string{lockFile, requirementsLock} { // the latter counts, as in Helm's loader
 		var lock chart.Lock
-		if decode(artifact.Find(files, within+name), &lock) {
+		if left.decode(artifact.Find(files, within+name), &lock) {
 			r.lock, r.lockFile = &lock, name
 		}
 	}
@@ -61,12 +63,27 @@ func readRequirements(files []render.File, within string) requirements {
 	}
 	r.chart = metadata.Name + " " + metadata.Version
 	r.declared = metadata.Dependencies
+	r.synced = r.inSync()
 	return r
 }
 
-// inSync tells whether the lock was made for what is declared, as Helm tells it.
+// fit checks that what is declared is within what a chart may have.
+func (r requirements) fit(within string) error {
+	if len(r.declared) > Max {
+		return TooMany()
+	}
+	for i, declared := range r.declared {
+		if len(declared.Version) > maxRange {
+			return r.want(i, within).Refused(failure.New(failure.ArtifactInvalid, "its version is longer than %d bytes; shorten it", maxRange))
+		}
+	}
+	return nil
+}
+
+// inSync tells whether the lock was made for what is declared, as Helm tells it. A lock
+// with more than a chart may have was made for something else.
 func (r requirements) inSync() bool {
-	if r.lock == nil {
+	if r.lock == nil || len(r.lock.Dependencies) > Max {
 		return false
 	}
 	if sum, err := sumOf([2][]*chart.Dependency{r.declared, r.lock.Dependencies}); err == nil && sum == r.lock.Digest {
@@ -88,49 +105,21 @@ func sumOf(v any) (string, error) {
 
 // locked is the version that the lock has for a declared dependency, "" if it has none.
 func (r requirements) locked(declared *chart.Dependency) string {
+	allowed := rangeOf(declared.Version)
 	for _, locked := range r.lock.Dependencies {
 		if locked != nil && locked.Name == declared.Name && strings.TrimSuffix(locked.Repository, "/") == strings.TrimSuffix(declared.Repository, "/") &&
-			satisfies(locked.Version, declared.Version) {
+			allowed.has(versionOf(locked.Version)) {
 			return locked.Version
 		}
 	}
 	return ""
 }
 
+// chartFileLimits are of Chart.yaml, requirements.yaml and their locks.
+var chartFileLimits = yamllimit.Limits{Bytes: MaxChartFile, Values: MaxChartFile / 2, Depth: 200, Written: 2 * MaxChartFile}
+
 // decode reads a small YAML file as Helm does. It is false if there is none, or if it
 // can't be read.
 func decode(file *render.File, into any) bool {
-	return file != nil && len(file.Data) <= MaxChartFile && grown(file.Data) <= MaxChartFile &&
-		yaml.Unmarshal(file.Data, into) == nil
-}
-
-// grown is how large YAML gets when its aliases are written out, or somewhat more than
-// is accepted.
-func grown(data []byte) int {
-	var document yamlv3.Node
-	if yamlv3.Unmarshal(data, &document) != nil {
-		return MaxChartFile + 1
-	}
-	return measure(&document, map[*yamlv3.Node]int{})
-}
-
-// measure adds up a node's texts. Anchors come before their aliases; one that has
-// itself in it is more than is accepted.
-func measure(node *yamlv3.Node, anchors map[*yamlv3.Node]int) int {
-	if node.Kind == yamlv3.AliasNode {
-		if size, known := anchors[node.Alias]; known {
-			return size
-		}
-		return MaxChartFile + 1
-	}
-	size := len(node.Value) + 1
-	for _, child := range node.Content {
-		if size += measure(child, anchors); size > MaxChartFile {
-			return MaxChartFile + 1
-		}
-	}
-	if node.Anchor != "" {
-		anchors[node] = size
-	}
-	return size
+	return file != nil && chartFileLimits.Check(file.Data) == nil && yaml.Unmarshal(file.Data, into) == nil
 }

@@ -73,7 +73,7 @@ func TestLocksOfHelm(t *testing.T) {
 					found[file] = string(data)
 				}
 			}
-			needs := readRequirements(chartfiles.Render(found), "")
+			needs := readRequirements(chartfiles.Render(found), "", newEffort())
 			if !needs.inSync() || needs.lockFile != name {
 				t.Fatalf("%s isn't in sync with %s:\n%s", needs.lockFile, needs.file, found[name])
 			}
@@ -98,7 +98,7 @@ func TestLocksOfHelm(t *testing.T) {
 			for file := range files {
 				found[file] = strings.Replace(found[file], "1.x.x", "1.4.x", 1)
 			}
-			if readRequirements(chartfiles.Render(found), "").inSync() {
+			if readRequirements(chartfiles.Render(found), "", newEffort()).inSync() {
 				t.Error("a lock for other dependencies is in sync")
 			}
 		})
@@ -112,11 +112,11 @@ func TestLockOfHelm2(t *testing.T) {
 		RequirementsFile:   "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\n",
 		requirementsLock:   "dependencies:\n- name: alpine\n  version: 0.1.0\n  repository: file://../alpine\ndigest: sha256:7b380b1a826e7be1eecb089f66209d6d3df54be4bf879d4a8e6f8a9e871710e5\n",
 	}
-	if !readRequirements(chartfiles.Render(files), "").inSync() {
+	if !readRequirements(chartfiles.Render(files), "", newEffort()).inSync() {
 		t.Error("it isn't in sync")
 	}
 	files[artifact.ChartFile] = strings.Replace(files[artifact.ChartFile], "v1", "v2", 1)
-	if readRequirements(chartfiles.Render(files), "").inSync() {
+	if readRequirements(chartfiles.Render(files), "", newEffort()).inSync() {
 		t.Error("charts of apiVersion v2 have no locks of Helm 2")
 	}
 }
@@ -217,7 +217,7 @@ func TestRequirementsThatGrow(t *testing.T) {
 	bomb := "a: &a [" + strings.Repeat("xxxxxxxxxx, ", 100) + "]\nb: &b [" + strings.Repeat("*a, ", 100) + "]\nc: [" + strings.Repeat("*b, ", 100) + "]\n"
 	for name, text := range map[string]string{"grows": bomb, "has itself in it": "a: &a [*a]\n", "too long": "a: " + strings.Repeat("x", MaxChartFile)} {
 		files := map[string]string{artifact.ChartFile: chartfiles.ChartYAML(t, "a", "1.0.0", chartfiles.Dep("redis", "1.x", "https://charts.example.org")) + text}
-		if needs := readRequirements(chartfiles.Render(files), ""); len(needs.declared) > 0 {
+		if needs := readRequirements(chartfiles.Render(files), "", newEffort()); len(needs.declared) > 0 {
 			t.Errorf("%s: it was read", name)
 		}
 	}

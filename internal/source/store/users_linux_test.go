@@ -68,7 +68,7 @@ func userWorld(t *testing.T, id int) *world {
 func TestWhatCantBeRemovedIsInNobodysWay(t *testing.T) {
 	w := userWorld(t, nobody)
 	asUser(t, nobody, func() {
-		s := w.process(3500)
+		w.process(3500) // makes the folders
 		stray := filepath.Join(w.dir, layout, "old")
 		if err := os.MkdirAll(filepath.Join(stray, "x"), 0o700); err != nil {
 			t.Error(err)
@@ -86,7 +86,7 @@ func TestWhatCantBeRemovedIsInNobodysWay(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		s = w.process(3500 + info.Size())
+		s := w.process(3500 + info.Size())
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 			w.clock.Step(time.Hour)
 			one := archive(name, 1000)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package artifact
+package hostile
 
 import (
 	"archive/tar"
@@ -14,95 +14,15 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// rawHeader is a tar header that tar.Writer would refuse to write.
-func rawHeader(name string, kind byte, size string, change ...func(block []byte)) []byte {
-	block := make([]byte, 512)
-	copy(block[0:100], name)
-	copy(block[100:108], "0000644\x00")
-	copy(block[124:136], size)
-	block[156] = kind
-	copy(block[257:265], "ustar\x0000")
-	for _, f := range change {
-		f(block)
+// Archives are what no honest tool makes of a chart. To unpack them as one is refused.
+func Archives() map[string]Archive {
+	named := func(name, says string) Archive {
+		return Archive{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: name, Data: "x"})}
 	}
-	copy(block[148:156], "        ")
-	sum := 0
-	for _, b := range block {
-		sum += int(b)
+	typed := func(kind byte, says string) Archive {
+		return Archive{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: "demo/x", Kind: kind, Link: "/etc/passwd"})}
 	}
-	copy(block[148:156], fmt.Sprintf("%06o\x00 ", sum))
-	return block
-}
-
-// rawEntry is a header and its content, padded.
-func rawEntry(name string, kind byte, data string) []byte {
-	padded := make([]byte, (len(data)+511)/512*512)
-	copy(padded, data)
-	return append(rawHeader(name, kind, fmt.Sprintf("%011o\x00", len(data))), padded...)
-}
-
-// rawChart is a gzip stream of a Chart.yaml's entry and these blocks, without an end.
-func rawChart(t testing.TB, blocks ...[]byte) []byte {
-	t.Helper()
-	return targz.Gzip(t, bytes.NewReader(rawEntry("demo/Chart.yaml", '0', targz.ChartYAML)), bytes.NewReader(bytes.Join(blocks, nil)))
-}
-
-// zeros reads as that many zero bytes.
-func zeros(size int64) io.Reader { return io.LimitReader(zeroReader{}, size) }
-
-type zeroReader struct{}
-
-func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// hostile is an archive that has to be refused.
-type hostile struct {
-	reason string
-	says   string // part of the error
-	make   func(t testing.TB) []byte
-}
-
-func chartWith(entries ...targz.Entry) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return targz.Chart(t, entries...) }
-}
-
-func only(entries ...targz.Entry) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return targz.Of(t, entries...) }
-}
-
-func raw(blocks ...[]byte) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return rawChart(t, blocks...) }
-}
-
-// many is a chart with that many more entries.
-func many(count int, next func(i int) targz.Entry) func(testing.TB) []byte {
-	return func(t testing.TB) []byte {
-		entries := []targz.Entry{}
-		for i := range count {
-			entries = append(entries, next(i))
-		}
-		return targz.Chart(t, entries...)
-	}
-}
-
-// nest puts a chart into charts/ of another, so many times.
-func nest(t testing.TB, inner []byte, times int) []byte {
-	for range times {
-		inner = targz.Chart(t, targz.Entry{Name: "demo/charts/inner.tgz", Data: string(inner)})
-	}
-	return inner
-}
-
-const mebibyte = 1 << 20
-
-// hostiles are archives that no honest tool makes of a chart.
-func hostiles() map[string]hostile {
-	named := func(name, says string) hostile {
-		return hostile{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: name, Data: "x"})}
-	}
-	typed := func(kind byte, says string) hostile {
-		return hostile{failure.ArtifactRefused, says, chartWith(targz.Entry{Name: "demo/x", Kind: kind, Link: "/etc/passwd"})}
-	}
-	return map[string]hostile{
+	return map[string]Archive{
 		// Names.
 		"a name that leaves the archive":        named("../etc/passwd", "leaves the chart"),
 		"a name that leaves the chart":          named("demo/../../etc/passwd", "leaves the chart"),
@@ -224,16 +144,16 @@ func hostiles() map[string]hostile {
 
 		// Archives in archives.
 		"a nested archive with a link": {failure.ArtifactRefused, `"charts/inner.tgz": entry "demo/x" is a symbolic link`, func(t testing.TB) []byte {
-			return nest(t, targz.Chart(t, targz.Entry{Name: "demo/x", Kind: tar.TypeSymlink, Link: "/"}), 1)
+			return Nest(t, targz.Chart(t, targz.Entry{Name: "demo/x", Kind: tar.TypeSymlink, Link: "/"}), 1)
 		}},
 		"a nested archive that leaves the chart, deep down": {failure.ArtifactRefused, "leaves the chart", func(t testing.TB) []byte {
-			return nest(t, targz.Chart(t, targz.Entry{Name: "demo/../x"}), 3)
+			return Nest(t, targz.Chart(t, targz.Entry{Name: "demo/../x"}), 3)
 		}},
 		"a nested archive of an unpacked dependency": {failure.ArtifactRefused, "symbolic link", func(t testing.TB) []byte {
 			return targz.Chart(t, targz.Entry{Name: "demo/charts/a/charts/inner.tgz", Data: string(targz.Chart(t, targz.Entry{Name: "demo/x", Kind: tar.TypeSymlink}))})
 		}},
 		"a nested file that is no archive": {failure.ArtifactInvalid, "charts/inner.tgz", chartWith(targz.Entry{Name: "demo/charts/inner.tgz", Data: "x"})},
-		"archives nested too deep":         {failure.ArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return nest(t, targz.Chart(t), 5) }},
+		"archives nested too deep":         {failure.ArtifactRefused, "nested more than 4 deep", func(t testing.TB) []byte { return Nest(t, targz.Chart(t), 5) }},
 		"nested bombs that are too large together": {failure.ArtifactTooLarge, "33554432 bytes", func(t testing.TB) []byte {
 			bomb := string(targz.Chart(t, targz.Entry{Name: "demo/x", Data: strings.Repeat("\x00", 4*mebibyte)}))
 			return many(1000, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/charts/%d.tgz", i), Data: bomb} })(t)
@@ -243,26 +163,4 @@ func hostiles() map[string]hostile {
 			return many(5000, func(i int) targz.Entry { return targz.Entry{Name: fmt.Sprintf("demo/charts/%d.tgz", i), Data: tiny} })(t)
 		}},
 	}
-}
-
-// gnuSparse turns a header into that of a sparse file of 1 TiB in GNU's old format.
-func gnuSparse(block []byte) {
-	copy(block[257:265], "ustar  \x00")
-	copy(block[386:398], "00000000000\x00") // offset of the first part
-	copy(block[398:410], "00000000000\x00") // its size
-	copy(block[483:495], "\x80\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00")
-}
-
-// paxRecords formats keys and values as a PAX header's content.
-func paxRecords(pairs ...string) string {
-	var out strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		record := " " + pairs[i] + "=" + pairs[i+1] + "\n"
-		size := len(record)
-		for len(fmt.Sprint(size))+len(record) != size {
-			size = len(fmt.Sprint(size)) + len(record)
-		}
-		fmt.Fprintf(&out, "%d%s", size, record)
-	}
-	return out.String()
 }

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build race
-
-package artifact
-
-// raceEnabled tells that the race detector slows everything down.
-const raceEnabled = true

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
+)
+
+// Checks are what asking one source came to since the process started. Whatever
+// versions it was asked for, it is one source; so it is for all objects that name it
+// with the same credentials.
+type Checks struct {
+	// Last is when it was asked, LastSuccess when with success. Zero: never.
+	Last, LastSuccess time.Time
+	// Took is how long that took, all together.
+	Took time.Duration
+	// Bytes of the content that it gave.
+	Bytes int64
+	// Results says how often it came to what: [ResultSuccess], or the reason of a failure.
+	Results map[string]uint64
+}
+
+// ResultSuccess is the result of a check without an error.
+const ResultSuccess = "Success"
+
+// Checks of the reference's source, that of the bundle if it is in one; false if it
+// wasn't asked yet.
+func (s *Sources) Checks(ref Reference) (Checks, bool) {
+	if ref.Bundle != nil {
+		ref = BundleOf(ref.Namespace, ref.Bundle)
+	}
+	known, found := s.remote.tallies.known.Get(ref.source())
+	if !found {
+		return Checks{}, false
+	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	is := known.Checks
+	is.Results = maps.Clone(is.Results)
+	return is, true
+}
+
+// source identifies where the reference's versions come from, and how it is asked.
+func (r Reference) source() string {
+	r.Chart = *r.Chart.DeepCopy()
+	r.Chart.Version = ""
+	switch {
+	case r.Chart.OCI != nil:
+		r.Chart.OCI.Digest = ""
+	case r.Chart.Helm != nil:
+		r.Chart.Helm.Digest = ""
+	case r.Chart.HTTP != nil:
+		r.Chart.HTTP.Digest = ""
+	case r.Chart.GitHub != nil:
+		r.Chart.GitHub.Digest = ""
+	}
+	return r.String()
+}
+
+// tallies are the checks of the sources that were asked last.
+type tallies struct {
+	mu    sync.Mutex
+	known *lru.Cache[string, *tally]
+}
+
+// tally of one source.
+type tally struct {
+	mu sync.Mutex
+	Checks
+}
+
+func newTallies() *tallies { return &tallies{known: lru.New[string](remembered, lru.One[*tally])} }
+
+// of a source, a new one if there is none yet.
+func (t *tallies) of(ref Reference) *tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := ref.source()
+	known, found := t.known.Get(name)
+	if !found {
+		known = &tally{Checks: Checks{Results: map[string]uint64{}}}
+		t.known.Put(name, known)
+	}
+	return known
+}
+
+// count a check.
+func (t *tallies) count(ref Reference, started, ended time.Time, err error) {
+	known := t.of(ref)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.Last = ended
+	if err == nil {
+		known.LastSuccess = ended
+	}
+	known.Took += ended.Sub(started)
+	known.Results[resultOf(err)]++
+}
+
+// give counts content.
+func (t *tallies) give(ref Reference, got artifact.Content) {
+	known := t.of(ref)
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	known.Bytes += got.Bytes()
+}
+
+// resultOf is the reason of an error, of which all that have none are the source's.
+func resultOf(err error) string {
+	if err == nil {
+		return ResultSuccess
+	}
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		return failed.Reason
+	}
+	return failure.SourceUnavailable
+}
+
+// atHand counts the looks at an origin that is no other host. While nothing changed
+// there, they take no request.
+type atHand struct {
+	origin
+	*Sources
+}
+
+func (o atHand) resolve(ctx context.Context, ref Reference) (string, error) {
+	started := o.clock.Now()
+	digest, err := o.origin.resolve(ctx, ref)
+	o.looked(ctx, ref, started, err)
+	return digest, err
+}
+
+func (o atHand) fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
+	started := o.clock.Now()
+	got, err := o.origin.fetch(ctx, ref, digest)
+	o.looked(ctx, ref, started, err)
+	if err == nil {
+		countBytes(ref, got)
+		o.remote.tallies.give(ref, got)
+	}
+	return got, err
+}
+
+func (o atHand) looked(ctx context.Context, ref Reference, started time.Time, err error) {
+	if err != nil && ctx.Err() != nil {
+		return // nobody waits for it any more
+	}
+	ended := o.clock.Now()
+	countRequest(ref, started, ended, err)
+	o.remote.tallies.count(ref, started, ended, err)
+}

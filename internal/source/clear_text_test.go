@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+// TestOwnCredentialsWithoutTLS has objects that want the instance's own credentials sent
+// in clear text: for each kind of source, and for what a chart depends on.
+func TestOwnCredentialsWithoutTLS(t *testing.T) {
+	var shown atomic.Int64
+	server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			shown.Add(1)
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	host := strings.TrimPrefix(server.URL, "http://")
+	key := credentials.KeyOf(host)
+	for name, ref := range map[string]Reference{
+		"oci":    inRegistry("oci://"+host+"/demo", "1.0.0"),
+		"helm":   inRepository(server.URL, "1.0.0"),
+		"http":   atAddress(server.URL+"/demo.tgz", "sha256:"+strings.Repeat("a", 64)),
+		"github": {Namespace: "team-a", Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: server.URL + "/o/n"}, Version: "1.0.0"}},
+	} {
+		plainly(&ref)
+		for own, files := range map[string]map[string]string{
+			"keys":        {key + ".username": sentinelUser, key + ".password": sentinelPassword, key + ".token": ""},
+			"config.json": {"config.json": dockerConfig(t, map[string]string{host: sentinelUser + ":" + sentinelPassword})},
+		} {
+			dir := t.TempDir()
+			for file, data := range files {
+				write(t, filepath.Join(dir, file), data)
+			}
+			sources, clock := remoteSources(t, Options{CredentialsDir: dir})
+			shown.Store(0)
+			err := get(t, sources, ref)
+			expectRefused(t, err, failure.SourceUnauthorized, "without TLS they are sent only if "+key+`.plain-http is "true" there`)
+			if shown.Load() != 0 {
+				t.Errorf("%s, %s: they were sent in clear text", name, own)
+			}
+			allowPlain(t, dir, host)
+			clock.Step(ownCredentials)
+			expectRefused(t, get(t, sources, ref), failure.SourceUnauthorized, "to the provider instance's own credentials; have them corrected in its Secret chandler-credentials")
+			if shown.Load() == 0 {
+				t.Errorf("%s, %s: they weren't sent, though the administrator allows it", name, own)
+			}
+		}
+	}
+}
+
+// TestArchiveWithoutTLS has a repository with TLS whose index names an archive at a host
+// without.
+func TestArchiveWithoutTLS(t *testing.T) {
+	archive := chartVersion(t, "1.0.0")
+	other := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the repository's credentials came along")
+		}
+		_, _ = w.Write(archive)
+	}))
+	server, _ := startRepository(t, false, false)
+	write(t, filepath.Join(server.dir, "index.yaml"), fmt.Sprintf("apiVersion: v1\nentries:\n  demo:\n  - version: 1.0.0\n    urls: [%s/demo-1.0.0.tgz]\n", other.URL))
+	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "https://"))
+	dir := instanceTrusting(t, server.ca, key+".username", sentinelUser, key+".password", sentinelPassword)
+	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
+	ref := inRepository(server.URL, "1.0.0")
+	expectRefused(t, get(t, sources, ref), failure.ArtifactRefused, "https:// is needed, or helm.plainHTTP")
+	plainly(&ref)
+	sources, _ = remoteSources(t, Options{CredentialsDir: dir})
+	expectFetched(t, sources, ref)
+}

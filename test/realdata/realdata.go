@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package realdata finds charts and Cluster Stack releases as they were published. They are
+// not part of the repository: tests that need them are skipped where there are none.
+package realdata
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Env names the folder that has charts/ and cluster-stacks/. By default it is shared/data
+// beside the checkout.
+const Env = "CHANDLER_TEST_DATA"
+
+// Path is that of a file or folder of the data. The test is skipped if it isn't there.
+func Path(t testing.TB, parts ...string) string {
+	t.Helper()
+	dir := os.Getenv(Env)
+	if dir == "" {
+		dir = filepath.Join(checkout(t), "..", "shared", "data")
+	}
+	path := filepath.Join(append([]string{dir}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no real data: set %s to a folder that has %s (%v)", Env, filepath.Join(parts...), err)
+	}
+	return path
+}
+
+// Read returns a file of the data.
+func Read(t testing.TB, parts ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(Path(t, parts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// checkout is the folder above the test's that has the module.
+func checkout(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("the test runs outside of a module")
+		}
+	}
+}
