@@ -3,21 +3,26 @@
 package verify
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	openpgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"helm.sh/helm/v4/pkg/provenance"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxKeyring is the size of a keyring.
@@ -31,21 +36,41 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring reads OpenPGP public keys, armored or not.
+// ParseKeyring reads OpenPGP public keys: as they are, or armored, in any number of
+// blocks with any text around them.
 func ParseKeyring(data []byte) (*Keyring, error) {
 	if len(data) > MaxKeyring {
 		return nil, errors.New("it is too large for a keyring")
 	}
-	read := openpgp.ReadKeyRing
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("-----BEGIN PGP")) {
-		read = openpgp.ReadArmoredKeyRing
+	keys, err := openpgp.ReadKeyRing(bytes.NewReader(data))
+	if err != nil || len(keys) == 0 {
+		keys, err = readArmored(data)
 	}
-	keys, err := read(bytes.NewReader(data))
 	if err != nil || len(keys) == 0 {
 		return nil, errors.New("it has no OpenPGP public keys that can be read; write it with `gpg --export`. (The .kbx files of GnuPG are none)")
 	}
 	sum := sha256.Sum256(data)
 	return &Keyring{Fingerprint: hex.EncodeToString(sum[:]), keys: keys}, nil
+}
+
+// readArmored reads all blocks: whoever adds a key to a file adds one. None is left out
+// in silence.
+func readArmored(data []byte) (keys openpgp.EntityList, err error) {
+	rest := bufio.NewReader(bytes.NewReader(data)) // one for all: a block ends in the middle of what is read
+	for blocks := 0; ; blocks++ {
+		block, err := armor.Decode(rest)
+		if errors.Is(err, io.EOF) && blocks == bytes.Count(data, []byte("-----BEGIN PGP")) {
+			return keys, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		some, err := openpgp.ReadKeyRing(block.Body)
+		if err != nil || len(some) == 0 {
+			return nil, errors.New("a block that is no key")
+		}
+		keys = append(keys, some...)
+	}
 }
 
 // String says who is wanted.
@@ -81,6 +106,11 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 		return flaw("it has expired")
 	case err != nil:
 		return flaw("it is damaged, or made in a way that isn't safe any more")
+	}
+	// Whoever signs isn't trusted with our memory: tenants have keyrings of their own.
+	_, signed, _ := bytes.Cut(block.Plaintext, []byte("\n...\n"))
+	if err := yamllimit.Handwritten.Check(signed); err != nil {
+		return flaw("what it signs is too large once it is decoded")
 	}
 	sums := &provenance.SumCollection{}
 	if err := provenance.ParseMessageBlock(block.Plaintext, nil, sums); err != nil {
