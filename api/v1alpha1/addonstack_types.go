@@ -37,6 +37,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.repoURL) == has(self.chartName)",message="repoURL and chartName go together"
 // +kubebuilder:validation:XValidation:rule="!has(self.chartFrom) || !(has(self.version) || has(self.digest) || has(self.credentials) || has(self.plainHTTP))",message="version, digest, credentials and plainHTTP are for repoURL: chartFrom holds one version"
 // +kubebuilder:validation:XValidation:rule="!has(self.repoURL) || has(self.version) || has(self.digest) && self.repoURL.startsWith('oci://')",message="repoURL needs version: Chandler installs no version that nobody named"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !has(self.digest) || self.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][0-9A-Za-z.+-]+)?$')",message="a digest is that of one version: with it, version is an exact one"
 // +kubebuilder:validation:XValidation:rule="!has(self.repoURL) || !has(self.chartName) || !self.repoURL.startsWith('oci://') || size(self.repoURL + '/' + self.chartName) <= 512 && (self.repoURL + '/' + self.chartName).matches('^oci://([0-9A-Za-z.-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)+$')",message="repoURL and chartName make oci://registry/path/chart in lower case, of at most 512 characters, without tag and digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.repoURL) || !self.repoURL.startsWith('http://') || has(self.plainHTTP) && self.plainHTTP",message="a repoURL that starts with http:// needs plainHTTP: true"
 type AddonStackSpec struct {

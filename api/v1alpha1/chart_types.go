@@ -22,7 +22,9 @@ type ChartLocation struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci)://([0-9A-Za-z._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="repoURL is https://host/path or oci://registry/path, without user, query and fragment: credentials go into spec.credentials"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci)://([0-9A-Za-z_-]+([.][0-9A-Za-z_-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?(/[^?#[:space:]]*)?$')",message="repoURL is https://host/path or oci://registry/path, without user, query and fragment: credentials go into spec.credentials"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="what follows a percent sign is two hexadecimal digits"
 	RepoURL string `json:"repoURL,omitempty"`
 
 	// version of the chart: an exact one, as in "1.17.4", or a range, as in "1.17.x"
@@ -31,7 +33,7 @@ type ChartLocation struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z.+*<>=!~^|, -]+$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[<>=!~^ ]*v?[0-9xX*][0-9A-Za-z.+*<>=!~^|, -]*$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
 	// digest of the chart, as sha256:<hex>: of its manifest in an OCI registry, of
