@@ -3,9 +3,8 @@
 package source
 
 import (
-	"github.com/cluster-chandler/chandler/internal/source/store"
-
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 // pins are what dependencies were when charts were put together of them: the digest of

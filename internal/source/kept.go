@@ -4,7 +4,6 @@ package source
 
 import (
 	"github.com/cluster-chandler/chandler/internal/render"
-
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxIgnoreFile is a hundred times the .helmignore that `helm create` writes.
-	maxIgnoreFile = 64 << 10 // bytes
+	// MaxIgnoreFile is a hundred times the .helmignore that `helm create` writes.
+	MaxIgnoreFile = 64 << 10 // bytes
 	// maxMatching is how many characters names and patterns may be compared in. The
 	// .helmignore of `helm create` and 10,000 files take an eighth of it.
 	maxMatching = 128 << 20
@@ -31,8 +31,8 @@ func (a *Allowance) Packaged(files []render.File) ([]render.File, error) {
 		if file.Name != ignore.HelmIgnore {
 			continue
 		}
-		if len(file.Data) > maxIgnoreFile {
-			return nil, failure.TooLarge("its .helmignore", maxIgnoreFile)
+		if len(file.Data) > MaxIgnoreFile {
+			return nil, failure.TooLarge("its .helmignore", MaxIgnoreFile)
 		}
 		var err error
 		if to.rules, err = ignore.Parse(bytes.NewReader(file.Data)); err != nil {

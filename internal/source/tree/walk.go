@@ -20,7 +20,7 @@ import (
 
 // walk finds the files of a directory; those of a chart as Helm would package them.
 func (s *shot) walk(root *os.Root, limits artifact.Limits) error {
-	rules, err := s.rules(root, limits)
+	rules, err := s.rules(root)
 	if err != nil {
 		return err
 	}
@@ -36,12 +36,12 @@ func (s *shot) walk(root *os.Root, limits artifact.Limits) error {
 }
 
 // rules are those of the chart's .helmignore, and Helm's own.
-func (s *shot) rules(root *os.Root, limits artifact.Limits) (*ignore.Rules, error) {
+func (s *shot) rules(root *os.Root) (*ignore.Rules, error) {
 	rules := ignore.Empty()
 	if s.kind.Verbatim() {
 		return rules, nil
 	}
-	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), limits.FileBytes)
+	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), artifact.MaxIgnoreFile)
 	var missing *failure.Error
 	switch {
 	case errors.As(err, &missing) && missing.Wait:

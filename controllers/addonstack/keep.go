@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// keep makes the revision of the spec, or makes the one that has it the newest.
+// All is read from the API server: the cache has neither fields that this program
+// doesn't know, nor revisions with a former watch label of the stack, nor perhaps what
+// another instance found a moment ago.
+func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
+	served, err := r.served(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.into(served.Object); err != nil {
+		return nil, fmt.Errorf("AddonStack %s: %w", s.Name, err)
+	}
+	revisions, err := r.revisions(ctx, r.APIReader, s)
+	if err != nil {
+		return nil, err
+	}
+	next := int64(1)
+	if len(revisions) > 0 {
+		if stack.Generation(&revisions[0]) > s.Generation {
+			return nil, errBehind
+		}
+		next = revisions[0].Revision + 1
+	}
+	before, err := currentPins(s, revisions)
+	if err != nil {
+		return nil, err
+	}
+	followers := stack.Followers(&s.Spec)
+	own := pins[addonsv1.FollowedSource]
+	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
+		return nil, errBehind // another instance took a bundle whose add-ons aren't these
+	}
+	content, err := stack.Content(served, pins)
+	if err != nil {
+		return nil, err
+	}
+	known := find(revisions, content)
+	if known == nil {
+		known = stack.Snapshot(s, content, next)
+		err = r.create(ctx, s, known)
+	} else {
+		err = r.reuse(ctx, s, known, &revisions[0], next)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
+	}
+	r.announce(s, followers, before, pins)
+	revisions = append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...)
+	if err := r.trimHistory(ctx, s, revisions); err != nil {
+		logf.FromContext(ctx).Error(err, "Old revisions are left until the next one is kept")
+	}
+	return revisions, nil
+}
+
+// served reads the stack as the API server serves it.
+func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstructured.Unstructured, error) {
+	served := &unstructured.Unstructured{}
+	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, errBehind
+		}
+		return nil, fmt.Errorf("reading AddonStack %s: %w", s.Name, err)
+	}
+	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
+		return nil, errBehind // what was validated isn't what is there now
+	}
+	return served, nil
+}
+
+// create makes the revision. Another instance may make the same one at the same time.
+func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted *appsv1.ControllerRevision) error {
+	content := wanted.Data.Raw
+	err := r.Client.Create(ctx, wanted)
+	if err == nil {
+		r.Recorder.Eventf(s, wanted, corev1.EventTypeNormal, "RevisionCreated", "Snapshot", "Kept spec as revision %d, %s", wanted.Revision, wanted.Name)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing := &appsv1.ControllerRevision{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), existing); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(existing, s) {
+		return fmt.Errorf("it is that of an AddonStack of this name which is gone, and goes as well: %w", err)
+	}
+	if !stack.Keeps(existing, content) {
+		return fmt.Errorf("there is one of this name with another spec; delete ControllerRevision %s", existing.Name)
+	}
+	*wanted = *existing
+	return nil
+}
+
+// reuse makes a known revision the newest: the spec went back to it. Of several
+// instances one does so, the others see it and agree.
+func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, newest *appsv1.ControllerRevision, next int64) error {
+	goesBack := known.Name != newest.Name
+	if !goesBack && stack.Generation(known) == s.Generation {
+		return nil
+	}
+	before := known.DeepCopy()
+	stack.SetGeneration(known, s.Generation)
+	if goesBack {
+		known.Revision = next
+	}
+	if err := r.Client.Patch(ctx, known, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	if goesBack {
+		r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
+	}
+	return nil
+}
+
+func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
+	for i := range revisions {
+		if stack.Keeps(&revisions[i], content) {
+			return revisions[i].DeepCopy()
+		}
+	}
+	return nil
+}
+
+func without(revisions []appsv1.ControllerRevision, name string) []appsv1.ControllerRevision {
+	var others []appsv1.ControllerRevision
+	for i := range revisions {
+		if revisions[i].Name != name {
+			others = append(others, revisions[i])
+		}
+	}
+	return others
+}

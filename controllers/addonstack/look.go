@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"errors"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
+
+// look asks the sources that haven't answered yet. It says whether all have.
+func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, o *outlook) (ended bool) {
+	patience := lookPatience
+	if o.asked {
+		patience = laterPatience
+	}
+	o.asked = true
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ended = true
+	for _, follower := range followers {
+		if o.answered.Has(follower.Name) {
+			continue
+		}
+		found, err := r.find(ctx, s, follower, current, o)
+		var failed *failure.Error
+		switch {
+		case errors.As(err, &failed) && failed.Reason != failure.ArtifactPending:
+			if found.newest == "" {
+				found.newest = o.found[follower.Name].newest
+			}
+			found.err = failed
+		case err != nil: // its request goes on
+			ended = false
+			continue
+		}
+		o.found[follower.Name] = found
+		o.answered.Insert(follower.Name)
+	}
+	return ended
+}
+
+// find looks for the newest version that a follower may have, and whether it can be
+// used, if it is to be taken.
+func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, current stack.Pins, o *outlook) (finding, error) {
+	ref, notBefore := referenceOf(s.Namespace, follower), o.notBefore
+	newest, err := r.Sources.Newest(ctx, ref, follower.Line, notBefore)
+	if err != nil {
+		return finding{}, err
+	}
+	found := finding{newest: newest}
+	pin, pinned := current[follower.Name]
+	if suspended(s) && pinned || !follower.IsNewer(newest, pin) {
+		withdrawn, err := r.withdrawn(ctx, ref, follower.Line, pin.Version, o)
+		if withdrawn {
+			found.withdrawn = pin.Version
+		}
+		return found, err
+	}
+	digest, err := r.Sources.Pin(ctx, ref, newest, notBefore)
+	if err != nil {
+		return found, err
+	}
+	pin = stack.Pin{Version: newest, Digest: digest}
+	if follower.Bundle != nil {
+		if err := r.tryBundle(ctx, s, pin); err != nil {
+			return found, err
+		}
+	}
+	found.pin = pin
+	return found, nil
+}
+
+// withdrawn says whether a version that was taken isn't published any more. Another
+// instance may have taken it from a list that is newer than what was found before: so
+// that is asked for again.
+func (r *Reconciler) withdrawn(ctx context.Context, ref source.Reference, line versions.Line, version string, o *outlook) (bool, error) {
+	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, o.notBefore)
+	if err != nil || !withdrawn {
+		return false, err
+	}
+	return r.Sources.Withdrawn(ctx, ref, line, version, o.begun)
+}
+
+// referenceOf says what the sources are to look at.
+func referenceOf(namespace string, follower stack.Follower) source.Reference {
+	if follower.Bundle != nil {
+		return source.BundleOf(namespace, follower.Bundle)
+	}
+	return source.AddonOf(namespace, follower.Addon, nil)
+}
+
+// isWithdrawn says that the version which a follower has isn't published any more.
+func isWithdrawn(follower stack.Follower, version string) *failure.Error {
+	return failure.New(failure.ArtifactNotFound, "%s isn't published any more. What has it keeps it, but it may not be had again: "+
+		"publish it, or change %s so that it doesn't allow it, to go on with another version", version, follower.Line)
+}

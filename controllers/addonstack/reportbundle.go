@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+// tell says what the bundle is, and what of it isn't used.
+func (r *Reconciler) tell(s *addonsv1.AddonStack, notes []string) {
+	if len(notes) > 0 {
+		const limit = 1000 // bytes: an event's note has up to 1024
+		r.Recorder.Eventf(s, nil, corev1.EventTypeNormal, "BundleRead", "Expand", "%s", shortenTo(strings.Join(notes, "; "), limit))
+	}
+}
+
+// lacksNotes says whether the status doesn't tell what the bundle is: it was in the way
+// of something that was wrong. Only of a Cluster Stack release there is something to tell.
+func lacksNotes(s *addonsv1.AddonStack) bool {
+	return len(s.Spec.Addons) == 0 && (!conditions.IsTrue(s, addonsv1.ValidCondition) || conditions.GetMessage(s, addonsv1.ValidCondition) == "")
+}
+
+// reportValid writes the Valid condition, with what the bundle is, which stays there
+// after the event is gone.
+func (r *Reconciler) reportValid(s *addonsv1.AddonStack, e *expansion) {
+	if e == nil || e.notes == nil {
+		r.reportValidity(s, nil)
+		return
+	}
+	const limit = 4096 // bytes: of a release with so many oddities the first tell enough
+	conditions.Set(s, metav1.Condition{
+		Type: addonsv1.ValidCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ValidReason,
+		Message: shortenTo(strings.Join(e.notes, "; "), limit),
+	})
+}
+
+// reportBundle says why the bundle can't be used; what was kept before stays in force.
+// It returns when to look again, 0 if an event will tell.
+func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time.Duration, _ error) {
+	if invalid, ok := errors.AsType[*bundle.Error](err); ok {
+		r.reportInvalidBundle(s, addonsv1.InvalidSourceReason, invalid)
+		return 0, nil
+	}
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return 0, err
+	}
+	switch failed.Reason {
+	case failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:
+		r.reportInvalidBundle(s, failed.Reason, err)
+		return failed.RetryAfter, nil
+	}
+	r.reportValidity(s, nil)
+	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionUnknown, Reason: failed.Reason}
+	if failed.Reason == failure.ArtifactPending {
+		c.Reason = addonsv1.SourcesPendingReason
+	}
+	c.Message = "The spec waits for its bundle. " + shorten("spec."+err.Error())
+	conditions.Set(s, c)
+	if failed.Wait {
+		return failed.RetryAfter, nil
+	}
+	return cmp.Or(failed.RetryAfter, bundleRetry), nil
+}
+
+// reportInvalidBundle writes the Valid condition, and an event when it turns False.
+func (r *Reconciler) reportInvalidBundle(s *addonsv1.AddonStack, reason string, err error) {
+	c := metav1.Condition{
+		Type: addonsv1.ValidCondition, Status: metav1.ConditionFalse, Reason: reason,
+		Message: shorten("spec.source: "+err.Error()) + ". Clusters stay as they are",
+	}
+	if before := conditions.Get(s, c.Type); before == nil || before.Message != c.Message {
+		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Expand", "%s", c.Message)
+	}
+	conditions.Set(s, c)
+}
