@@ -39,7 +39,10 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 	var texts []string
 	for _, failed := range f.failures {
 		text := fmt.Sprintf("Add-on %s: %s", failed.addon, failed.err)
-		if failed.addon == addonsv1.FollowedSource {
+		switch {
+		case failed.addon == addonsv1.FollowedSource && failed.err.Field == "":
+			text = fmt.Sprintf("%s: %s", addonsv1.FollowedSource, failed.err)
+		case failed.addon == addonsv1.FollowedSource:
 			text = "spec." + failed.err.Error()
 		}
 		if version, refused := f.available[failed.addon]; refused && !failed.withdrawn {

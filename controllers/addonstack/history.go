@@ -5,6 +5,8 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +23,9 @@ const historyLimit = 10
 // pageSize of a list that is read from the API server.
 const pageSize = 500
 
-// trimHistory deletes the oldest revisions that no cluster runs. It is done when a
-// revision was kept, and not again before the next one: else what is in use elsewhere
-// would be asked about again and again.
+// trimHistory deletes the oldest revisions that no cluster runs. What clusters of other
+// filters run isn't in the cache: it is asked about when there is a new surplus, and
+// not again while that is the same.
 func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	if len(revisions) <= historyLimit+1 {
 		return nil
@@ -33,11 +35,17 @@ func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, re
 		return err
 	}
 	surplus := surplusOf(revisions, inUse)
-	if len(surplus) > 0 && r.shares(s) {
-		// Clusters of other filters run it, too.
+	if len(surplus) == 0 {
+		return nil
+	}
+	if r.shares(s) {
+		if r.trims.isKnown(s, surplus) {
+			return nil
+		}
 		if inUse, err = r.inUse(ctx, r.APIReader, s, pageSize); err != nil {
 			return err
 		}
+		r.trims.learn(s, surplus)
 		surplus = surplusOf(revisions, inUse)
 	}
 	for i := range surplus {
@@ -48,6 +56,28 @@ func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, re
 		}
 	}
 	return nil
+}
+
+// trims remembers of shared stacks what was asked about, by name.
+type trims struct{ asked sync.Map }
+
+func (t *trims) isKnown(s *addonsv1.AddonStack, surplus []appsv1.ControllerRevision) bool {
+	asked, ok := t.asked.Load(client.ObjectKeyFromObject(s))
+	return ok && asked == namesIn(surplus)
+}
+
+func (t *trims) learn(s *addonsv1.AddonStack, surplus []appsv1.ControllerRevision) {
+	t.asked.Store(client.ObjectKeyFromObject(s), namesIn(surplus))
+}
+
+func (t *trims) forget(key client.ObjectKey) { t.asked.Delete(key) }
+
+func namesIn(revisions []appsv1.ControllerRevision) string {
+	names := make([]string, 0, len(revisions))
+	for i := range revisions {
+		names = append(names, revisions[i].Name)
+	}
+	return strings.Join(names, " ")
 }
 
 // surplusOf returns what is beyond the limit. Revisions come the newest first.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -65,11 +64,7 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expans
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
 	r.announce(s, followers, before, pins)
-	revisions = append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...)
-	if err := r.trimHistory(ctx, s, revisions); err != nil {
-		logf.FromContext(ctx).Error(err, "Old revisions are left until the next one is kept")
-	}
-	return revisions, nil
+	return append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...), nil
 }
 
 // served reads the stack as the API server serves it.

@@ -37,6 +37,7 @@ type Reconciler struct {
 
 	statuses hub.Statuses
 	outlooks outlooks
+	trims    trims
 	wake     hub.Queue // for changes under the artifact root
 }
 
@@ -47,6 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
 			r.outlooks.forget(req.NamespacedName)
+			r.trims.forget(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err

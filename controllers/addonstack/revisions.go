@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
@@ -62,7 +63,13 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	if f.any() {
 		kept = f.pins.Into(kept)
 	}
-	return kept, f, r.syncLabels(ctx, s, revisions)
+	if err := r.syncLabels(ctx, s, revisions); err != nil {
+		return kept, f, err
+	}
+	if err := r.trimHistory(ctx, s, revisions); err != nil {
+		logf.FromContext(ctx).Error(err, "Old revisions are left for now")
+	}
+	return kept, f, nil
 }
 
 // sooner of two times, of which 0 is never.

@@ -85,6 +85,11 @@ func (r *Reconciler) outOfSight(ctx context.Context, namespace string, assigned 
 	return hidden, nil
 }
 
+// at is the stack in a revision, "" for none.
+func (c *candidate) at(revision string) addonsv1.StackRevision {
+	return addonsv1.StackRevision{Name: c.name, Revision: revision}
+}
+
 // assign decides which revisions the cluster is to run. While nothing certain
 // can be said of a stack (its selector can't be read, or it has no revision), the
 // cluster keeps the revision it has, or none: what is installed of the stack
@@ -101,10 +106,10 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 			if !c.mayCome(cluster) {
 				continue
 			}
-			if a := (addonsv1.StackRevision{Name: c.name, Revision: revisionOf(assigned, c.name)}); names(assigned, c.name) {
-				wanted = append(wanted, a)
+			if former := c.at(revisionOf(assigned, c.name)); names(assigned, c.name) {
+				wanted = append(wanted, former)
 			} else {
-				coming = append(coming, a)
+				coming = append(coming, former)
 			}
 			continue
 		}
@@ -112,7 +117,7 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 		if err != nil || revision == "" {
 			revision = revisionOf(assigned, c.name)
 		}
-		wanted = append(wanted, addonsv1.StackRevision{Name: c.name, Revision: revision})
+		wanted = append(wanted, c.at(revision))
 	}
 	if slices.ContainsFunc(assigned, func(a addonsv1.StackRevision) bool { return !names(wanted, a.Name) }) {
 		wanted = append(wanted, coming...)

@@ -368,13 +368,18 @@ func TestFollowingAtACodeHost(t *testing.T) {
 	tn.settle()
 	server.Withdraw("team/stacks", ten)
 	server.Withdraw("team/site", "site-1.10.0")
+	tn.lookNow("platform")
+	tn.lookNow("site")
+	tn.awaitStatus("platform", "nothing goes back", follows(ten, ""), counts(1, 1),
+		sources(metav1.ConditionFalse, "ArtifactNotFound", "spec.source: "+ten+" isn't published any more"))
+	tn.awaitStatus("site", "nothing goes back", followsAt("site", "1.10.0", ""), counts(1, 1),
+		sources(metav1.ConditionFalse, "ArtifactNotFound", "Add-on site: 1.10.0 isn't published any more"))
+	tn.settle()
 	hub := world.hub.mark(t)
 	tn.lookNow("platform")
 	tn.lookNow("site")
 	tn.settle()
-	tn.awaitStatus("platform", "nothing goes back", follows(ten, ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
-	tn.awaitStatus("site", "nothing goes back", followsAt("site", "1.10.0", ""), sources(metav1.ConditionTrue, "", ""), counts(1, 1))
-	g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty())
+	g.Expect(writes(hub.requests(t, tn.user))).To(BeEmpty(), "it is said once")
 }
 
 // TestInvalidBundleAtRest has a bundle that is no release, about which there is
