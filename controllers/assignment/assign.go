@@ -113,6 +113,9 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 			}
 			continue
 		}
+		if err != nil && !names(assigned, c.name) {
+			continue // nobody can say what it selects
+		}
 		revision := c.revision
 		if err != nil || revision == "" {
 			revision = revisionOf(assigned, c.name)

@@ -52,9 +52,9 @@ func TestAssign(t *testing.T) {
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},
 		},
-		"a selector that can't be read gives no new cluster a revision": {
+		"a selector that can't be read selects no other cluster": {
+			reason:     "or all clusters would wait for it",
 			candidates: []candidate{{name: "a", spec: selecting(broken), revision: "a-2"}},
-			want:       []addonsv1.StackRevision{{Name: "a"}},
 		},
 		"a cluster that is no longer selected": {
 			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1"}},

@@ -88,8 +88,6 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,
 		Leaving:          p.leavingReleases(),
-		Yields:           p.yields,
-		Heir:             p.heirTo(a.release()),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		DeletionPolicy:   a.deletionPolicy,

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,12 +31,11 @@ type pass struct {
 	// awaited are those of them that may want what no stack has any more.
 	awaited sets.Set[string]
 
-	have      []addon // the wanted ones that have their release
 	installed map[deliver.Release]deliver.Summary
 	// leaving are the records of what isn't wanted any more, in the order of removal.
 	leaving []deliver.Summary
-	// arriving names add-ons that may take something over of these yet.
-	arriving   []string
+	// arriving are wanted ones that may take something over of these yet.
+	arriving   []*addon
 	statuses   []addonsv1.AddonStatus
 	used       sets.Set[object]
 	errs       []error
@@ -45,21 +43,11 @@ type pass struct {
 	retryAfter time.Duration
 	// applied are releases whose objects were all applied in this pass.
 	applied sets.Set[deliver.Release]
-
-	moving    *[]*addon // see unsettled
-	rendering sync.Mutex
-	contents  map[deliver.Release]sets.Set[deliver.ObjectKey] // see yields
 }
 
 // ensureAll takes each wanted add-on as far as it can go.
 func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	holder := claims(wanted, p.installed, p.keeping)
-	p.contents = map[deliver.Release]sets.Set[deliver.ObjectKey]{}
-	for _, a := range wanted {
-		if holder[a.release()] == a.stack {
-			p.have = append(p.have, a)
-		}
-	}
 	ready := map[string]bool{} // "stack/name"
 	for i := range wanted {
 		a := &wanted[i]
@@ -73,8 +61,8 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 		} else {
 			p.ensure(ctx, a, ready, &status)
 		}
-		if p.mayTakeOver(a, &status) {
-			p.arriving = append(p.arriving, a.Name)
+		if p.isArriving(a, &status) {
+			p.arriving = append(p.arriving, a)
 		}
 		ready[a.stack+"/"+a.Name] = status.Phase == addonsv1.AddonReady
 		p.statuses = append(p.statuses, status)

@@ -13,7 +13,7 @@ const (
 	ReasonWaitingForPrecondition = "WaitingForPrecondition"
 	// ReasonWaitingForDependent: an add-on that depends on this one isn't removed yet.
 	ReasonWaitingForDependent = "WaitingForDependent"
-	// ReasonWaitingForSuccessor: an add-on that may take objects over isn't installed yet.
+	// ReasonWaitingForSuccessor: an add-on that may take objects over isn't ready yet.
 	ReasonWaitingForSuccessor = "WaitingForSuccessor"
 	// ReasonStackUndecided: the add-on's stack, or one that may replace it, has no valid
 	// revision, or is assigned to a Cluster that it doesn't select any more.

@@ -31,6 +31,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 // reconcileTimeout bounds one pass over a cluster. A pass that is cut off goes
@@ -62,6 +63,7 @@ type Reconciler struct {
 	users     *references
 	waits     *waits
 	lags      *lags
+	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses  hub.Statuses
 	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }

@@ -32,28 +32,28 @@ func (p *pass) findUnwanted(wanted []addon) {
 }
 
 // removeLeaving removes what is leaving: what others depend on goes after these, and
-// all of it after what may take something over. Otherwise an object that is in both
-// would be deleted, and made anew.
+// each one after those that may take something of it over. Otherwise an object that is
+// in both would be deleted, and made anew.
 func (p *pass) removeLeaving(ctx context.Context) {
-	if len(p.arriving) > 0 {
-		for _, record := range p.leaving {
-			status := statusOf(record, addonsv1.AddonRemoving)
-			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
-				"Waiting for add-on %s, which may take over objects of this one. See why it isn't installed, or take it out of its stack", abridge.Join(p.arriving, ", ", named)))
-			p.statuses = append(p.statuses, status)
-		}
-		return
-	}
 	now, waiting := removable(p.leaving)
+	held := sets.New[deliver.Release]()
 	for _, record := range p.leaving {
-		if by, ok := waiting[record.Release]; ok {
-			status := statusOf(record, addonsv1.AddonRemoving)
+		status := statusOf(record, addonsv1.AddonRemoving)
+		if successors := p.successorsOf(ctx, record); len(successors) > 0 {
+			held.Insert(record.Release)
+			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
+				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", abridge.Join(successors, ", ", named)))
+		} else if by, ok := waiting[record.Release]; ok {
 			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
-			p.statuses = append(p.statuses, status)
+		} else {
+			continue
 		}
+		p.statuses = append(p.statuses, status)
 	}
 	for _, record := range now {
-		p.remove(ctx, record)
+		if !held.Has(record.Release) {
+			p.remove(ctx, record)
+		}
 	}
 }
 
@@ -64,7 +64,7 @@ func (p *pass) remove(ctx context.Context, record deliver.Summary) {
 		p.statuses = append(p.statuses, status)
 		return
 	}
-	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release)
+	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release, p.leavingReleases()...)
 	switch {
 	case err != nil:
 		p.clusterFailed(err, &status)

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
@@ -37,6 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
+	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.waits = newWaits()
 	r.lags = newLags()
 	if err := mgr.Add(r.records); err != nil {

@@ -3,6 +3,8 @@
 package clusteraddon
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,22 +12,43 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// mayTakeOver says whether a wanted add-on may take objects over yet from one that is
-// leaving: one that isn't installed, for whatever reason, and an upgrade under way. An
-// upgrade that failed holds nothing up: it may do so for weeks.
-func (p *pass) mayTakeOver(a *addon, status *addonsv1.AddonStatus) bool {
-	record := p.installed[a.release()]
+// isArriving says whether a wanted add-on may take objects over yet from one that is
+// leaving. What refuses an object of it may be that the other one has it still: then
+// that isn't waited for.
+func (p *pass) isArriving(a *addon, status *addonsv1.AddonStatus) bool {
 	switch {
 	case status.Phase == addonsv1.AddonReady && status.Reason != ReasonRetrying:
 		return false
 	case status.Reason == ReasonReleaseTaken:
 		return false // another one has the release, and counts itself
-	case status.Phase == addonsv1.AddonFailed && p.applied.Has(a.release()):
-		return false
-	case status.Phase == addonsv1.AddonFailed && record.Installed && !record.GivenAway():
-		return false
+	case status.Phase != addonsv1.AddonFailed:
+		return true
 	}
-	return true
+	return !p.applied.Has(a.release()) && status.Reason != deliver.ReasonImmutableField && status.Reason != deliver.ReasonObjectRejected
+}
+
+// successorsOf names the arriving add-ons that are to have an object of a leaving one.
+// Where that can't be known it is assumed of those that aren't installed, and of those
+// of the same stack.
+func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary) []string {
+	if len(p.arriving) == 0 {
+		return nil
+	}
+	objects, told, err := p.Deliverer.Holds(ctx, p.workload.target(), leaving.Release)
+	if err != nil {
+		told = false // whoever removes it will hear of it
+	}
+	var names []string
+	for _, a := range p.arriving {
+		shares := a.stack == leaving.Stack || !p.installed[a.release()].Installed
+		if has, known := p.contentsOf(ctx, a); known && told {
+			shares = has.HasAny(objects...)
+		}
+		if shares {
+			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
+		}
+	}
+	return names
 }
 
 // leavingReleases are those whose objects wanted add-ons may take over.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -118,7 +117,7 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil, r.manager)
+	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil)
 }
 
 // handOver makes an object nobody's add-on: our labels go, and our fields are
@@ -134,21 +133,20 @@ func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata) 
 			managers[i].Manager = helmManager
 		}
 	}
-	labels := map[string]string{}
+	var labels []string
 	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
 		if _, ok := live.Labels[l]; ok {
-			labels[l] = ""
+			labels = append(labels, l)
 		}
 	}
 	if len(labels) == 0 {
 		return nil
 	}
-	return r.patchManagers(ctx, live, managers, labels, r.manager)
+	return r.patchManagers(ctx, live, managers, labels)
 }
 
-// patchManagers sets managedFields and changes labels that are there, or removes them if
-// they are to be empty; as a manager, and if the object is still as it was read.
-func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, labels map[string]string, by string) error {
+// patchManagers sets managedFields and removes labels, if the object is still as it was read.
+func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, remove []string) error {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -158,12 +156,8 @@ func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetad
 		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
 		{"replace", "/metadata/managedFields", managers},
 	}
-	for _, l := range slices.Sorted(maps.Keys(labels)) {
-		change := operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")}
-		if labels[l] != "" {
-			change.Op, change.Value = "replace", labels[l]
-		}
-		patch = append(patch, change)
+	for _, l := range remove {
+		patch = append(patch, operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")})
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -172,5 +166,5 @@ func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetad
 	r.wrote.Store(true)
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
 	target.SetGroupVersionKind(live.GroupVersionKind())
-	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(by))
+	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(r.manager))
 }

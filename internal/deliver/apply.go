@@ -132,9 +132,6 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		default:
 			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
 			verdict, reason, message := c.decide(&live.ObjectMeta)
-			if reason == ReasonOwnedByOther && r.want.Yields != nil && r.want.Yields(ctx, ownerOf(&live.ObjectMeta), key) {
-				verdict = claimTakeOver
-			}
 			switch verdict {
 			case claimRefuse:
 				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}

@@ -70,14 +70,6 @@ type Desired struct {
 	// Leaving are releases of the same Owner that are to be removed once this one is
 	// installed: what they have of it is taken over.
 	Leaving []Release
-	// Yields says whether another release, that stays, is about to lose an object that it
-	// has. Then that is taken over, too; nil: nothing is known of others. It is called
-	// from several goroutines.
-	Yields func(ctx context.Context, release Release, object ObjectKey) bool
-	// Heir returns another release that stays, and is about to have an object; false if
-	// none is. What this one doesn't have any more is given to it; nil: nothing is known
-	// of others.
-	Heir func(ctx context.Context, object ObjectKey) (Release, bool)
 	// Digest returns the digest of all inputs, given the facts of the cluster that
 	// the record's rendering used, in JSON; "" if there is no record.
 	Digest func(ctx context.Context, factsUsed string) (string, error)

@@ -83,7 +83,8 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	}
 	owner := ownerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
-	ours := owner == r.release || isHook && r.want != nil && slices.Contains(r.want.Leaving, owner)
+	// What a leaving add-on has is about to be deleted anyway.
+	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
 	if !ours && (!isHook || owner != Release{}) {
 		return r.failHook(ctx, event, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Delete or rename it", e.Key()))
 	}

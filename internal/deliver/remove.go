@@ -20,10 +20,12 @@ import (
 // policy of its record. It is called again as Ensure is, until Outcome.Gone. A
 // release that isn't Chandler's is left alone, and counts as gone.
 //
-// The order is: pre-delete hooks, the objects, post-delete hooks, the records.
-func (d *Deliverer) Remove(ctx context.Context, t Target, release Release) (Outcome, error) {
+// The order is: pre-delete hooks, the objects, post-delete hooks, the records. The hooks
+// aren't run if another add-on has something of the release now, unless that is leaving, too.
+func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, leaving ...Release) (Outcome, error) {
 	r := d.run(t, release, nil)
 	defer r.s.mu.Unlock()
+	r.leaving = leaving
 	o, err := r.remove(ctx)
 	o.Wrote = r.wrote.Load()
 	if err != nil {

@@ -35,6 +35,7 @@ type run struct {
 
 	noting    sync.Mutex
 	unsettled map[Release]bool // by this run
+	leaving   []Release        // of a removal: those that are removed, too
 }
 
 func (d *Deliverer) run(t Target, r Release, want *Desired) *run {

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
@@ -76,46 +75,6 @@ func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, 
 	return nil
 }
 
-// cede gives objects that this add-on doesn't have any more to those that are about to
-// have them, and returns the others.
-func (r *run) cede(ctx context.Context, obsolete []record.Entry) ([]record.Entry, error) {
-	if r.want.Heir == nil {
-		return obsolete, nil
-	}
-	var others []record.Entry
-	for _, e := range obsolete {
-		heir, ok := Release{}, false
-		if !r.s.removed[e.Key()] {
-			heir, ok = r.want.Heir(ctx, e.Key())
-		}
-		if !ok {
-			others = append(others, e)
-			continue
-		}
-		live, err := r.metadata(ctx, e)
-		if err != nil && !isGone(err) {
-			return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
-		}
-		if err != nil || live.DeletionTimestamp != nil || ownerOf(&live.ObjectMeta) != r.release {
-			others = append(others, e)
-			continue
-		}
-		managers := slices.Clone(live.ManagedFields)
-		for i := range managers {
-			if managers[i].Manager == r.manager {
-				managers[i].Manager = fieldManager(heir)
-			}
-		}
-		if err := r.patchManagers(ctx, live, managers, map[string]string{
-			addonsv1.AddonLabel: heir.Name, addonsv1.AddonNamespaceLabel: heir.Namespace,
-		}, fieldManager(heir)); err != nil {
-			return nil, fmt.Errorf("giving %s to add-on %s: %w", e.Key(), heir, redact(err, e.Key()))
-		}
-		r.noteRemoved(e, fmt.Sprintf("belongs to add-on %s now", heir))
-	}
-	return others, nil
-}
-
 // Keys are those of a rendering's objects, as a release would have them in the cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
@@ -152,7 +111,41 @@ func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*O
 	return nil, r.update(ctx)
 }
 
-// heir returns an object of the inventory that another add-on has now, and that add-on.
+// Holds are the objects that a release has by its newest record. It is false if that
+// doesn't tell.
+func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
+	store := &record.Store{Client: t.Client, Release: release, Clock: d.options.Clock, FieldManager: fieldManager(release)}
+	records, _, err := store.List(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	if len(records) == 0 || !records[0].Complete {
+		return nil, false, nil
+	}
+	rec, err := store.Load(ctx, records[0])
+	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	if rec.State == nil {
+		return nil, false, nil // Helm's
+	}
+	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
+	inventory, err := r.normalize(rec.State.Inventory)
+	if err != nil {
+		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
+	}
+	keys := make([]ObjectKey, 0, len(inventory))
+	for _, e := range inventory {
+		keys = append(keys, e.Key())
+	}
+	return keys, true, nil
+}
+
+// heir returns an object of the inventory that another add-on has now, which stays, and
+// that add-on.
 func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 	inventory, err := r.normalize(r.rec.State.Inventory)
 	if err != nil {
@@ -166,7 +159,7 @@ func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 		if err != nil {
 			return record.ObjectKey{}, Release{}, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 		}
-		if owner := ownerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD {
+		if owner := ownerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
 			return e.Key(), owner, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -241,37 +242,57 @@ func TestOthersKeepTheirs(t *testing.T) {
 		"its hook isn't run: what it would prepare for isn't deleted")
 }
 
-// TestObjectsMove moves objects between two add-ons of a stack that both stay, in
-// both directions at once: there and back, none is deleted.
+// TestObjectsMove moves an object from one add-on of a stack to another one; both stay.
 func TestObjectsMove(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	forms := [2][2]string{
-		{tn.writeChart("first", "1.0.0", having("one", "two")), tn.writeChart("second", "1.0.0", having("three", "four"))},
-		{tn.writeChart("first", "2.0.0", having("one", "three")), tn.writeChart("second", "2.0.0", having("two", "four"))},
-	}
-	owners := [2]map[string]string{
-		{"one": "first", "two": "first", "three": "second", "four": "second"},
-		{"one": "first", "two": "second", "three": "first", "four": "second"},
+		{tn.writeChart("first", "1.0.0", having("one", "two")), tn.writeChart("second", "1.0.0", having("three"))},
+		{tn.writeChart("first", "2.0.0", having("one")), tn.writeChart("second", "2.0.0", having("two", "three"))},
 	}
 	tn.makeCluster("prod", s, nil)
 	tn.startManager()
 	tn.makeStack("platform", nil, tn.addon("first", forms[0][0]), tn.addon("second", forms[0][1], after("first")))
 	tn.awaitCluster("prod", "it is installed", ready("first", "second"))
 	before := uidsOf(tn.configMapsOn(s))
-	deletions := tn.watchDeletions(s)
-	for i, form := range []int{1, 0, 1} {
-		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
-			spec.Addons[0].Chart.Path, spec.Addons[1].Chart.Path = forms[form][0], forms[form][1]
-		})
-		tn.awaitCluster("prod", "it is upgraded", ready("first", "second"), installedAs("first", int32(i+2), ""), installedAs("second", int32(i+2), ""))
-		for object, owner := range owners[form] {
-			g.Expect(tn.configMapsOn(s)[object].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, owner), object)
-			g.Expect(tn.configMapsOn(s)[object].Data).To(HaveKeyWithValue("text", owner), object)
-		}
+	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[0].Chart.Path, spec.Addons[1].Chart.Path = forms[1][0], forms[1][1]
+	})
+	tn.awaitCluster("prod", "it is upgraded", ready("first", "second"), installedAs("first", 2, ""), installedAs("second", 2, ""))
+	now := tn.configMapsOn(s)
+	g.Expect(now["two"].Labels).To(HaveKeyWithValue(addonsv1.AddonLabel, "second"))
+	g.Expect(uidsOf(now)).To(HaveKeyWithValue("one", before["one"]))
+	g.Expect(uidsOf(now)).To(HaveKeyWithValue("three", before["three"]))
+}
+
+// TestLeavingWaitsForNobodyElse has add-ons that leave while others, which have nothing
+// of theirs, aren't ready; and one whose successor can't be had while it is there.
+func TestLeavingWaitsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	service := func(name string) chart {
+		return chart{"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\n" +
+			"spec: {type: NodePort, ports: [{port: 80, nodePort: 31999}], selector: {app: x}}\n"}
 	}
-	g.Expect(deletions()).To(BeEmpty())
-	g.Expect(uidsOf(tn.configMapsOn(s))).To(Equal(before))
+	later := tn.addon("later", tn.writeChart("later", "1.0.0", service("later")))
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("team-a", nil, tn.addon("stuck", tn.writeChart("stuck", "1.0.0", having("of-a"))))
+	tn.makeStack("team-b", nil, tn.addon("former", tn.writeChart("former", "1.0.0", service("former"))))
+	tn.makeStack("team-c", nil, tn.addon("other", tn.writeChart("other", "1.0.0", having("of-c"))))
+	tn.awaitCluster("prod", "all are installed", ready("stuck", "former", "other"))
+	tn.changeStack("team-a", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons[0].ValuesFrom = []addonsv1.ValuesReference{{Kind: "ConfigMap", Name: "missing"}}
+	})
+	tn.awaitCluster("prod", "it can't be upgraded", condition(addonsv1.ReadyCondition, metav1.ConditionFalse, "", ""))
+
+	tn.remove(&addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "team-c"}})
+	tn.changeStack("team-b", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0] = later })
+	tn.awaitCluster("prod", "the port is free", installedAs("later", 1, "1.0.0"))
+	g.Eventually(func() map[string]corev1.ConfigMap { return tn.configMapsOn(s) }, time.Minute).ShouldNot(HaveKey("of-c"), "its stack is gone")
+	g.Expect(tn.configMapsOn(s)).To(HaveKey("of-a"))
 }
