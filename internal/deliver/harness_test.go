@@ -215,9 +215,9 @@ func (e *env) install(want deliver.Desired) deliver.Outcome {
 	return o
 }
 
-func (e *env) remove(r deliver.Release) deliver.Outcome {
+func (e *env) remove(r deliver.Release, leaving ...deliver.Release) deliver.Outcome {
 	e.t.Helper()
-	return e.drive(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, r) },
+	return e.drive(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, r, leaving...) },
 		func(o deliver.Outcome) bool { return o.Gone || o.Phase == addonsv1.AddonFailed })
 }
 

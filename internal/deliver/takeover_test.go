@@ -132,6 +132,33 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// TestHooksOfWhatGoesWithItsSuccessor removes both: nothing lives on, so the hooks are run.
+func TestHooksOfWhatGoesWithItsSuccessor(t *testing.T) {
+	t.Parallel()
+	m := newMoving(t)
+	m.install(m.former)
+	m.install(m.later)
+	m.Expect(m.remove(m.former.Release, m.later.Release).Gone).To(BeTrue())
+	m.Expect(m.get("batch/v1", "Job", m.ns, "bye")).NotTo(BeNil(), "it was run")
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "settings")).NotTo(BeNil(), "that is the other one's to delete")
+	m.Expect(m.remove(m.later.Release, m.former.Release).Gone).To(BeTrue())
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "settings")).To(BeNil())
+}
+
+// TestHookInPlaceOfAnObject has an object in what goes, and a hook of the same name in
+// what comes.
+func TestHookInPlaceOfAnObject(t *testing.T) {
+	t.Parallel()
+	m := newMoving(t)
+	m.install(m.former)
+	m.later.Render = m.want(m.ns, chart{version: "2", manifest: configMap("new", "x"), hooks: []render.Hook{
+		{Name: "old", Kind: "ConfigMap", Path: "demo/templates/old", Manifest: configMap("old", "hook"), Events: []string{"pre-install"}},
+	}}).Render
+	m.install(m.later)
+	m.Expect(m.get("v1", "ConfigMap", m.ns, "old").Object["data"]).To(Equal(map[string]any{"key": "hook"}))
+	m.Expect(m.remove(m.former.Release).Gone).To(BeTrue())
+}
+
 // TestTakeOverOfWhatIsGoing waits for an object that was deleted already.
 func TestTakeOverOfWhatIsGoing(t *testing.T) {
 	e := newEnv(t)
