@@ -41,8 +41,6 @@ type pass struct {
 	errs       []error
 	silent     bool // the cluster doesn't answer any more: no use in going on
 	retryAfter time.Duration
-	// applied are releases whose objects were all applied in this pass.
-	applied sets.Set[deliver.Release]
 }
 
 // ensureAll takes each wanted add-on as far as it can go.
@@ -52,6 +50,7 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	for i := range wanted {
 		a := &wanted[i]
 		status := addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
+		applied := false
 		if by := holder[a.release()]; p.silent || a.behind {
 			status = p.formerly(status)
 		} else if by != a.stack {
@@ -59,9 +58,9 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 			status.Message = fmt.Sprintf("AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
 				by, a.Name, a.release().Namespace)
 		} else {
-			p.ensure(ctx, a, ready, &status)
+			applied = p.ensure(ctx, a, ready, &status)
 		}
-		if p.isArriving(a, &status) {
+		if isArriving(&status, applied) {
 			p.arriving = append(p.arriving, a)
 		}
 		ready[a.stack+"/"+a.Name] = status.Phase == addonsv1.AddonReady
@@ -69,8 +68,9 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 	}
 }
 
-// ensure takes one add-on as far as it can go, and writes its status.
-func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, status *addonsv1.AddonStatus) {
+// ensure takes one add-on as far as it can go, and writes its status. It says whether
+// all of its objects were applied by that.
+func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, status *addonsv1.AddonStatus) (applied bool) {
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)
@@ -78,31 +78,31 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	in, settled, err := p.compare(ctx, a, record)
 	if p.setTerms(ctx, a, record, termsOf(a, record, in, settled)); p.silent {
 		*status = p.formerly(*status)
-		return
+		return false
 	}
 	if err != nil {
 		p.inputFailed(err, a, record, status)
-		return
+		return false
 	}
 	if settled {
 		status.Phase = addonsv1.AddonReady
 		if !record.RenewAt.IsZero() {
 			p.retryIn(record.RenewAt.Sub(p.Clock.Now()))
 		}
-		return
+		return false
 	}
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
 		status.Phase, status.Reason = addonsv1.AddonPending, ReasonWaitingForDependency
 		status.Message = fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i])
-		return
+		return false
 	}
 	if held, err := p.held(ctx, a, in, record); err != nil {
 		p.clusterFailed(err, status)
-		return
+		return false
 	} else if held != nil {
 		status.Phase, status.Reason, status.Message = addonsv1.AddonPending, ReasonWaitingForPrecondition, shorten(held.message)
 		p.retryIn(held.retryAfter)
-		return
+		return false
 	}
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
 	if err != nil {
@@ -110,16 +110,14 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		if status.Phase == addonsv1.AddonReady {
 			status.Phase = addonsv1.AddonUpgrading // what was ready is no longer what is wanted
 		}
-		return
+		return false
 	}
 	if outcome.Phase == addonsv1.AddonReady {
 		p.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
 	}
-	if outcome.Applied {
-		p.applied.Insert(a.release())
-	}
 	p.note(outcome, status)
 	keepReady(a, record, status)
+	return outcome.Applied
 }
 
 // compare resolves the inputs, and says whether the record is of just these.

@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
 	ctx, cancel := workload.whileConnected(source.WithSharedPatience(ctx))
 	defer cancel()
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload, applied: sets.New[deliver.Release]()}
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
 	wanted, err := pass.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -36,10 +36,10 @@ func (p *pass) findUnwanted(wanted []addon) {
 // in both would be deleted, and made anew.
 func (p *pass) removeLeaving(ctx context.Context) {
 	now, waiting := removable(p.leaving)
-	held := sets.New[deliver.Release]()
+	arrivals, held := p.arrivals(ctx), sets.New[deliver.Release]()
 	for _, record := range p.leaving {
 		status := statusOf(record, addonsv1.AddonRemoving)
-		if successors := p.successorsOf(ctx, record); len(successors) > 0 {
+		if successors := p.successorsOf(ctx, record, arrivals); len(successors) > 0 {
 			held.Insert(record.Release)
 			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
 				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", abridge.Join(successors, ", ", named)))

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
@@ -15,7 +17,7 @@ import (
 // isArriving says whether a wanted add-on may take objects over yet from one that is
 // leaving. What refuses an object of it may be that the other one has it still: then
 // that isn't waited for.
-func (p *pass) isArriving(a *addon, status *addonsv1.AddonStatus) bool {
+func isArriving(status *addonsv1.AddonStatus, applied bool) bool {
 	switch {
 	case status.Phase == addonsv1.AddonReady && status.Reason != ReasonRetrying:
 		return false
@@ -24,14 +26,34 @@ func (p *pass) isArriving(a *addon, status *addonsv1.AddonStatus) bool {
 	case status.Phase != addonsv1.AddonFailed:
 		return true
 	}
-	return !p.applied.Has(a.release()) && status.Reason != deliver.ReasonImmutableField && status.Reason != deliver.ReasonObjectRejected
+	return !applied && status.Reason != deliver.ReasonImmutableField && status.Reason != deliver.ReasonObjectRejected
 }
 
-// successorsOf names the arriving add-ons that are to have an object of a leaving one.
-// Where that can't be known it is assumed of those that aren't installed, and of those
-// of the same stack.
-func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary) []string {
-	if len(p.arriving) == 0 {
+// arrival is an arriving add-on, with what it is to have.
+type arrival struct {
+	*addon
+	contents sets.Set[deliver.ObjectKey]
+	known    bool // else its contents can't be known now
+}
+
+// arrivals are the arriving add-ons, if anything is leaving.
+func (p *pass) arrivals(ctx context.Context) []arrival {
+	if len(p.leaving) == 0 {
+		return nil
+	}
+	all := make([]arrival, 0, len(p.arriving))
+	for _, a := range p.arriving {
+		contents, known := p.contentsOf(ctx, a)
+		all = append(all, arrival{a, contents, known})
+	}
+	return all
+}
+
+// successorsOf names those that are to have an object of a leaving add-on. Where that
+// can't be known it is assumed of those that aren't installed, and of those of the same
+// stack.
+func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary, arrivals []arrival) []string {
+	if len(arrivals) == 0 {
 		return nil
 	}
 	objects, told, err := p.Deliverer.Holds(ctx, p.workload.target(), leaving.Release)
@@ -39,10 +61,10 @@ func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary) []stri
 		told = false // whoever removes it will hear of it
 	}
 	var names []string
-	for _, a := range p.arriving {
+	for _, a := range arrivals {
 		shares := a.stack == leaving.Stack || !p.installed[a.release()].Installed
-		if has, known := p.contentsOf(ctx, a); known && told {
-			shares = has.HasAny(objects...)
+		if a.known && told {
+			shares = a.contents.HasAny(objects...)
 		}
 		if shares {
 			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
@@ -62,16 +84,15 @@ func (p *pass) leavingReleases() []deliver.Release {
 
 // openQuestions are why stacks are undecided whose add-ons this cluster is to have, or has.
 func (p *pass) openQuestions() []string {
-	open := map[string]string{}
-	for name, why := range p.undecided {
-		has := slices.ContainsFunc(slices.Collect(maps.Values(p.installed)), func(s deliver.Summary) bool { return s.Stack == name })
-		if has || p.awaited.Has(name) {
-			open[name] = why
-		}
+	has := sets.New[string]()
+	for _, record := range p.installed {
+		has.Insert(record.Stack)
 	}
 	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(open)) {
-		texts = append(texts, open[name])
+	for _, name := range slices.Sorted(maps.Keys(p.undecided)) {
+		if has.Has(name) || p.awaited.Has(name) {
+			texts = append(texts, p.undecided[name])
+		}
 	}
 	return texts
 }

@@ -172,10 +172,15 @@ func (d *Deliverer) Forget(target string) {
 // nothing else is left. Nothing else is written. Without a record of ours it does
 // nothing.
 func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, terms Terms) error {
-	store := &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)}
+	store := d.storeOf(t, r)
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].Complete {
 		return err
 	}
 	return store.SetTerms(ctx, records[0], terms)
+}
+
+// storeOf has a release's records, for who looks at them apart from a session.
+func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
+	return &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)}
 }

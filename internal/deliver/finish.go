@@ -20,7 +20,8 @@ func (r *run) prune(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o, err := r.takeAway(ctx, record.Minus(inventory, entriesOf(r.s.crds, r.s.objects)), false); o != nil || err != nil {
+	obsolete := record.Minus(inventory, entriesOf(r.s.crds, r.s.objects))
+	if o, err := r.takeAway(ctx, obsolete, false); o != nil || err != nil {
 		return o, err
 	}
 	r.s.pruned = true

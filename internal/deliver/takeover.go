@@ -30,11 +30,7 @@ func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, 
 			return f
 		}
 	}
-	former := r.want.Leaving
-	if from != r.release {
-		former = append(slices.Clone(former), from)
-	}
-	if err := r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, former)...); err != nil {
+	if err := r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, r.want.Leaving)...); err != nil {
 		return fail(err)
 	}
 	return nil
@@ -49,7 +45,7 @@ func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, 
 	if r.unsettled[from] {
 		return nil
 	}
-	store := &record.Store{Client: r.t.Client, Release: from, Clock: r.d.options.Clock, FieldManager: fieldManager(from)}
+	store := r.d.storeOf(r.t, from)
 	records, _, err := store.List(ctx)
 	if err != nil {
 		return fail(err)
@@ -114,7 +110,7 @@ func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*O
 // Holds are the objects that a release has by its newest record. It is false if that
 // doesn't tell.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	store := &record.Store{Client: t.Client, Release: release, Clock: d.options.Clock, FieldManager: fieldManager(release)}
+	store := d.storeOf(t, release)
 	records, _, err := store.List(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)

@@ -33,9 +33,6 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 	inIndex := func(promised string) string {
 		return "entries:\n  demo:\n  - version: 1.0.0\n    digest: " + strings.TrimPrefix(promised, "sha256:") + "\n    urls: [demo.tgz]\n"
 	}
-	fromGitHub := func(host string) Reference {
-		return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/team/charts"}}}
-	}
 	text := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 	}

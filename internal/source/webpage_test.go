@@ -19,6 +19,11 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
+// fromGitHub refers to a chart of a release at a host like GitHub.
+func fromGitHub(host string) Reference {
+	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/team/charts"}}}
+}
+
 // TestWebPageInPlaceOfAnAnswer has what answers with pages for people, and then the
 // source is there again: soon, since nothing is wrong with it.
 func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
@@ -46,9 +51,7 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 		"helm": {func(host string) Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "entries:\n  demo:\n  - version: 1.0.0\n    digest: "+strings.TrimPrefix(digest, "sha256:")+"\n    urls: [demo.tgz]\n")
 		}},
-		"github": {func(host string) Reference {
-			return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/team/charts"}}}
-		}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, release) }},
+		"github": {fromGitHub, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, release) }},
 	}
 	pages := map[string]struct{ kind, text string }{
 		"a page":                   {"text/html; charset=utf-8", "<!DOCTYPE html><p>sentinel"},
