@@ -7,6 +7,7 @@ package store
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 )
@@ -15,8 +16,19 @@ func mkfifo(path string) error {
 	return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
 }
 
-// A full disk is simulated with the limit on the size of files.
+const ownProcess = "STORE_TEST_OWN_PROCESS"
+
+// A full disk is simulated with the limit on the size of files. It holds for all that
+// the process writes, also for what go test keeps of a test: hence a process of its own.
 func TestFullDisk(t *testing.T) {
+	if os.Getenv(ownProcess) == "" {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFullDisk$")
+		c.Env = append(os.Environ(), ownProcess+"=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
 	w := newWorld(t)
 	s := w.process(0)
 	small, large := archive("small", 100), archive("large", 10_000)
