@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +39,7 @@ type assigned struct {
 // installed of it stays. So is one whose assignment doesn't follow.
 func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 	var all []assigned
-	p.undecided, p.keeping, p.awaited = map[string]string{}, sets.New[string](), sets.New[string]()
+	p.undecided = map[string]undecided{}
 	for _, a := range p.ca.Spec.Stacks {
 		spec, err := p.specOf(ctx, a)
 		if err != nil {
@@ -63,26 +62,6 @@ func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 		all = append(all, one)
 	}
 	return p.withoutLate(all), nil
-}
-
-// undecide notes why nothing is known of what a stack wants. If another instance looks
-// after it, and it has run here, it is left out of those that are awaited: it may have
-// stayed behind for good when the Cluster was handed over.
-func (p *pass) undecide(ctx context.Context, a addonsv1.StackRevision) error {
-	written, err := p.written(ctx, a.Name)
-	if err != nil {
-		return err
-	}
-	if written != nil {
-		p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision yet: see its conditions", a.Name)
-		p.keeping.Insert(a.Name)
-	} else {
-		p.undecided[a.Name] = fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
-	}
-	if written != nil || a.Revision == "" {
-		p.awaited.Insert(a.Name)
-	}
-	return nil
 }
 
 // specOf the assigned revision, nil if it isn't there (yet): its coming is an event.
@@ -132,9 +111,7 @@ func (p *pass) withoutLate(all []assigned) []assigned {
 	for _, a := range all {
 		left := lateness - p.Clock.Since(since[a.stack])
 		if a.behind && left <= 0 {
-			p.undecided[a.stack] = a.whyBehind(p.cluster)
-			p.keeping.Insert(a.stack)
-			p.awaited.Insert(a.stack)
+			p.undecided[a.stack] = undecided{why: a.whyBehind(p.cluster), keeps: true, awaited: true}
 			continue
 		}
 		if a.behind {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +60,7 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 	expect := func(after time.Duration, wantStacks string, wantAgain time.Duration) {
 		t.Helper()
 		clock.SetTime(time.Unix(1000, 0).Add(after))
-		p := &pass{Reconciler: r, ca: ca, cluster: cluster, undecided: map[string]string{}, keeping: sets.New[string](), awaited: sets.New[string]()}
+		p := &pass{Reconciler: r, ca: ca, cluster: cluster, undecided: map[string]undecided{}}
 		var stacks string
 		for _, a := range p.withoutLate([]assigned{{stack: "a", behind: true}, {stack: "b"}}) {
 			stacks += a.stack

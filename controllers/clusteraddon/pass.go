@@ -23,13 +23,8 @@ type pass struct {
 	ca       *addonsv1.ClusterAddon
 	cluster  *clusterv1.Cluster
 	workload *workload
-	// undecided are stacks of which it isn't known what they want, and why.
-	undecided map[string]string
-	// keeping are those of them that this instance looks after. What another one looks
-	// after may have been handed over with the Cluster.
-	keeping sets.Set[string]
-	// awaited are those of them that may want what no stack has any more.
-	awaited sets.Set[string]
+	// undecided are the stacks of which it isn't known what they want, by name.
+	undecided map[string]undecided
 
 	installed map[deliver.Release]deliver.Summary
 	// leaving are the records of what isn't wanted any more, in the order of removal.
@@ -45,7 +40,7 @@ type pass struct {
 
 // ensureAll takes each wanted add-on as far as it can go.
 func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
-	holder := claims(wanted, p.installed, p.keeping)
+	holder := claims(wanted, p.installed, p.undecided)
 	ready := map[string]bool{} // "stack/name"
 	for i := range wanted {
 		a := &wanted[i]

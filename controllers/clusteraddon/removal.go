@@ -38,15 +38,14 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 // add-ons (after a restore, or by a GitOps tool that brings Clusters before
 // AddonStacks) has no reason to take anything away. Nor is there one while a stack is
 // awaited that may take the place of the one that was assigned.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, undecided map[string]string, awaited sets.Set[string]) (reason, message string) {
-	if why, ok := undecided[record.Stack]; ok {
-		return ReasonStackUndecided, why + "; the add-on is left as it is"
+func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]undecided) (reason, message string) {
+	if stack, ok := stacks[record.Stack]; ok {
+		return ReasonStackUndecided, stack.why + "; the add-on is left as it is"
 	}
 	isAssigned := slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack })
-	if awaited.Len() > 0 && !isAssigned {
-		successor := slices.Min(awaited.UnsortedList())
+	if successor, ok := firstAwaited(stacks); ok && !isAssigned {
 		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
-			undecided[successor], record.Stack)
+			stacks[successor].why, record.Stack)
 	}
 	if record.OwnerUID == ca.UID {
 		return "", ""

@@ -21,7 +21,7 @@ func (p *pass) findUnwanted(wanted []addon) {
 		keep.Insert(wanted[i].release())
 	}
 	for _, record := range removalOrder(p.installed, keep) {
-		if reason, message := doubt(p.ca, record, p.undecided, p.awaited); reason != "" {
+		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
 			status := statusOf(record, addonsv1.AddonUnassigned)
 			status.Reason, status.Message = reason, shorten(message)
 			p.statuses = append(p.statuses, status)

@@ -5,8 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -80,19 +78,4 @@ func (p *pass) leavingReleases() []deliver.Release {
 		releases = append(releases, record.Release)
 	}
 	return releases
-}
-
-// openQuestions are why stacks are undecided whose add-ons this cluster is to have, or has.
-func (p *pass) openQuestions() []string {
-	has := sets.New[string]()
-	for _, record := range p.installed {
-		has.Insert(record.Stack)
-	}
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(p.undecided)) {
-		if has.Has(name) || p.awaited.Has(name) {
-			texts = append(texts, p.undecided[name])
-		}
-	}
-	return texts
 }

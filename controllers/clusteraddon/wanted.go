@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -53,14 +52,14 @@ func (p *pass) wanted(ctx context.Context) ([]addon, error) {
 // claims decides which stack has each release: the one that installed it, or
 // else the first in the list. The others are told. A stack that isn't decided, and
 // keeps what it installed, may want it still.
-func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, keeping sets.Set[string]) map[deliver.Release]string {
+func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]undecided) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()
 		_, taken := holder[release]
 		record, ok := installed[release]
 		switch {
-		case ok && keeping.Has(record.Stack):
+		case ok && stacks[record.Stack].keeps:
 			holder[release] = record.Stack
 		case !taken || ok && record.Stack == wanted[i].stack:
 			holder[release] = wanted[i].stack

@@ -36,14 +36,14 @@ func TestClaims(t *testing.T) {
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
-	keeping := sets.New("gone")
+	keeping := map[string]undecided{"gone": {keeps: true}}
 	if got := claims(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
-	keeping = sets.New("") // no record has this name
+	keeping = map[string]undecided{"": {keeps: true}} // no record has this name
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
@@ -133,8 +133,7 @@ func TestDoubtKeeps(t *testing.T) {
 	}
 	cases := map[string]struct {
 		uid       types.UID
-		undecided map[string]string
-		awaited   sets.Set[string]
+		undecided map[string]undecided
 		assigned  string
 		known     []addonsv1.AddonStatus
 		want      string
@@ -145,10 +144,10 @@ func TestDoubtKeeps(t *testing.T) {
 		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
 		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
 		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
-		"its stack is undecided":                         {uid: "former", undecided: map[string]string{"platform": "why"}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
-		"another stack is undecided":                     {undecided: map[string]string{"other": "why"}, known: knew(addonsv1.AddonReady, "")},
-		"a stack is awaited":                             {uid: "former", undecided: map[string]string{"next": "why"}, awaited: sets.New("next"), known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
-		"a stack is awaited, and its own dropped it":     {uid: "former", undecided: map[string]string{"next": "why"}, awaited: sets.New("next"), assigned: "platform"},
+		"its stack is undecided":                         {uid: "former", undecided: map[string]undecided{"platform": {why: "why"}}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
+		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: knew(addonsv1.AddonReady, "")},
+		"a stack is awaited":                             {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
+		"a stack is awaited, and its own dropped it":     {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, assigned: "platform"},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
@@ -158,7 +157,7 @@ func TestDoubtKeeps(t *testing.T) {
 			if ca.UID = tc.uid; ca.UID == "" {
 				ca.UID = "new"
 			}
-			if reason, message := doubt(ca, record, tc.undecided, tc.awaited); reason != tc.want {
+			if reason, message := doubt(ca, record, tc.undecided); reason != tc.want {
 				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

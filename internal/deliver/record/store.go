@@ -30,28 +30,6 @@ const (
 	maxRecord = 8 << 20
 )
 
-// TooLargeError says that a record doesn't fit in the cluster.
-type TooLargeError struct {
-	Bytes, Limit int
-	// Unpacked says that it would fit, but is more than is ever unpacked again.
-	Unpacked bool
-}
-
-func (e *TooLargeError) Error() string {
-	if e.Unpacked {
-		return fmt.Sprintf("the release record takes %d bytes, more than the %d that are read", e.Bytes, e.Limit)
-	}
-	return fmt.Sprintf("the release record takes %d bytes when compressed, more than the %d that may be stored", e.Bytes, e.Limit)
-}
-
-// UnreadableError says that a record is damaged.
-type UnreadableError struct{ Err error }
-
-func (e *UnreadableError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *UnreadableError) Unwrap() error { return e.Err }
-
 // Store reads and writes the records of one release. It remembers the payload of
 // those that it read or wrote by their UID and resourceVersion, so that reading
 // an unchanged record again costs nothing. It is not for concurrent use.
@@ -170,80 +148,6 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// encode makes the Secret of a record. Continuation Secrets are made when the
-// record is new and doesn't fit in one.
-func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
-	secret := &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: map[string][]byte{}}
-	var crds []byte
-	if len(r.CRDs) > 0 {
-		var err error
-		if crds, err = crdsJSON(r.CRDs); err != nil {
-			return nil, nil, err
-		}
-	}
-	if len(r.State.Parts) == 0 {
-		if err := fill(secret, r, crds); err != nil {
-			return nil, nil, err
-		}
-		if size(secret) <= maxSecret {
-			return secret, nil, nil
-		}
-	}
-	var parts []*corev1.Secret
-	if len(r.State.Parts) == 0 {
-		if r.UID != "" {
-			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
-		}
-		var err error
-		if parts, err = s.partsOf(r, crds); err != nil {
-			return nil, nil, err
-		}
-	}
-	slim := *r
-	slim.Helm = withoutBulk(r.Helm, r.State.Parts)
-	clear(secret.Data)
-	if err := fill(secret, &slim, nil); err != nil {
-		return nil, nil, err
-	}
-	if size(secret) > maxSecret {
-		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
-	}
-	return secret, parts, nil
-}
-
-// decode reads a Secret and its continuations.
-func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
-	summary, ok := summaryOf(&secret.ObjectMeta)
-	if !ok {
-		return nil, errors.New("it isn't a release record")
-	}
-	release, err := decodeRelease(secret.Data[releaseKey])
-	if err != nil {
-		return nil, err
-	}
-	r := &Record{Summary: summary, Helm: release, WatchFilter: secret.Labels[watchLabel]}
-	r.Helm.Labels = nil // kept in the Secret's metadata only
-	if data, ok := secret.Data[stateKey]; ok {
-		r.State = &State{}
-		if err := unpackJSON(data, maxFields, r.State); err != nil {
-			return nil, fmt.Errorf("reading key %s: %w", stateKey, err)
-		}
-	}
-	if data, ok := secret.Data[crdsKey]; ok {
-		plain, err := inflate(data)
-		if err == nil {
-			r.CRDs, err = crdsFromJSON(plain)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading key %s: %w", crdsKey, err)
-		}
-	}
-	if r.State != nil && len(r.State.Parts) > 0 {
-		return r, s.join(ctx, r)
-	}
-	return r, nil
-}
-
 // written takes over what the server made of a record.
 func (s *Store) written(r *Record, secret *corev1.Secret) {
 	if summary, ok := summaryOf(&secret.ObjectMeta); ok {
@@ -261,29 +165,4 @@ func (s *Store) remember(r *Record) {
 
 func (s *Store) secretKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Release.Namespace, Name: name}
-}
-
-// fill writes the parts of a record into a Secret's data.
-func fill(secret *corev1.Secret, r *Record, crds []byte) error {
-	var err error
-	if secret.Data[releaseKey], err = encodeRelease(r.Helm); err != nil {
-		return err
-	}
-	if secret.Data[stateKey], err = packJSON(r.State); err != nil {
-		return err
-	}
-	if len(crds) > 0 {
-		if secret.Data[crdsKey], err = deflate(crds); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func size(secret *corev1.Secret) int {
-	n := 0
-	for k, v := range secret.Data {
-		n += len(k) + len(v)
-	}
-	return n
 }
