@@ -38,6 +38,9 @@ func BinDir(ctx context.Context, out io.Writer, names ...string) (string, error)
 	cmd.Stderr = out
 	dir, err := cmd.Output()
 	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // "signal: killed" says nothing
+		}
 		return "", fmt.Errorf("building the control plane's binaries in %s: %w", builder, err)
 	}
 	return strings.TrimSpace(string(dir)), nil
