@@ -40,7 +40,9 @@ func editAddon(addon *addonsv1.Addon, spoke *addonsv1alpha1.AddonStackSpec) {
 		addon.AdoptionPolicy = ownershipToHub(spoke.Options.TakeOwnership)
 	}
 	if !equality.Semantic.DeepEqual(chartToSpoke(&addon.Chart), spoke.ChartLocation) {
+		verify := addon.Chart.Verify // v1alpha1 doesn't show it, so it can't mean to take it away
 		addon.Chart = chartToHub(&spoke.ChartLocation)
+		addon.Chart.Verify = verify
 	}
 }
 

@@ -43,7 +43,29 @@ func (d *defaulter) Default(ctx context.Context, s *addonsv1alpha1.AddonStack) e
 	if err := ConvertAddonStackV1Alpha1ToHub(ctx, s, &hub); err != nil {
 		return err
 	}
+	if err := refuseMixture(&hub); err != nil {
+		return err
+	}
 	s.Spec = specToSpoke(&hub.Spec)
+	return nil
+}
+
+// refuseMixture refuses an add-on that v1beta1 would refuse, made of what v1alpha1 says and
+// what it doesn't show: v1beta1's rules aren't asked.
+func refuseMixture(hub *addonsv1.AddonStack) error {
+	if len(hub.Spec.Addons) == 0 {
+		return nil
+	}
+	a := &hub.Spec.Addons[0]
+	chart := &a.Chart
+	name := fmt.Sprintf("AddonStack %s/%s: add-on %q", hub.Namespace, hub.Name, a.Name)
+	isChart := chart.Path != "" || chart.ConfigMap != nil || chart.Secret != nil || chart.OCI != nil || chart.Helm != nil
+	switch {
+	case isChart && (a.Kustomization != nil || a.Manifests != nil):
+		return fmt.Errorf("%s is no chart: edit it in v1beta1", name)
+	case isChart && chart.Verify != nil && chart.OCI == nil && (chart.Helm == nil || chart.Verify.Provenance == nil):
+		return fmt.Errorf("%s has chart.verify, which charts from there can't have: edit it in v1beta1", name)
+	}
 	return nil
 }
 
