@@ -136,6 +136,7 @@ type GitHubSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([0-9A-Za-z-]+([.][0-9A-Za-z-]+)*[.]?|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?/[0-9A-Za-z_-][0-9A-Za-z_.-]*/[.]{0,2}[0-9A-Za-z_-][0-9A-Za-z_.-]*$')",message="url is https://host/owner/name, without anything behind it"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.git')",message="url is that of the repository's page, without .git"
 	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || size(url(self).getPort()) <= 5 && int(url(self).getPort()) <= 65535",message="the port is from 1 to 65535"
 	URL string `json:"url"`
 

@@ -45,7 +45,7 @@ func (f *following) bundleCondition() metav1.Condition {
 	case f.bundle == nil:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
 	case f.bundle.Reason == failure.ArtifactPending:
-		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: f.bundle.Reason, Message: shorten("spec." + f.bundle.Error())}
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: f.bundle.Reason, Message: shorten(ofBundle(f.bundle))}
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: f.bundle.Reason, Message: shorten("spec." + f.bundle.Error())}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: f.bundle.Reason, Message: shorten(ofBundle(f.bundle))}
 }

@@ -41,7 +41,7 @@ func told(sources []addonsv1.StackSource) []string {
 // of it was ever in force.
 func TestSourcesAwaited(t *testing.T) {
 	refused := &failure.Error{Reason: failure.SourceUnauthorized, Field: "chart.oci", Err: errors.New("example.org answers 401")}
-	gone := &failure.Error{Reason: failure.ArtifactNotFound, Field: "source.oci", Err: errors.New("there is none")}
+	gone := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Err: errors.New("there is none")}
 	for name, tc := range map[string]struct {
 		change  func(*addonsv1.AddonStackSpec)
 		found   finding
@@ -54,17 +54,17 @@ func TestSourcesAwaited(t *testing.T) {
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
 		"it failed": {found: finding{err: refused}, want: []string{
-			"web oci://example.org/web:~1.4 False SourceUnauthorized chart.oci: example.org answers 401",
+			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
 		"clusters have the other one": {found: finding{err: refused}, inForce: true, want: []string{
-			"web oci://example.org/web:~1.4 False SourceUnauthorized chart.oci: example.org answers 401",
+			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 True Available ",
 		}},
 		"they have another version of it": {
 			change: func(spec *addonsv1.AddonStackSpec) { spec.Addons[1].Chart.Version = "2.0.0" }, found: finding{err: refused}, inForce: true,
 			want: []string{
-				"web oci://example.org/web:~1.4 False SourceUnauthorized chart.oci: example.org answers 401",
+				"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 				"dns oci://example.org/dns:2.0.0 Unknown NotAsked No cluster has asked for it yet",
 			},
 		},

@@ -59,7 +59,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 	from.Digest = digest
 	expanded, err := r.open(ctx, s, from)
 	if err != nil {
-		return nil, err
+		return nil, r.refuse(ctx, s, pinnedSource(s, pins), digest, err)
 	}
 	if kept.Source == nil || kept.Source.Digest != digest {
 		r.tell(s, expanded.Notes)
@@ -74,6 +74,35 @@ func (r *Reconciler) open(ctx context.Context, s *addonsv1.AddonStack, from *add
 		return nil, err
 	}
 	return bundle.Expand(opened, &s.Spec)
+}
+
+// refused is the error of a bundle that may be published anew.
+type refused struct {
+	error
+	again time.Duration // until the source is asked whether it was
+}
+
+func (e *refused) Unwrap() error { return e.error }
+
+// refuse notes that what the source was resolved to can't be used, for whatever is in it.
+// If the source names no digest, it is asked again what it has.
+func (r *Reconciler) refuse(ctx context.Context, s *addonsv1.AddonStack, from *addonsv1.BundleSource, digest string, err error) error {
+	_, invalid := errors.AsType[*bundle.Error](err)
+	if failed, ok := errors.AsType[*failure.Error](err); !invalid && (!ok || !failed.OfContent()) {
+		return err
+	}
+	if again := r.Sources.Refuse(ctx, source.BundleOf(s.Namespace, from), digest); again > 0 {
+		return &refused{err, again}
+	}
+	return err
+}
+
+// refusedFor is how long it takes until a bundle is asked for again that was refused.
+func refusedFor(err error) time.Duration {
+	if again, ok := errors.AsType[*refused](err); ok {
+		return again.again
+	}
+	return 0
 }
 
 // tryBundle says whether a version of the bundle could be the stack's: one that can't
@@ -92,13 +121,13 @@ func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin 
 func bundleFailure(pins stack.Pins, err error) *failure.Error {
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		whole := *failed
-		if err.Error() != failed.Error() { // it is that of a part of the bundle
-			whole.Field, whole.Subject, whole.Err = "source", pins[addonsv1.FollowedSource].Version, err
+		if isOfPart(err, failed) {
+			whole.Field, whole.Subject, whole.Err = addonsv1.FollowedSource, pins[addonsv1.FollowedSource].Version, err
 		}
 		return &whole
 	}
 	if invalid, ok := errors.AsType[*bundle.Error](err); ok {
-		return &failure.Error{Reason: failure.ArtifactInvalid, Field: "source", Subject: pins[addonsv1.FollowedSource].Version, Err: invalid}
+		return &failure.Error{Reason: failure.ArtifactInvalid, Field: addonsv1.FollowedSource, Subject: pins[addonsv1.FollowedSource].Version, Err: invalid}
 	}
 	return nil
 }
@@ -127,7 +156,7 @@ func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *add
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
 	digest, err := r.Sources.Resolve(ctx, source.BundleOf(namespace, &from))
 	if err == nil && said != "" && said != digest {
-		err = &bundle.Error{Err: fmt.Errorf("source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, said)}
+		err = &bundle.Error{Err: fmt.Errorf("spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, said)}
 	}
 	return digest, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// reportSources writes the SourcesReady condition, and an event when a look fails.
+// reportSources writes the SourcesReady condition, and an event of what is wrong.
 // It is about status.sources, too, which is up to date unless the spec waits.
 func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *following) {
 	before := conditions.Get(s, addonsv1.SourcesReadyCondition)
@@ -24,10 +24,10 @@ func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *following) {
 		return // nobody knows better yet
 	}
 	c := sourcesReady(f, s.Status.Sources)
-	o := r.outlooks.get(s)
-	if len(f.failures) > 0 && c.Message != o.told && (before == nil || before.Message != c.Message) {
-		o.told = c.Message
-		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, f.failures[0].err.Reason, "Follow", "%s", c.Message)
+	if len(f.failures) > 0 {
+		r.warnOf(s, f.failures[0].err.Reason, "Follow", c.Message)
+	} else {
+		r.warnOfClusters(s, c, s.Status.Sources)
 	}
 	conditions.Set(s, c)
 }
@@ -38,15 +38,9 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.SourcesReadyReason}
 	var texts []string
 	for _, failed := range f.failures {
-		text := fmt.Sprintf("Add-on %s: %s", failed.addon, failed.err)
-		switch {
-		case failed.addon == addonsv1.FollowedSource && failed.err.Field == "":
-			text = fmt.Sprintf("%s: %s", addonsv1.FollowedSource, failed.err)
-		case failed.addon == addonsv1.FollowedSource:
-			text = "spec." + failed.err.Error()
-		}
+		text := failed.text()
 		if version, refused := f.available[failed.addon]; refused && !failed.withdrawn {
-			text += fmt.Sprintf(". So %s isn't taken, it stays at %s", version, f.pins[failed.addon].Version)
+			text += fmt.Sprintf(". So %s isn't taken, %s", version, f.instead(failed.addon))
 		}
 		texts = append(texts, text)
 	}
@@ -79,6 +73,15 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 	return c
 }
 
+// instead is what becomes of a follower whose newest version isn't taken.
+func (f *following) instead(name string) string {
+	pin := f.pins[name]
+	if slices.ContainsFunc(f.followers, func(w stack.Follower) bool { return w.Name == name && w.HasFound(pin) }) {
+		return "it stays at " + pin.Version
+	}
+	return fmt.Sprintf("and %s, which the spec named before, hasn't been found good either; clusters keep what they run", pin.Version)
+}
+
 // reportFollowing writes status.following, by the newest revision. Kept says that
 // this reconcile made it the newest.
 func (r *Reconciler) reportFollowing(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, kept bool, f *following) error {
@@ -90,8 +93,8 @@ func (r *Reconciler) reportFollowing(s *addonsv1.AddonStack, newest *appsv1.Cont
 	before := s.Status.Following
 	s.Status.Following = nil
 	for _, follower := range f.followers {
-		pin, pinned := pins[follower.Name]
-		if !pinned {
+		pin := pins[follower.Name]
+		if !follower.HasFound(pin) {
 			continue
 		}
 		now := addonsv1.FollowedVersion{Addon: follower.Name, Version: pin.Version, Available: f.available[follower.Name]}

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,17 @@ type failedLook struct {
 	withdrawn bool // the version that it has isn't published any more
 }
 
+// text names the add-on, or the field.
+func (l failedLook) text() string {
+	switch {
+	case l.addon == addonsv1.FollowedSource:
+		return ofBundle(l.err)
+	case l.err.Field == "":
+		return fmt.Sprintf("Add-on %s: %s", l.addon, l.err)
+	}
+	return fmt.Sprintf("addons[%s].%s", l.addon, l.err)
+}
+
 // hasFailed says whether the last look for versions of an add-on failed.
 func (f *following) hasFailed(addon string) bool {
 	return slices.ContainsFunc(f.failures, func(failed failedLook) bool { return failed.addon == addon })
@@ -76,10 +88,9 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 	if err != nil {
 		return nil, err
 	}
-	o := r.outlooks.get(s)
 	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
-	o.plan(s, r.keys(ctx, s.Namespace, followers), r.Clock.Now(), settled)
+	o := r.outlooks.plan(s, r.keys(ctx, s.Namespace, followers), r.Clock.Now(), settled)
 	if o.looking {
 		ended := r.look(ctx, s, followers, current, o)
 		if ended {
@@ -118,7 +129,7 @@ func conclude(s *addonsv1.AddonStack, followers []stack.Follower, current stack.
 	taken := stack.Pins{}
 	for _, follower := range followers {
 		found := o.found[follower.Name]
-		if _, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned) {
+		if pin, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned || found.pin.Version == pin.Version) {
 			taken[follower.Name] = found.pin
 		}
 		if found.err != nil {
@@ -153,7 +164,7 @@ func (f *following) stepBack(failed *failure.Error) bool {
 	}
 	f.available[name], f.pins[name] = f.pins[name].Version, pin
 	if failed.Reason == failure.ArtifactPending {
-		f.looking, f.again = true, time.Second
+		f.looking, f.again = true, failed.RetryAfter
 		return true
 	}
 	f.failures = append(f.failures, failedLook{addon: name, err: failed})

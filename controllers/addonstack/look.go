@@ -30,7 +30,7 @@ func (r *Reconciler) look(ctx context.Context, s *addonsv1.AddonStack, followers
 		found, err := r.find(ctx, s, follower, current, o)
 		var failed *failure.Error
 		switch {
-		case errors.As(err, &failed) && failed.Reason != failure.ArtifactPending:
+		case errors.As(err, &failed) && failed.Reason != failure.ArtifactPending && !failed.Again:
 			if found.newest == "" {
 				found.newest = o.found[follower.Name].newest
 			}
@@ -60,10 +60,19 @@ func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower 
 		if withdrawn {
 			found.withdrawn = pin.Version
 		}
+		if withdrawn || err != nil {
+			return found, err
+		}
+		found.pin, err = r.findNamed(ctx, ref, follower, pin, o)
 		return found, err
 	}
 	digest, err := r.Sources.Pin(ctx, ref, newest, notBefore)
 	if err != nil {
+		named, pending := r.findNamed(ctx, ref, follower, pin, o)
+		if pending != nil {
+			return found, pending
+		}
+		found.pin = named
 		return found, err
 	}
 	pin = stack.Pin{Version: newest, Digest: digest}
@@ -74,6 +83,23 @@ func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower 
 	}
 	found.pin = pin
 	return found, nil
+}
+
+// findNamed finds the version that the newest revision has because the spec named it
+// before, which nobody looked for then: no pin if it can't be used, as clusters say, too.
+// An error is that of a request that goes on.
+func (r *Reconciler) findNamed(ctx context.Context, ref source.Reference, follower stack.Follower, pin stack.Pin, o *outlook) (stack.Pin, error) {
+	if pin.Version == "" || follower.HasFound(pin) {
+		return stack.Pin{}, nil
+	}
+	digest, err := r.Sources.Pin(ctx, ref, pin.Version, o.notBefore)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != failure.ArtifactPending {
+		return stack.Pin{}, nil
+	}
+	if err != nil {
+		return stack.Pin{}, err
+	}
+	return stack.Pin{Version: pin.Version, Digest: digest}, nil
 }
 
 // withdrawn says whether a version that was taken isn't published any more. Another
@@ -98,5 +124,5 @@ func referenceOf(namespace string, follower stack.Follower) source.Reference {
 // isWithdrawn says that the version which a follower has isn't published any more.
 func isWithdrawn(follower stack.Follower, version string) *failure.Error {
 	return failure.New(failure.ArtifactNotFound, "%s isn't published any more. What has it keeps it, but it may not be had again: "+
-		"publish it, or change %s so that it doesn't allow it, to go on with another version", version, follower.Line)
+		"publish a newer version, publish it again with the same content, or change %s so that it doesn't allow it, to go back", version, follower.Line)
 }

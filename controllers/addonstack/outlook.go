@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 // Times between looks that failed. Sources bound their requests themselves: a look
 // that comes too early repeats the error.
 const (
+	// lookingAnyway is when a stack comes back that nothing has woken.
+	lookingAnyway = 15 * time.Second
 	// waitingRetry is the most while no version is known yet: somebody waits for it.
 	waitingRetry = 15 * time.Second
 	// followingRetry is the least while clusters have a version.
@@ -31,6 +34,9 @@ const (
 type outlooks struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]*outlook
+	// rotations are when keys were first seen that stacks have now. What was found since
+	// then with the same ones does for all of them.
+	rotations map[string]time.Time
 }
 
 // outlook of one stack. One reconcile at a time uses it.
@@ -47,7 +53,6 @@ type outlook struct {
 	begun     time.Time        // looking
 	next      time.Time        // look, while not looking
 	found     map[string]finding
-	told      string // the last failure that was an event
 }
 
 // finding is what looking came to for one follower.
@@ -79,10 +84,35 @@ func (o *outlooks) forget(key client.ObjectKey) {
 	delete(o.of, key)
 }
 
+// plan decides whether to look now.
+func (o *outlooks) plan(s *addonsv1.AddonStack, keys string, now time.Time, settled bool) *outlook {
+	of := o.get(s)
+	since := now
+	if of.keys != keys {
+		since = o.rotated(keys, now)
+	}
+	of.plan(s, keys, since, now, settled)
+	return of
+}
+
+// rotated says when the keys were seen first, of late.
+func (o *outlooks) rotated(keys string, now time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rotations == nil {
+		o.rotations = map[string]time.Time{}
+	}
+	maps.DeleteFunc(o.rotations, func(_ string, seen time.Time) bool { return now.Sub(seen) > sharedAnswers })
+	if _, known := o.rotations[keys]; !known {
+		o.rotations[keys] = now
+	}
+	return o.rotations[keys]
+}
+
 // plan decides whether to look now. What a settled stack follows was found by an
 // earlier process: that is good until its next turn. With other credentials or keys
-// what failed may do, and what did may fail.
-func (o *outlook) plan(s *addonsv1.AddonStack, keys string, now time.Time, settled bool) {
+// what failed may do, and what did may fail; that they are others is known since then.
+func (o *outlook) plan(s *addonsv1.AddonStack, keys string, since, now time.Time, settled bool) {
 	first, rotated := o.found == nil, o.keys != keys
 	o.keys = keys
 	changed, asked := o.generation != s.Generation, o.lookNow != s.Annotations[addonsv1.LookNowAnnotation]
@@ -94,8 +124,10 @@ func (o *outlook) plan(s *addonsv1.AddonStack, keys string, now time.Time, settl
 	case first, changed:
 		o.found = map[string]finding{}
 		o.begin(now, sharedAnswers)
-	case asked, rotated:
+	case asked:
 		o.begin(now, 0)
+	case rotated:
+		o.begin(now, now.Sub(since))
 	case !o.looking && !now.Before(o.next):
 		o.begin(now, sharedAnswers)
 	}
@@ -127,7 +159,7 @@ func (o *outlook) finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
 // again is how long there is nothing to look at.
 func (o *outlook) again(now time.Time) time.Duration {
 	if o.looking {
-		return time.Second // answers are on their way
+		return lookingAnyway // answers are on their way, and wake the stack
 	}
 	return max(o.next.Sub(now), time.Millisecond)
 }

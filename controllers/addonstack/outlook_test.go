@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -36,7 +38,7 @@ func TestWhenToLook(t *testing.T) {
 	keys := "1"
 	expect := func(now time.Time, looking bool, why string) {
 		t.Helper()
-		if o.plan(s, keys, now, true); o.looking != looking {
+		if all.plan(s, keys, now, true); o.looking != looking {
 			t.Fatalf("looking is %v: %s", o.looking, why)
 		}
 	}
@@ -80,9 +82,36 @@ func TestWhenToLook(t *testing.T) {
 	if o = all.get(s); o.looking {
 		t.Error("it is looking")
 	}
-	o.plan(s, keys, now, false)
+	all.plan(s, keys, now, false)
 	if !o.looking {
 		t.Error("a new stack has to wait for its turn")
+	}
+}
+
+// A Secret that many stacks have changes: what one of them is told then does for all.
+func TestRotationIsLookedAtOnce(t *testing.T) {
+	var all outlooks
+	now := time.Unix(1e9, 0)
+	var stacks []*addonsv1.AddonStack
+	for _, name := range []string{"one", "two", "three"} {
+		s := followingStack()
+		s.Name, s.UID = name, types.UID(name)
+		stacks = append(stacks, s)
+		all.plan(s, "1", now, true)
+	}
+	rotated := now.Add(time.Minute)
+	for i, s := range stacks {
+		o := all.plan(s, "2", rotated.Add(time.Duration(i)*time.Second), true)
+		if !o.looking || !o.notBefore.Equal(rotated) {
+			t.Errorf("%s looks (%v) for what there is since %s, want %s", s.Name, o.looking, o.notBefore, rotated)
+		}
+	}
+	late := rotated.Add(time.Hour)
+	if o := all.plan(stacks[0], "1", late, true); !o.notBefore.Equal(late) {
+		t.Errorf("it takes answers of %s, which are old", o.notBefore)
+	}
+	if len(all.rotations) != 1 {
+		t.Errorf("%d are remembered", len(all.rotations))
 	}
 }
 
@@ -157,6 +186,56 @@ func TestConclude(t *testing.T) {
 			}
 			if c.Status != tc.status || c.Reason != tc.reason {
 				t.Errorf("condition %v", c)
+			}
+		})
+	}
+}
+
+// A version that the spec named exactly, and that was never found good, isn't what is
+// followed; one that was found is, also if updates are suspended.
+func TestWhatWasOnlyNamed(t *testing.T) {
+	refused := &failure.Error{Reason: failure.SignatureMissing, Field: "chart.oci", Err: errors.New("it has no signature")}
+	const digest = "sha256:6"
+	for name, tc := range map[string]struct {
+		found   finding
+		suspend bool
+		want    []string
+		says    string
+	}{
+		"it can't be used, as the newest": {
+			found: finding{newest: "1.4.8", err: refused},
+			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
+				"and 1.4.6, which the spec named before, hasn't been found good either; clusters keep what they run",
+		},
+		"it can be used": {
+			found: finding{newest: "1.4.8", err: refused, pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},
+			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, it stays at 1.4.6",
+		},
+		"suspended":                       {found: finding{newest: "1.4.8", pin: stack.Pin{Version: "1.4.6", Digest: digest}}, suspend: true, want: []string{"1.4.6"}},
+		"suspended, and it can't be used": {found: finding{newest: "1.4.8"}, suspend: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := followingStack()
+			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
+			named := stack.Pins{"web": {Version: "1.4.6"}}
+			f := conclude(s, stack.Followers(&s.Spec), named, &outlook{found: map[string]finding{"web": tc.found}})
+			data, err := json.Marshal(f.pins.Into(&s.Spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{Clock: clock.RealClock{}}
+			if err := r.reportFollowing(s, stack.Snapshot(s, data, 1), true, f); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, followed := range s.Status.Following {
+				got = append(got, followed.Version)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("following %q, want %q", got, tc.want)
+			}
+			if c := sourcesReady(f, nil); c.Message != tc.says {
+				t.Errorf("got  %q\nwant %q", c.Message, tc.says)
 			}
 		})
 	}
@@ -263,7 +342,7 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	o.found[addonsv1.FollowedSource] = finding{newest: "docker-scs-1-31-v10", err: &failure.Error{
-		Reason: failure.SignatureMissing, Field: "source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
+		Reason: failure.SignatureMissing, Field: "spec.source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
 	}}
 	f := conclude(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
 	const want = "spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"

@@ -37,8 +37,10 @@ type Reconciler struct {
 
 	statuses hub.Statuses
 	outlooks outlooks
+	faults   faults
 	trims    trims
-	wake     hub.Queue // for changes under the artifact root
+	mended   mended
+	wake     hub.Queue // for what sources come to
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -48,8 +50,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
 			r.outlooks.forget(req.NamespacedName)
+			r.faults.forget(req.NamespacedName)
 			r.trims.forget(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
+			r.mended.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -61,8 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	stackSources.set(s, r.Sources, &s.Spec)
+	r.reconsider(s)
 	view := r.viewOf(s)
-	again, err := r.inspect(ctx, view)
+	again, err := r.inspect(r.patiently(ctx, req.NamespacedName), view)
 	if isBehind(err) {
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}

@@ -66,7 +66,15 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 	if failed.Reason == failure.ArtifactPending {
 		c.Reason = addonsv1.SourcesPendingReason
 	}
-	c.Message = "The spec waits for its bundle. " + shorten("spec."+err.Error())
+	c.Message = "The spec waits for its bundle. " + shorten(ofBundle(err))
+	if isOfPart(err, failed) {
+		c.Message = "The bundle is there, but can't be used as the spec says. " + shorten(ofBundle(err))
+	}
+	if failed.Reason == failure.ArtifactPending {
+		r.faults.remember(s)
+	} else {
+		r.warnOf(s, failed.Reason, "Expand", c.Message)
+	}
 	conditions.Set(s, c)
 	if failed.Wait {
 		return failed.RetryAfter, nil
@@ -74,11 +82,23 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 	return cmp.Or(failed.RetryAfter, bundleRetry), nil
 }
 
+// isOfPart says whether the error is about something in the bundle, which is there itself.
+func isOfPart(err error, failed *failure.Error) bool { return err.Error() != failed.Error() }
+
+// ofBundle is the error with the field that it is about: spec.source, if it names none.
+func ofBundle(err error) string {
+	text := err.Error()
+	if strings.HasPrefix(text, addonsv1.FollowedSource) || strings.HasPrefix(text, "addons[") {
+		return text
+	}
+	return addonsv1.FollowedSource + ": " + text
+}
+
 // reportInvalidBundle writes the Valid condition, and an event when it turns False.
 func (r *Reconciler) reportInvalidBundle(s *addonsv1.AddonStack, reason string, err error) {
 	c := metav1.Condition{
 		Type: addonsv1.ValidCondition, Status: metav1.ConditionFalse, Reason: reason,
-		Message: shorten("spec.source: "+err.Error()) + ". Clusters stay as they are",
+		Message: shorten(ofBundle(err)) + ". Clusters stay as they are",
 	}
 	if before := conditions.Get(s, c.Type); before == nil || before.Message != c.Message {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Expand", "%s", c.Message)

@@ -34,12 +34,15 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
 		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
-			f.bundle, _ = errors.AsType[*failure.Error](err)
+			if failed, ok := errors.AsType[*failure.Error](err); ok && !isOfPart(err, failed) {
+				f.bundle = failed
+			}
+			asked := refusedFor(err)
 			again, err := r.reportBundle(s, err)
 			if conditions.IsFalse(s, addonsv1.ValidCondition) && f.any() {
 				r.reportSources(s, f)
 			}
-			f.again = sooner(again, f.again)
+			f.again = sooner(sooner(again, asked), f.again)
 			return nil, f, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -39,19 +40,25 @@ func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters [
 // sourceReport makes the entries of status.sources.
 type sourceReport struct {
 	stack   *addonsv1.AddonStack
-	f       *following // nil if nothing was looked for
-	pinned  stack.Pins
+	f       *following       // nil if nothing was looked for
+	found   sets.Set[string] // of what is followed: the versions that the spec is pinned to
 	sources []addonsv1.StackSource
 }
 
 // newSourceReport is about a spec whose versions are pinned, as far as they are known.
 func newSourceReport(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) *sourceReport {
-	return &sourceReport{stack: s, f: f, pinned: stack.PinsOf(&s.Spec, spec)}
+	pins, found := stack.PinsOf(&s.Spec, spec), sets.New[string]()
+	for _, follower := range stack.Followers(&s.Spec) {
+		if follower.HasFound(pins[follower.Name]) {
+			found.Insert(follower.Name)
+		}
+	}
+	return &sourceReport{stack: s, f: f, found: found}
 }
 
 // add an entry with what clusters say, or the stack itself: it fetched what it follows.
 func (r *sourceReport) add(name string, ref source.Reference, c metav1.Condition) {
-	if _, pinned := r.pinned[name]; pinned && c.Reason == addonsv1.SourceNotAskedReason {
+	if r.found.Has(name) && c.Reason == addonsv1.SourceNotAskedReason {
 		c = metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
 	}
 	c = r.f.orFailed(name, c)
@@ -154,7 +161,11 @@ func (f *following) orFailed(name string, c metav1.Condition) metav1.Condition {
 			if f.waitsFor(name) {
 				about = ""
 			}
-			return metav1.Condition{Status: metav1.ConditionFalse, Reason: failed.err.Reason, Message: about + shorten(failed.err.Error())}
+			said := failed.err.Error()
+			if failed.err.Field != "" {
+				said = failed.text()
+			}
+			return metav1.Condition{Status: metav1.ConditionFalse, Reason: failed.err.Reason, Message: about + shorten(said)}
 		}
 	}
 	if f.waitsFor(name) {

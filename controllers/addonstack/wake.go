@@ -14,6 +14,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
+// patiently is for calls that may have to wait for sources: together they wait a moment,
+// and the stack is enqueued when what they wait for has come.
+func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
+	return source.WithWaker(source.WithSharedPatience(ctx), key, func() { r.wake.Add(key) })
+}
+
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.
 func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 	for _, key := range r.stacksWith(ctx, "", func(spec *addonsv1.AddonStackSpec) bool {

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
@@ -104,26 +106,52 @@ func (p *pass) unmet(ctx context.Context, c *addonsv1.ObjectsCondition) (string,
 }
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
+// The error is for what isn't about this object.
 func (p *pass) conditionObject(ctx context.Context, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
+	if wrong := clusterstack.Object(o).Check(); wrong != nil {
+		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil
+	}
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(o.APIVersion)
 	found.SetKind(o.Kind)
-	err = p.workload.conn.Client().Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found)
+	workload := p.workload.conn.Client()
+	if o.Namespace == "" {
+		namespaced, err := workload.IsObjectNamespaced(found)
+		if err != nil {
+			missing, err = unreadable(ctx, o, err)
+			return nil, missing, err
+		}
+		if namespaced {
+			return nil, fmt.Sprintf("objects[%s].namespace: a %s is in a namespace; say in which one", o.Key, o.Kind), nil
+		}
+	}
+	if err := workload.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, found); err != nil {
+		missing, err = unreadable(ctx, o, err)
+		return nil, missing, err
+	}
+	return found.Object, "", nil
+}
+
+// unreadable says what an error about an object means for the condition.
+func unreadable(ctx context.Context, o addonsv1.ConditionObject, err error) (missing string, _ error) {
 	name := o.Kind + " " + o.Name
 	if o.Namespace != "" {
 		name = o.Kind + " " + o.Namespace + "/" + o.Name
 	}
+	answer := apierrors.APIStatus(nil)
 	switch {
-	case err == nil:
-		return found.Object, "", nil
 	case apierrors.IsNotFound(err):
-		return nil, name + " doesn't exist", nil
+		return name + " doesn't exist", nil
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Sprintf("the cluster doesn't know the kind of %s, %s", name, o.APIVersion), nil
-	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return nil, fmt.Sprintf("%s can't be read: %s", name, apierrors.ReasonForError(err)), nil
+		return fmt.Sprintf("the cluster doesn't know the kind of %s, %s", name, o.APIVersion), nil
+	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err):
+		return fmt.Sprintf("%s can't be read: %s", name, apierrors.ReasonForError(err)), nil
+	case isSilent(err), errors.As(err, &answer):
+		return "", fmt.Errorf("reading %s: %w", name, err)
 	}
-	return nil, "", fmt.Errorf("reading %s: %w", name, err)
+	// The error's words are the client's, and for the log alone.
+	log.FromContext(ctx).Error(err, "Could not read an object that a condition is about", "key", o.Key, "object", name)
+	return fmt.Sprintf("%s, %s, can't be read; correct objects[%s]", name, o.APIVersion, o.Key), nil
 }
 
 func asWait(c *addonsv1.ObjectsCondition) *clusterstack.Wait {

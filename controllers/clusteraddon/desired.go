@@ -113,7 +113,7 @@ func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.Rende
 	}
 	result, err := p.build(ctx, in, artifact.Files, r)
 	if err != nil {
-		return nil, err
+		return nil, ofAddon(a, err)
 	}
 	digest, err := in.digest(result.FactsUsed)
 	if err != nil {

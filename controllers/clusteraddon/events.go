@@ -29,7 +29,7 @@ func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.C
 	if told, ok := r.told.Load(key); ok {
 		before = &addonsv1.ClusterAddon{Status: told.(addonsv1.ClusterAddonStatus)}
 	}
-	r.told.Store(key, *after.Status.DeepCopy())
+	r.told.Store(key, toldBy(&before.Status, &after.Status))
 	for _, e := range eventsOf(before, after) {
 		r.record(ctx, after, e)
 	}
@@ -67,16 +67,27 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	if e := reachabilityEvent(before, after); e != nil {
 		events = append(events, *e)
 	}
-	known := map[[3]string]addonsv1.AddonStatus{}
-	for _, s := range before.Status.Addons {
-		known[[3]string{s.Namespace, s.Name, s.Stack}] = s
-	}
 	for _, s := range after.Status.Addons {
-		if e := addonEvent(known[[3]string{s.Namespace, s.Name, s.Stack}], s); e != nil {
+		if e := addonEvent(formerOf(s, before.Status.Addons), s); e != nil {
 			events = append(events, *e)
 		}
 	}
 	return events
+}
+
+// formerOf is the add-on's former status: that of its stack, or else that of the stack
+// that it was taken over from.
+func formerOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (former addonsv1.AddonStatus) {
+	for _, was := range all {
+		switch {
+		case was.Namespace != s.Namespace || was.Name != s.Name:
+		case was.Stack == s.Stack:
+			return was
+		default:
+			former = was
+		}
+	}
+	return former
 }
 
 func reachabilityEvent(before, after *addonsv1.ClusterAddon) *event {
@@ -94,9 +105,30 @@ func reachabilityEvent(before, after *addonsv1.ClusterAddon) *event {
 	}
 }
 
+// becameReady says how an add-on became ready, "" if there is nothing to tell. What only
+// waited, and is at the revision that it had, wasn't installed by that.
+func becameReady(was, is addonsv1.AddonStatus) string {
+	switch {
+	case was.Revision != is.Revision:
+		return "Installed"
+	case was.Phase == addonsv1.AddonReady, isPendingOn(was, passing):
+		return ""
+	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
+		return "Still installed:"
+	}
+	return "Installed"
+}
+
+// isNews says whether there may be something to tell. Of what somebody has to mend a new
+// message is, too.
+func isNews(was, is addonsv1.AddonStatus) bool {
+	return was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision ||
+		isPendingOn(is, mendable) && was.Message != is.Message
+}
+
 // addonEvent returns nil if there is nothing to tell.
 func addonEvent(was, is addonsv1.AddonStatus) *event {
-	if was.Phase == is.Phase && was.Reason == is.Reason && was.Revision == is.Revision {
+	if !isNews(was, is) {
 		return nil
 	}
 	normal := func(reason, action, did string) *event {
@@ -118,8 +150,8 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			return normal("AddonUpgrading", "Upgrade", "Upgrading")
 		}
 	case addonsv1.AddonReady:
-		if turned {
-			return normal("AddonReady", "Install", "Installed")
+		if did := becameReady(was, is); did != "" {
+			return normal("AddonReady", "Install", did)
 		}
 	case addonsv1.AddonRemoving:
 		if was.Phase != is.Phase {
@@ -130,6 +162,9 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 	case addonsv1.AddonUnassigned:
 		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:
+		if mendable(is.Reason) {
+			return warning("Install", "is pending")
+		}
 	}
 	return nil
 }

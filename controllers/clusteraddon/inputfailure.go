@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -86,16 +87,40 @@ func describeInput(err error, a *addon) (reason, message string, wait bool) {
 	return "", "", false
 }
 
-// ofAddon is a source's error with the add-on in front of the field: one message may
-// tell of several add-ons. Other errors are as they are.
+// ofAddon is an error of the add-on's source, or of making its objects, with the add-on
+// in front of the field: one message may tell of several add-ons. Other errors are as
+// they are.
 func ofAddon(a *addon, err error) error {
-	failed, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		whole := *failed
+		whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
+		if strings.HasPrefix(failed.Field, addonsv1.FollowedSource) { // the bundle that it is in
+			whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
+		}
+		return &whole
 	}
-	whole := *failed
-	whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
-	return &whole
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return &render.Error{Reason: failed.Reason, Err: fmt.Errorf("addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)}
+	}
+	return err
+}
+
+// contentField is the field whose content makes no objects, to be put in front of the
+// error; "" if that begins with it.
+func contentField(a *addon, failed *render.Error) string {
+	switch numbered := strings.HasPrefix(failed.Err.Error(), "patches["); {
+	case failed.Reason == render.ReasonSchemaViolation: // which names the value
+		return ""
+	case failed.Reason == render.ReasonPatchFailed && numbered:
+		return ""
+	case failed.Reason == render.ReasonPatchFailed:
+		return "patches: "
+	case a.Kustomization != nil:
+		return "kustomization: "
+	case a.Manifests != nil:
+		return "manifests: "
+	}
+	return "chart: "
 }
 
 // retried says whether a failure may pass without an event that tells of it.

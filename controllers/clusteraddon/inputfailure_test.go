@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,9 +12,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
@@ -47,5 +50,44 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	_, err = sources.Resolve(context.Background(), p.reference(lost))
 	if reason, message, _ := describeInput(err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, "addons[dns].chart.configMap: ConfigMap team/charts") {
 		t.Errorf("of the digest: %s: %s", reason, message)
+	}
+}
+
+// What is wrong with the content is said in other words for each kind of it, and with the
+// field in front.
+func TestFailuresOfContentNameTheField(t *testing.T) {
+	chart := &addon{Addon: addonsv1.Addon{Name: "web"}}
+	kustomization := &addon{Addon: addonsv1.Addon{Name: "web", Kustomization: &addonsv1.KustomizationSource{}}}
+	manifests := &addon{Addon: addonsv1.Addon{Name: "web", Manifests: &addonsv1.ManifestsSource{}}}
+	for _, tc := range []struct {
+		a                  *addon
+		reason, said, want string
+	}{
+		{chart, render.ReasonSchemaViolation, "values.replicas: got string, want integer", "addons[web].values.replicas: got string, want integer"},
+		{chart, render.ReasonSchemaViolation, "values: missing property 'a'", "addons[web].values: missing property 'a'"},
+		{chart, render.ReasonTemplateFailed, "templates/a.yaml:1: no", "addons[web].chart: templates/a.yaml:1: no"},
+		{chart, render.ReasonPatchFailed, "patches[0]: none", "addons[web].patches[0]: none"},
+		{chart, render.ReasonPatchFailed, "templates/a.yaml: no", "addons[web].patches: templates/a.yaml: no"},
+		{kustomization, render.ReasonKustomizationInvalid, "kustomization.yaml: it is empty", "addons[web].kustomization: kustomization.yaml: it is empty"},
+		{kustomization, render.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
+		{manifests, render.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
+	} {
+		err := ofAddon(tc.a, &render.Error{Reason: tc.reason, Err: errors.New(tc.said)})
+		if reason, message, _ := describeInput(err, tc.a); reason != tc.reason || message != tc.want {
+			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
+		}
+	}
+}
+
+func TestMissingValuesNameTheWayOut(t *testing.T) {
+	ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
+	at := client.ObjectKey{Namespace: "team", Name: "v"}
+	for want, found := range map[string]bool{
+		"Secret team/v doesn't exist; create it, or set optional: true":            false,
+		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: true,
+	} {
+		if err := valuesMissing(ref, at, "k", found); err.Error() != want || !err.wait || err.reason != ReasonValuesNotFound {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

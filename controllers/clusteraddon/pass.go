@@ -145,13 +145,17 @@ func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
 	status.Reason = ReasonRetrying
-	status.Message = "The cluster didn't answer, or another write came first; trying again"
-	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
-		if !apierrors.IsConflict(err) {
-			status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
-		}
-	} else {
+	answer := apierrors.APIStatus(nil)
+	switch {
+	case apierrors.IsConflict(err):
+		status.Message = "Another write came first; trying again"
+	case errors.As(err, &answer):
+		status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
+	case isSilent(err):
 		p.silent = true
+		status.Message = "The cluster didn't answer; trying again"
+	default:
+		status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
 	}
 	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
 }

@@ -24,7 +24,7 @@ const (
 	ReasonRetrying = "Retrying"
 	// ReasonValuesNotFound: an object or key of valuesFrom is missing.
 	ReasonValuesNotFound = "ValuesNotFound"
-	// ReasonValuesInvalid: values are no YAML map.
+	// ReasonValuesInvalid: values are no YAML map, or have a key twice.
 	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonTemplateNotRepeatable: the values template makes something else each time.
 	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"

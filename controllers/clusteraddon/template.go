@@ -35,7 +35,9 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		return nil, err
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
+	parse := render.ParseValues
 	if ofClusterStack {
+		parse = render.ParseValuesLeniently
 		data["Cluster"] = clusterstack.ClusterView(data["Cluster"].(map[string]any))
 	}
 	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
@@ -44,7 +46,7 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		return nil, err
 	}
 	if text, ok := p.templates.entries.Get(key); ok {
-		return render.ParseValues([]byte(text.(string)))
+		return parse([]byte(text.(string)))
 	}
 	text, generated, err := p.Renderer.TemplateKeeping(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if err != nil {
@@ -62,9 +64,9 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		}
 		text = string(unwrapped)
 	}
-	values, err := render.ParseValues([]byte(text))
+	values, err := parse([]byte(text))
 	if err != nil {
-		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s makes no YAML map: %w", name, err)}
+		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s makes what can't be used, correct it: %w", name, err)}
 	}
 	p.templates.entries.Add(key, text)
 	return values, nil

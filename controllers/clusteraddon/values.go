@@ -5,9 +5,10 @@ package clusteraddon
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -31,7 +32,7 @@ func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, 
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return nil, nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("addons[%s].values is no map: %w", a.Name, err)}
+			return nil, nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("addons[%s].values is no map, correct it: %w", a.Name, err)}
 		}
 		layers = append(layers, layer)
 	}
@@ -86,15 +87,20 @@ func (p *pass) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (ma
 		if ref.Optional != nil && *ref.Optional {
 			return nil, nil
 		}
-		missing := fmt.Sprintf("%s %s doesn't exist", ref.Kind, o.key)
-		if found {
-			missing = fmt.Sprintf("%s %s has no key %q", ref.Kind, o.key, key)
-		}
-		return nil, &inputError{reason: ReasonValuesNotFound, wait: true, err: errors.New(missing)}
+		return nil, valuesMissing(ref, o.key, key, found)
 	}
 	values, err := render.ParseValues(text)
 	if err != nil {
 		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s %s, key %q: %w", ref.Kind, o.key, key, err)}
 	}
 	return values, nil
+}
+
+// valuesMissing is the error of an object that isn't there, or of its key.
+func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *inputError {
+	missing := fmt.Errorf("%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
+	if found {
+		missing = fmt.Errorf("%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
+	}
+	return &inputError{reason: ReasonValuesNotFound, wait: true, err: missing}
 }

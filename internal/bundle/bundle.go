@@ -60,7 +60,7 @@ func pin(files Files, own []addonsv1.Addon) ([]addonsv1.Addon, error) {
 		if addon.Chart.Path != "" {
 			digest, err := files.ChartDigest(addon.Chart.Path)
 			if err != nil {
-				return nil, fmt.Errorf("addons[%s]: %w", addon.Name, err)
+				return nil, fmt.Errorf("addons[%s].%w", addon.Name, err) // it begins with the field
 			}
 			if said := addon.Chart.Digest; said != "" && said != digest {
 				return nil, refuse("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", addon.Name, digest, said)

@@ -201,6 +201,26 @@ func TestReleaseThatOnlyDeletes(t *testing.T) {
 	}
 }
 
+// TestKeysThatNobodyKnows are told of, with the file that they are in.
+func TestKeysThatNobodyKnows(t *testing.T) {
+	files := staged()
+	files["metadata.yaml"] = metadata + "channel: stable\n"
+	files["metadata.yaml"] = strings.Replace(files["metadata.yaml"], "clusterAddon: v1", "clusterAddon: v1, clusterClass: v1", 1)
+	for name, staged := range map[string]bool{"with stages": true, "with one chart": false} {
+		if !staged {
+			delete(files, "clusteraddon.yaml")
+			files[archive] = ""
+		}
+		got, err := Expand(files, source())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "unknown keys in metadata.yaml: channel, versions.components.clusterClass"; !slices.Contains(got.Notes, want) {
+			t.Errorf("%s: notes %q, want %q among them", name, got.Notes, want)
+		}
+	}
+}
+
 // TestHooksThatNobodyRuns are told of, and refuse nothing.
 func TestHooksThatNobodyRuns(t *testing.T) {
 	files := staged()

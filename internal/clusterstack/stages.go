@@ -182,6 +182,9 @@ func waitOf(listed *waitFile) (*Wait, error) {
 		if object.APIVersion == "" || object.Kind == "" || object.Name == "" {
 			return nil, fmt.Errorf("objects[%d]: apiVersion, kind and name are required", i)
 		}
+		if wrong := object.Check(); wrong != nil {
+			return nil, fmt.Errorf("objects[%d]: %w", i, wrong)
+		}
 		wait.Objects = append(wait.Objects, object)
 	}
 	if _, err := wait.Compile(); err != nil {

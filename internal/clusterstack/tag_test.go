@@ -40,7 +40,7 @@ func TestTagsThatAreRefused(t *testing.T) {
 
 // Oldest first.
 func TestVersionsInOrder(t *testing.T) {
-	ordered := []string{"v0-beta.3", "v0-beta.10", "v0-beta.x", "v0-sha.1", "v0", "v1-beta.1", "v1", "v2", "v10"}
+	ordered := []string{"v0-beta.3", "v0-beta.007", "v0-beta.010", "v0-beta.10", "v0-beta.x", "v0-sha.1", "v0", "v1-beta.1", "v1", "v2", "v10"}
 	var versions []Version
 	for _, text := range ordered {
 		v, err := ParseVersion(text)

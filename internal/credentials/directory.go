@@ -73,7 +73,7 @@ func read(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, unreadable(err)
 	}
 	if int64(len(content)) > most {
-		return nil, errors.New("the files are larger than a Secret can be")
+		return nil, errors.New("the files are larger than a Secret can be; take out what isn't needed")
 	}
 	return content, nil
 }
@@ -84,5 +84,5 @@ func unreadable(err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fmt.Errorf("the directory can't be read: %w", err)
+	return fmt.Errorf("the directory can't be read: %w; see to it that the provider may read it", err)
 }

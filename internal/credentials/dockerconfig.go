@@ -29,7 +29,7 @@ func parseDockerConfig(data []byte) (dockerConfig, error) {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return nil, errors.New("is no JSON as `docker login` writes it") // the parser's error may quote it
+		return nil, errors.New("is no JSON as `docker login` writes it; correct it") // the parser's error may quote it
 	}
 	var all dockerConfig
 	for name, entry := range config.Auths {
@@ -60,7 +60,7 @@ func parseEntry(data []byte) (Credential, error) {
 		RegistryToken string `json:"registrytoken"`
 	}
 	if err := json.Unmarshal(data, &entry); err != nil {
-		return Credential{}, errors.New("isn't as `docker login` writes it")
+		return Credential{}, errors.New("isn't as `docker login` writes it; correct it")
 	}
 	credential := Credential{
 		Username: entry.Username, Password: entry.Password,
@@ -70,7 +70,7 @@ func parseEntry(data []byte) (Credential, error) {
 		decoded, err := base64.StdEncoding.DecodeString(entry.Auth)
 		username, password, found := strings.Cut(string(decoded), ":")
 		if err != nil || !found {
-			return Credential{}, errors.New("has an auth that isn't base64 of username:password")
+			return Credential{}, errors.New("has an auth that isn't base64 of username:password; correct it")
 		}
 		credential.Username, credential.Password = username, strings.TrimRight(password, "\x00")
 	}

@@ -72,8 +72,8 @@ func TestBrokenEntries(t *testing.T) {
 	for _, test := range []struct{ host, path, says string }{
 		{"good.example.org", "x", ""},
 		{"other.example.org", "x", ""},
-		{"colon.example.org", "x", `key config.json: auths["colon.example.org"] has an auth that isn't base64 of username:password`},
-		{"good.example.org", "team/x", `key config.json: auths["good.example.org/team"] isn't as` + " `docker login` writes it"},
+		{"colon.example.org", "x", `key config.json: auths["colon.example.org"] has an auth that isn't base64 of username:password; correct it`},
+		{"good.example.org", "team/x", `key config.json: auths["good.example.org/team"] isn't as` + " `docker login` writes it; correct it"},
 	} {
 		_, err := set.For(Host{Name: test.host, Path: test.path})
 		if (err == nil) != (test.says == "") || err != nil && (err.Error() != test.says || strings.Contains(err.Error(), "sentinel")) {

@@ -45,7 +45,7 @@ func newSet(data map[string][]byte, bound bool) (Set, error) {
 		total += len(value)
 	}
 	if total > maxTotal {
-		return Set{}, errors.New("they are larger than a Secret can be")
+		return Set{}, errors.New("they are larger than a Secret can be; take out what isn't needed")
 	}
 	set := Set{data: data, bound: bound}
 	for _, key := range []string{KeyDockerConfig, KeyConfig} {

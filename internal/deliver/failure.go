@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -62,6 +63,9 @@ func classify(err error, key record.ObjectKey, ownKind bool) failure {
 	}
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
+		if wrong := unaskable(key); wrong != "" {
+			return reject(ReasonObjectRejected, wrong)
+		}
 		return f
 	}
 	status := api.Status()
@@ -94,6 +98,17 @@ func classify(err error, key record.ObjectKey, ownKind bool) failure {
 	default:
 		return reject(ReasonObjectRejected, words)
 	}
+}
+
+// unaskable says why no API server can be asked about an object; "" if one can.
+func unaskable(key record.ObjectKey) string {
+	if faults := content.IsPathSegmentName(key.Name); len(faults) > 0 {
+		return fmt.Sprintf("metadata.name %s; correct it", faults[0])
+	}
+	if faults := content.IsPathSegmentName(key.Namespace); len(faults) > 0 {
+		return fmt.Sprintf("metadata.namespace %s; correct it", faults[0])
+	}
+	return ""
 }
 
 // webhookUnavailable says that the API server couldn't call a webhook (its texts:

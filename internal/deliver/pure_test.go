@@ -236,6 +236,8 @@ func TestClassify(t *testing.T) {
 		"fields of another":    {err: status(409, metav1.StatusReasonConflict, "x", metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "kubectl"`}), kind: rejected, reason: ReasonFieldConflict, words: ".spec.replicas"},
 		"no such kind":         {err: noMatch, kind: rejected, reason: ReasonKindMissing},
 		"kind is coming":       {err: noMatch, own: true, kind: deferred, reason: ReasonWaitingForCRDs},
+		"a name that none has": {err: errors.New("invalid resource name"), key: record.ObjectKey{Kind: "Secret", Namespace: "a", Name: "b/c"}, kind: rejected, reason: ReasonObjectRejected, words: "metadata.name may not contain '/'"},
+		"namespace, likewise":  {err: errors.New("invalid namespace"), key: record.ObjectKey{Kind: "Secret", Namespace: "%", Name: "b"}, kind: rejected, reason: ReasonObjectRejected, words: "metadata.namespace may not contain '%'"},
 		"code 418":             {err: status(http.StatusTeapot, "", "tea"), kind: rejected, reason: ReasonObjectRejected},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func (b *body) Read(into []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF):
 		return n, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return n, fault(Unavailable, "%s broke off its answer", b.host)
+		return n, fault(Unavailable, "%s broke off its answer; "+again, b.host)
 	}
 	return n, explain(b.ctx, b.host, err)
 }

@@ -46,8 +46,8 @@ type Options struct {
 
 // Errors of New: they are about the credentials, and don't quote them.
 var (
-	ErrBadCA          = errors.New("ca.crt holds no certificate in PEM")
-	ErrBadCertificate = errors.New("tls.crt and tls.key are no certificate in PEM and its key")
+	ErrBadCA          = errors.New("ca.crt holds no certificate in PEM; correct it")
+	ErrBadCertificate = errors.New("tls.crt and tls.key are no certificate in PEM and its key; correct both")
 )
 
 // New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain].
@@ -137,10 +137,10 @@ func SameOrigin(a, b *url.URL) bool {
 // for other ports and for subdomains of a host.)
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return fault(Unavailable, "%s redirects more than %d times", via[0].URL.Host, maxRedirects)
+		return fault(Unavailable, "%s redirects more than %d times; correct the address", via[0].URL.Host, maxRedirects)
 	}
 	if request.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
-		return fault(Refused, "%s redirects to %s without TLS, which isn't followed", via[len(via)-1].URL.Host, request.URL.Host)
+		return fault(Refused, "%s redirects to %s without TLS, which isn't followed; correct the address", via[len(via)-1].URL.Host, request.URL.Host)
 	}
 	for _, hop := range append(via[1:len(via):len(via)], request) {
 		if !SameOrigin(via[0].URL, hop.URL) {

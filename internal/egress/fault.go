@@ -52,6 +52,13 @@ func fault(kind Kind, format string, args ...any) *Fault {
 // answered is the fault of an answer that no caller can use.
 func answered(kind Kind, host string, code int) *Fault {
 	of := fault(kind, "%s answers %s", host, statusOf(code))
+	switch {
+	case kind != Unavailable: // the way out is for who knows the credentials to say
+	case code < http.StatusInternalServerError:
+		of.text += "; correct the address"
+	default:
+		of.text += "; " + again
+	}
 	of.Status = code
 	return of
 }
@@ -67,8 +74,11 @@ const (
 
 // throttled doesn't say for how long, which is another number each time.
 func throttled(host, why string, after time.Duration) *Fault {
-	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (" + why + ")"}
+	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (" + why + "); it is asked again then"}
 }
+
+// again is all there is to do about what may pass.
+const again = "it is asked again"
 
 // Explain returns the fault in an error of a client, or of reading an answer's
 // body. It is nil if the error is about neither.
@@ -81,7 +91,7 @@ func Explain(ctx context.Context, host string, err error) *Fault {
 	var operation *net.OpError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fault(Unavailable, "%s broke off its answer", host)
+		return fault(Unavailable, "%s broke off its answer; "+again, host)
 	case errors.As(err, &network), errors.As(err, &operation), ctx.Err() != nil:
 		return explain(ctx, host, err)
 	}
@@ -101,24 +111,24 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	case isOfProxy(err):
 		return explainProxy(ctx, host, err)
 	case errors.Is(err, ErrAddressRefused):
-		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name", host)
+		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name; correct the address", host)
 	case errors.As(err, &address):
 		return fault(Refused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
 	case errors.As(err, &dns):
-		return fault(Unavailable, "the name of %s can't be resolved", host)
+		return fault(Unavailable, "the name of %s can't be resolved; have it added to the DNS, or correct the address", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fault(Unavailable, "%s refuses connections", host)
+		return fault(Unavailable, "%s refuses connections; have its server started, or correct the address", host)
 	}
 	if why := tlsProblem(err); why != "" {
 		return fault(Unavailable, "%s fails the TLS handshake: %s", host, why)
 	}
 	switch {
 	case isTimeout(ctx, err):
-		return fault(Unavailable, "%s doesn't answer in time", host)
+		return fault(Unavailable, "%s doesn't answer in time; "+again, host)
 	case errors.As(err, &errno):
-		return fault(Unavailable, "%s can't be reached: %s", host, errno.Error())
+		return fault(Unavailable, "%s can't be reached: %s; "+again, host, errno.Error())
 	}
-	return fault(Unavailable, "the connection to %s broke off", host)
+	return fault(Unavailable, "the connection to %s broke off; "+again, host)
 }
 
 func isTimeout(ctx context.Context, err error) bool {
@@ -141,13 +151,13 @@ func tlsProblem(err error) string {
 	case errors.As(err, &authority):
 		return "its certificate is not signed by a known authority; ca.crt of the credentials may name one"
 	case errors.As(err, &name):
-		return "its certificate is for other names"
+		return "its certificate is for other names; correct the address, or have another certificate made"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "its certificate has expired or is not valid yet"
+		return "its certificate has expired or is not valid yet; have it renewed"
 	case errors.As(err, &invalid), errors.As(err, &verify):
-		return "its certificate is not valid"
+		return "its certificate is not valid; have another one made"
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return "it doesn't speak TLS"
+		return "it doesn't speak TLS; correct the address, or set plainHTTP for one with http://"
 	case errors.As(err, &alert):
 		return "it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)"
 	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):

@@ -37,7 +37,7 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch {
 	case request.URL.Scheme == "https", request.URL.Scheme == "http" && g.plainHTTP:
 	default:
-		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow", host)
+		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
 	if refusedName(request.URL.Hostname(), g.loopback) {
 		return nil, explain(request.Context(), host, ErrAddressRefused)

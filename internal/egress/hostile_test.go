@@ -134,3 +134,73 @@ func connect(from *tls.Conn, target string, shown chan<- int) {
 	go func() { _, _ = io.Copy(to, reader) }()
 	_, _ = io.Copy(from, to)
 }
+
+// TestPlainHTTPIsForWhoAllowsIt has hosts without TLS, whatever it was that named them.
+func TestPlainHTTPIsForWhoAllowsIt(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was asked for", r.URL) }))
+	defer plain.Close()
+	for _, origin := range []string{plain.URL, "https://charts.example.org"} {
+		client := newClient(t, Options{Origin: parse(t, origin), AllowLoopback: true})
+		fault := ask(t, client, plain.URL)
+		if want := parse(t, plain.URL).Host + " would be asked without TLS, which the object doesn't allow"; fault == nil || fault.Kind != Refused || !strings.Contains(fault.Error(), want) {
+			t.Errorf("for %s: got %v, want %q", origin, fault, want)
+		}
+	}
+}
+
+// TestWhatARequestCarriesStaysWithItsHost follows redirects to other hosts, one of which
+// leads back. All are this one: they differ by their ports.
+func TestWhatARequestCarriesStaysWithItsHost(t *testing.T) {
+	carried := []string{"Authorization", "Cookie", "Referer"}
+	asked := map[string]http.Header{}
+	var own, other *httptest.Server
+	own = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked["own "+r.URL.Path] = r.Header
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/chart", http.StatusFound)
+		case "/away":
+			http.Redirect(w, r, other.URL+"/chart?signature=sentinel", http.StatusFound)
+		case "/away-and-back":
+			http.Redirect(w, r, other.URL+"/back", http.StatusFound)
+		}
+	}))
+	defer own.Close()
+	other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked["other "+r.URL.Path] = r.Header
+		if r.URL.Path == "/back" {
+			http.Redirect(w, r, own.URL+"/chosen-by-the-other", http.StatusFound)
+		}
+	}))
+	defer other.Close()
+	client := newClient(t, Options{Origin: parse(t, own.URL), PlainHTTP: true, AllowLoopback: true})
+	for path, want := range map[string]map[string]bool{ // what is asked for on the way, and if it gets what the request carries
+		"/moved":         {"own /moved": true, "own /chart": true},
+		"/away":          {"own /away": true, "other /chart": false},
+		"/away-and-back": {"own /away-and-back": true, "other /back": false, "own /chosen-by-the-other": false},
+	} {
+		clear(asked)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, own.URL+path+"?signature=sentinel", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, header := range carried {
+			request.Header.Set(header, "sentinel")
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close() // nothing is read from it
+		if len(asked) != len(want) {
+			t.Errorf("%s: %d requests, want %d", path, len(asked), len(want))
+		}
+		for where, gets := range want {
+			for _, header := range carried {
+				if got := asked[where].Get(header); (got != "") != gets {
+					t.Errorf("%s: %s gets %s %q", path, where, header, got)
+				}
+			}
+		}
+	}
+}

@@ -30,7 +30,7 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 		return nil, err
 	}
 	if r := ch.Metadata.KubeVersion; r != "" && !facts.inRange(r) {
-		return nil, failf(ReasonChartInvalid, "Chart.yaml: kubeVersion %q does not admit Kubernetes %s", r, req.Facts.KubeVersion)
+		return nil, failf(ReasonChartInvalid, "Chart.yaml: kubeVersion %q does not admit Kubernetes %s; take another version of the chart, or upgrade the cluster", r, req.Facts.KubeVersion)
 	}
 
 	enter(stageValues)

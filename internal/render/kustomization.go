@@ -65,7 +65,7 @@ func (s *survey) build(directory string) (resmap.ResMap, error) {
 // readResources decodes what kustomize made.
 func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]document, error) {
 	if n := resources.Size(); n > m.limits.MaxObjects {
-		return nil, failf(ReasonOutputTooLarge, "the kustomization has %d objects, at most %d", n, m.limits.MaxObjects)
+		return nil, failf(ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, m.limits.MaxObjects)
 	}
 	var size int64
 	documents := make([]document, 0, resources.Size())
@@ -75,7 +75,7 @@ func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]
 			return nil, failf(ReasonManifestInvalid, "%s: %s %s: %w", file, resource.GetKind(), resource.GetName(), err)
 		}
 		if size += int64(len(text)); size > m.limits.OutputBytes {
-			return nil, failf(ReasonOutputTooLarge, "the kustomization makes more than %d bytes", m.limits.OutputBytes)
+			return nil, failf(ReasonOutputTooLarge, "the kustomization makes more than %d bytes; split it", m.limits.OutputBytes)
 		}
 		doc, err := m.decode(file, string(text))
 		if err != nil {
@@ -84,7 +84,7 @@ func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]
 		documents = append(documents, doc)
 	}
 	if len(documents) == 0 {
-		return nil, failf(ReasonKustomizationInvalid, "%s makes no objects", file)
+		return nil, failf(ReasonKustomizationInvalid, "%s makes no objects; add resources, or correct kustomization.directory", file)
 	}
 	return documents, nil
 }

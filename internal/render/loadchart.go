@@ -28,7 +28,7 @@ func loadChart(files []File) (*chart.Chart, error) {
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
 	if v := ch.Metadata.APIVersion; v != chart.APIVersionV1 && v != chart.APIVersionV2 {
-		return nil, failf(ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1 and v2", v)
+		return nil, failf(ReasonChartInvalid, "Chart.yaml: apiVersion %q is not supported, only v1 and v2; take another version of the chart", v)
 	}
 	sortDependencies(ch)
 	return ch, nil

@@ -57,7 +57,7 @@ func (m *manifestReader) readTemplates(files map[string]string) ([]document, err
 		size += int64(len(content))
 	}
 	if size > m.limits.OutputBytes {
-		return nil, failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d", size, m.limits.OutputBytes)
+		return nil, failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d; split the chart", size, m.limits.OutputBytes)
 	}
 	var all []document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -163,7 +163,7 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 	}
 	values, depth := measureValue(content)
 	if m.values += values; m.values > maxValues {
-		return doc, failf(ReasonOutputTooLarge, "the objects have more than %d values", maxValues)
+		return doc, failf(ReasonOutputTooLarge, "the objects have more than %d values; split the add-on", maxValues)
 	}
 	if depth > maxDepth {
 		return doc, failf(ReasonManifestInvalid, "%s: nested deeper than %d", name, maxDepth)

@@ -82,7 +82,7 @@ func (m *manifestReader) checked(doc document) ([]*unstructured.Unstructured, er
 		return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
 	}
 	if m.objects++; m.objects > m.limits.MaxObjects {
-		return nil, failf(ReasonOutputTooLarge, "the add-on has more than %d objects", m.limits.MaxObjects)
+		return nil, failf(ReasonOutputTooLarge, "the add-on has more than %d objects; split it", m.limits.MaxObjects)
 	}
 	return []*unstructured.Unstructured{doc.object}, nil
 }

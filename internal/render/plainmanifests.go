@@ -25,7 +25,7 @@ func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result,
 		return nil, err
 	}
 	if len(documents) == 0 && req.Single != "" && req.Directory == "" {
-		return nil, failf(ReasonManifestInvalid, "%s has no objects", req.Single)
+		return nil, failf(ReasonManifestInvalid, "%s has no objects; name a file with some", req.Single)
 	}
 	if len(documents) == 0 {
 		return nil, failf(ReasonManifestInvalid, "%s has no objects in files whose names end in .yaml, .yml or .json%s",
@@ -67,7 +67,7 @@ func (m *manifestReader) readFiles(files []File) ([]document, error) {
 	var all []document
 	for _, file := range files {
 		if size += int64(len(file.Data)); size > m.limits.OutputBytes {
-			return nil, failf(ReasonOutputTooLarge, "the manifests take more than %d bytes", m.limits.OutputBytes)
+			return nil, failf(ReasonOutputTooLarge, "the manifests take more than %d bytes; split them", m.limits.OutputBytes)
 		}
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
 			return nil, failf(ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)

@@ -71,7 +71,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, fmt.Errorf("encode render request: %w", err)
 	}
 	if int64(len(payload)) > r.opts.InputBytes {
-		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d", len(payload), r.opts.InputBytes)
+		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", len(payload), r.opts.InputBytes)
 	}
 	select {
 	case r.slots <- struct{}{}:
@@ -120,9 +120,9 @@ func (r *Renderer) attempt(ctx context.Context, p *process, payload []byte) (*re
 	case r.isClosed():
 		return nil, ErrClosed
 	case errors.Is(err, errFrameTooLarge):
-		return nil, failf(ReasonOutputTooLarge, "the rendered output is larger than allowed")
+		return nil, failf(ReasonOutputTooLarge, "the rendered output is larger than allowed; make it smaller")
 	case errors.Is(context.Cause(limited), errTimeout):
-		return nil, failf(ReasonRenderTimeout, "took longer than %s, stopped while %s", r.opts.Timeout, p.stage)
+		return nil, failf(ReasonRenderTimeout, "took longer than %s, stopped while %s; make it simpler, or raise --render-timeout", r.opts.Timeout, p.stage)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("stopped while %s: %w", p.stage, context.Cause(ctx))
 	case errors.Is(err, errProtocol):

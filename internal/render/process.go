@@ -163,12 +163,12 @@ func (p *process) postMortem() *Error {
 	status, _ := state.Sys().(syscall.WaitStatus)
 	switch {
 	case says("stack overflow", "goroutine stack exceeds"):
-		return failf(p.stage.reason(), "endless or too deep recursion while %s", p.stage)
+		return failf(p.stage.reason(), "endless or too deep recursion while %s; correct what calls itself", p.stage)
 	case state.ExitCode() == exitOutOfMemory,
 		says("out of memory", "cannot allocate memory", "failed to reserve", "failed to create new OS thread", "pthread_create failed"):
-		return failf(ReasonOutOfMemory, "needed more memory than allowed while %s", p.stage)
+		return failf(ReasonOutOfMemory, "needed more memory than allowed while %s; make it simpler, or raise --render-memory-mib", p.stage)
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return failf(ReasonOutOfMemory, "was killed while %s, most likely for its use of memory", p.stage)
+		return failf(ReasonOutOfMemory, "was killed while %s, most likely for its use of memory; make it simpler, or give the provider more", p.stage)
 	}
 	return failf(p.stage.reason(), "the render worker crashed while %s", p.stage)
 }

@@ -35,7 +35,7 @@ func (noLoader) Load(url string) (any, error) {
 
 // checkSchemas checks the values of a chart and of its subcharts against their schemas.
 func checkSchemas(ch *chart.Chart, values map[string]any) error {
-	violations, err := schemaViolations(ch, values, "")
+	violations, err := schemaViolations(ch, values, "values.")
 	if err != nil || len(violations) == 0 {
 		return err
 	}
@@ -64,7 +64,7 @@ func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]
 			}
 			violations = append(violations, found...)
 		default:
-			violations = append(violations, path+": is no map")
+			violations = append(violations, path+": is no map; set one")
 		}
 	}
 	return violations, nil
@@ -96,9 +96,6 @@ func violationsOf(schema []byte, values map[string]any, prefix string) ([]string
 func leaves(e *jsonschema.ValidationError, prefix string) []string {
 	if len(e.Causes) == 0 {
 		path := strings.TrimSuffix(prefix+strings.Join(e.InstanceLocation, "."), ".")
-		if path == "" {
-			path = "values"
-		}
 		return []string{path + ": " + describe(e.ErrorKind)}
 	}
 	var all []string

@@ -19,7 +19,7 @@ func TestSchemaViolations(t *testing.T) {
 		values   map[string]any
 		mentions []string
 	}{
-		"type":       {`{"properties":{"a":{"properties":{"b":{"type":"integer"}}}}}`, map[string]any{"a": map[string]any{"b": secret}}, []string{"a.b: got string, want integer"}},
+		"type":       {`{"properties":{"a":{"properties":{"b":{"type":"integer"}}}}}`, map[string]any{"a": map[string]any{"b": secret}}, []string{"values.a.b: got string, want integer"}},
 		"pattern":    {`{"properties":{"a":{"pattern":"^x$"}}}`, map[string]any{"a": secret}, []string{"a: ", "^x$"}},
 		"enum":       {`{"properties":{"a":{"enum":["x","y"]}}}`, map[string]any{"a": secret}, []string{"a: value must be one of 'x', 'y'"}},
 		"const":      {`{"properties":{"a":{"const":"x"}}}`, map[string]any{"a": secret}, []string{"a: value must be 'x'"}},
@@ -27,7 +27,7 @@ func TestSchemaViolations(t *testing.T) {
 		"minimum":    {`{"properties":{"a":{"minimum":5}}}`, map[string]any{"a": float64(3)}, []string{"a: must be at least 5"}},
 		"required":   {`{"required":["a","b"]}`, map[string]any{"a": secret}, []string{"values: missing property 'b'"}},
 		"additional": {`{"additionalProperties":false}`, map[string]any{"a": secret}, []string{"'a' not allowed"}},
-		"in a list":  {`{"properties":{"a":{"items":{"type":"number"}}}}`, map[string]any{"a": []any{float64(1), secret}}, []string{"a.1: got string"}},
+		"in a list":  {`{"properties":{"a":{"items":{"type":"number"}}}}`, map[string]any{"a": []any{float64(1), secret}}, []string{"values.a.1: got string"}},
 		"any of":     {`{"properties":{"a":{"anyOf":[{"type":"number"},{"maxLength":3}]}}}`, map[string]any{"a": secret}, []string{"a: got string, want number", "maxLength: got 12, want 3"}},
 		"by $ref":    {`{"definitions":{"n":{"type":"number"}},"properties":{"a":{"$ref":"#/definitions/n"}}}`, map[string]any{"a": secret}, []string{"a: got string"}},
 		"by its own name": {`{"definitions":{"n":{"type":"number"}},"properties":{"a":{"$ref":"values.schema.json#/definitions/n"}}}`,
@@ -59,7 +59,7 @@ func TestSchemasOfSubcharts(t *testing.T) {
 	req := requestFor(files)
 	req.Values = map[string]any{"sub": map[string]any{"n": "x"}}
 	_, err := render(t, req)
-	wantReason(t, err, ReasonSchemaViolation, "sub.n: got string, want number")
+	wantReason(t, err, ReasonSchemaViolation, "values.sub.n: got string, want number")
 }
 
 // TestSchemaReferencesStayInside proves with a listener and a file that nothing is fetched.

@@ -56,7 +56,7 @@ func newSurvey(files []File, maxObjects int) *survey {
 // of surveys the kustomization in a directory of the artifact, and returns its file.
 func (s *survey) of(directory string) (file string, err error) {
 	if directory == ".." || strings.HasPrefix(directory, "../") || path.IsAbs(directory) {
-		return "", failf(ReasonKustomizationInvalid, "directory %q leads out of the artifact", directory)
+		return "", failf(ReasonKustomizationInvalid, "directory %q leads out of the artifact; correct kustomization.directory", directory)
 	}
 	file, err = s.fileIn(directory)
 	if err != nil {
@@ -73,10 +73,10 @@ func (s *survey) of(directory string) (file string, err error) {
 // visit surveys one kustomization, and those that it is made of.
 func (s *survey) visit(file string, above []string) (effort, error) {
 	if slices.Contains(above, file) {
-		return effort{}, failf(ReasonKustomizationInvalid, "the kustomizations are made of each other: %s", strings.Join(append(above, file), " -> "))
+		return effort{}, failf(ReasonKustomizationInvalid, "the kustomizations are made of each other, take one of them out: %s", strings.Join(append(above, file), " -> "))
 	}
 	if len(above) == maxBaseDepth {
-		return effort{}, failf(ReasonKustomizationInvalid, "%s: bases are nested deeper than %d", above[0], maxBaseDepth)
+		return effort{}, failf(ReasonKustomizationInvalid, "%s: bases are nested deeper than %d; take some out", above[0], maxBaseDepth)
 	}
 	if known, ok := s.efforts[file]; ok {
 		return known, nil
@@ -103,9 +103,9 @@ func (s *survey) visit(file string, above []string) (effort, error) {
 		all.objects += part.objects
 		switch {
 		case all.kustomizations > s.most.kustomizations:
-			return effort{}, failf(ReasonKustomizationInvalid, "%s: it takes more than %d kustomizations to build it", file, s.most.kustomizations)
+			return effort{}, failf(ReasonKustomizationInvalid, "%s: it takes more than %d kustomizations to build it; split it", file, s.most.kustomizations)
 		case all.objects > s.most.objects:
-			return effort{}, failf(ReasonOutputTooLarge, "%s: it reads more than %d objects", file, s.most.objects)
+			return effort{}, failf(ReasonOutputTooLarge, "%s: it reads more than %d objects; split it", file, s.most.objects)
 		}
 	}
 	s.efforts[file] = all

@@ -66,6 +66,16 @@ func copyValue(value any) any {
 // float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
 // and input that is large, deep, or grows large by its aliases.
 func ParseValues(data []byte) (map[string]any, error) {
+	return parseValues(data, yaml.UnmarshalStrict)
+}
+
+// ParseValuesLeniently does that, and of a key that appears twice takes the last one, as Helm
+// does: published releases may count on it.
+func ParseValuesLeniently(data []byte) (map[string]any, error) {
+	return parseValues(data, yaml.Unmarshal)
+}
+
+func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error) (map[string]any, error) {
 	if err := yamllimit.Handwritten.Check(data); err != nil {
 		return nil, fmt.Errorf("values: %w", withoutContent(err))
 	}
@@ -80,7 +90,7 @@ func ParseValues(data []byte) (map[string]any, error) {
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		layer := map[string]any{}
-		if err := yaml.UnmarshalStrict(doc, &layer); err != nil {
+		if err := unmarshal(doc, &layer); err != nil {
 			return nil, fmt.Errorf("values: %w", withoutContent(err))
 		}
 		merged = MergeValues(merged, layer)
@@ -95,7 +105,7 @@ var quoting = regexp.MustCompile("'[^']*'|`[^`]*`")
 func withoutContent(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("is a %s, want a map", wrong.Value)
+		return fmt.Errorf("of type %s, want a map", wrong.Value)
 	}
 	return errors.New(quoting.ReplaceAllLiteralString(err.Error(), secrecy.Hidden))
 }

@@ -131,6 +131,28 @@ func TestParseValues(t *testing.T) {
 	}
 }
 
+// What a published release has is read as the operator's Helm read it, within the same limits.
+func TestParseValuesLeniently(t *testing.T) {
+	for _, text := range []string{"", "a: 1\na: 2\n", "x: {a: 1, b: 2}\nx: {a: {c: 3}, a: 4}\n", "a: {b: 1}\n---\na: {b: 2, b: 3}\n"} {
+		got, err := ParseValuesLeniently([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		helm, err := loader.LoadValues(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(helm, got); diff != "" {
+			t.Errorf("Helm reads %q otherwise:\n%s", text, diff)
+		}
+	}
+	for name, text := range map[string]string{"a list": "[1]", "an alias of itself": "a: &a [*a]", "500 levels": deepBlocks(500), "many aliases": aliasBomb(9, "x"), "2 MiB": "a: " + strings.Repeat("x", 2<<20)} {
+		if _, err := ParseValuesLeniently([]byte(text)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
 // aliasBomb multiplies by 10 with each of its levels; leaf is at the bottom.
 func aliasBomb(levels int, leaf string) string {
 	var b strings.Builder

@@ -24,7 +24,7 @@ func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
 	case memory.full:
 		return nil, &Error{Reason: ReasonOutputTooLarge, Err: errGeneratedTooLarge}
 	case errors.Is(err, errOutputTooLarge):
-		return nil, failf(ReasonOutputTooLarge, "%s: wrote more than %d bytes", req.Name, lim.OutputBytes)
+		return nil, failf(ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: err}
 	}

@@ -57,9 +57,9 @@ func (r Reference) acceptsVersion(files []render.File) error {
 	case sameVersion(is, r.Chart.Version):
 		return nil
 	case digest == "":
-		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not version; publish the signed chart under its own version", failure.Quote(is))
+		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not %s; publish the signed chart under its own version, or correct version", failure.Quote(is), failure.Quote(r.Chart.Version))
 	}
-	return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not version; correct one of both", field, failure.Quote(is))
+	return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not %s; correct one of both", field, failure.Quote(is), failure.Quote(r.Chart.Version))
 }
 
 // sameVersion compares versions as they are written and as they are in tags.

@@ -159,7 +159,7 @@ func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error
 		return set, err
 	}
 	if a.objects == nil {
-		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
 	object := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: ref.Namespace}}
 	if err := a.objects.get(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name}, &object); err != nil {

@@ -36,8 +36,8 @@ func (c ociChart) approved(ctx context.Context, repository *orasremote.Repositor
 	}
 	switch {
 	case says != "":
-		return failure.New(failure.SignatureInvalid, "what is signed is version %s (annotation %s of the manifest), not version; publish it under its own version, or correct version",
-			failure.Quote(says), ocispec.AnnotationVersion)
+		return failure.New(failure.SignatureInvalid, "what is signed is version %s (annotation %s of the manifest), not %s; publish it under its own version, or correct version",
+			failure.Quote(says), ocispec.AnnotationVersion, failure.Quote(c.version))
 	case c.named:
 		return nil
 	}

@@ -176,7 +176,7 @@ func TestPinnedBundle(t *testing.T) {
 		t.Errorf("after a restart: %s, %v", got, err)
 	}
 	var located *failure.Error
-	if _, err := restarted.Fetch(t.Context(), pinned, digest); !errors.As(err, &located) || located.Reason != failure.DigestMismatch || located.Field != "source.path" || !located.Wait {
+	if _, err := restarted.Fetch(t.Context(), pinned, digest); !errors.As(err, &located) || located.Reason != failure.DigestMismatch || located.Field != "spec.source.path" || !located.Wait {
 		t.Errorf("a bundle with other content: %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func TestFollowAChannel(t *testing.T) {
 		t.Errorf("requests %q, want one list for all", got)
 	}
 	_, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", "alpha"), clock.Now())
-	expectError(t, err, failure.ArtifactNotFound, fmt.Sprintf(`source.oci: %s: it has no release in channel alpha of docker-scs-1-31, `+
+	expectError(t, err, failure.ArtifactNotFound, fmt.Sprintf(`spec.source.oci: %s: it has no release in channel alpha of docker-scs-1-31, `+
 		`the newest one of all channels is "docker-scs-1-31-v1"; publish one, or correct channel`, server.URL("stacks")))
 
 	clock.Step(time.Second)

@@ -3,8 +3,10 @@
 package source
 
 import (
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -80,4 +82,32 @@ func TestArchiveWithoutTLS(t *testing.T) {
 	plainly(&ref)
 	sources, _ = remoteSources(t, Options{CredentialsDir: dir})
 	expectFetched(t, sources, ref)
+}
+
+// TestTokenServiceWithoutTLS is that of a registry with TLS. Whoever is between could read
+// what it is shown, and the object doesn't say that this is all right.
+func TestTokenServiceWithoutTLS(t *testing.T) {
+	w := startTokenWorld(t)
+	tokens := serving(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("it is asked, with Authorization %q", r.Header.Get("Authorization"))
+	}))
+	w.realm = tokens.URL + "/token"
+	secure := httptest.NewTLSServer(w.registry.Config.Handler)
+	defer secure.Close()
+	host := strings.TrimPrefix(secure.URL, "https://")
+	key := credentials.KeyOf(host)
+	for name, own := range map[string][]string{
+		"a password":        {key + ".username", sentinelUser, key + ".password", sentinelPassword},
+		"an identity token": {"config.json", `{"auths": {"` + host + `": {"identitytoken": "sentinel-identity"}}}`},
+		"nothing":           nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+			sources, _ := remoteSources(t, Options{CredentialsDir: instanceTrusting(t, authority, own...)})
+			err := get(t, sources, inRegistry("oci://"+host+"/demo", "1.0.0"))
+			expectError(t, err, failure.SourceUnavailable, "chart.oci: oci://"+host+"/demo:1.0.0: "+host+" refers to a token service at "+strings.TrimPrefix(tokens.URL, "http://")+
+				" without TLS, which isn't asked: what it is shown could be read on the way. Have the registry name it by its address with https://")
+			expectNoSecrets(t, err.Error())
+		})
+	}
 }

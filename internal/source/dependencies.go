@@ -32,25 +32,17 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 	case ref.verified():
 		return nil, ref.locate(uncovered(found.wants))
 	}
-	results := s.flights.DoChan("dependencies of "+found.artifact.Digest+" of "+ref.String(), func() (any, error) {
-		// As with the chart itself, it goes on for the others when the caller leaves.
-		ctx, cancel := context.WithTimeout(onItsOwn(ctx), flightTimeout)
+	name := "dependencies of " + found.artifact.Digest + " of " + ref.String()
+	// As with the chart itself, it goes on for the others when the caller leaves.
+	complete, err := board(ctx, s.remote.flights, s.remote.route(ctx, name, ref), func(ctx context.Context) (*Artifact, error) {
+		ctx, cancel := context.WithTimeout(ctx, flightTimeout)
 		defer cancel()
-		var complete *Artifact
-		err := guarded(func() (err error) {
-			complete, err = s.putTogether(ctx, ref, found)
-			return err
-		})
-		return complete, err
+		return s.putTogether(ctx, ref, found)
 	})
-	result, err := landed(ctx, s.clock, results)
-	if err == nil {
-		err = result.Err
-	}
 	if err != nil {
 		return nil, conclude(ctx, ref, err)
 	}
-	return result.Val.(*Artifact), nil
+	return complete, nil
 }
 
 // putTogether fetches what is missing, and makes one chart of all, once.

@@ -43,7 +43,7 @@ func (at movedToRegistry) reference(from Reference, version string) (Reference, 
 		named, tag = named[:i], named[i+1:]
 	}
 	if tag != tagOf(version) || !dependency.IsOCIRepository(named) {
-		return from, failure.New(failure.ArtifactInvalid, "the index of its repository says that it is in a registry, at %s, which is no address of this version there", failure.Quote(string(at)))
+		return from, failure.New(failure.ArtifactInvalid, "the index of its repository says that it is in a registry, at %s, which is no address of this version there; correct the dependency, "+dependency.OrVendor, failure.Quote(string(at)))
 	}
 	ref := Reference{Namespace: from.Namespace, of: from.of, Chart: addonsv1.ChartSource{Version: version, OCI: &addonsv1.OCISource{URL: named}}}
 	ref.Chart.OCI.SecretRef = from.secretRef()

@@ -43,11 +43,18 @@ func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Art
 	if err != nil {
 		return nil, err
 	}
-	return s.complete(ctx, ref, found)
+	whole, err := s.complete(ctx, ref, found)
+	return whole, s.refuse(ctx, ref, digest, err)
 }
 
 // take fetches the content with the digest, as it is.
 func (s *Sources) take(ctx context.Context, ref Reference, digest string) (verdict, error) {
+	found, err := s.accept(ctx, ref, digest)
+	return found, s.refuse(ctx, ref, digest, err)
+}
+
+// accept fetches the content with the digest, and checks it.
+func (s *Sources) accept(ctx context.Context, ref Reference, digest string) (verdict, error) {
 	if err := s.verifier.verify(ctx, ref, digest); err != nil {
 		return verdict{}, conclude(ctx, ref, err)
 	}
@@ -78,29 +85,14 @@ func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (ver
 
 // fly joins the flight for the reference, or starts it.
 func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdict, error) {
-	results := s.flights.DoChan(digest+" of "+ref.String(), func() (any, error) {
-		ctx, cancel := context.WithTimeout(onItsOwn(ctx), flightTimeout)
+	if !ref.remote() && ref.Bundle == nil { // what is at hand is waited for
+		ctx = context.WithValue(ctx, patienceKey{}, alone{})
+	}
+	return board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
+		ctx, cancel := context.WithTimeout(ctx, flightTimeout)
 		defer cancel()
-		var found verdict
-		err := guarded(func() (err error) {
-			found, err = s.fetch(ctx, ref, digest)
-			return err
-		})
-		return found, err
+		return s.fetch(ctx, ref, digest)
 	})
-	if !ref.remote() { // what is at hand is waited for
-		select {
-		case <-ctx.Done():
-			return verdict{}, ctx.Err()
-		case result := <-results:
-			return result.Val.(verdict), result.Err
-		}
-	}
-	result, err := landed(ctx, s.clock, results)
-	if err != nil {
-		return verdict{}, err
-	}
-	return result.Val.(verdict), result.Err
 }
 
 // fetch reads, verifies and unpacks.

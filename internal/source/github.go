@@ -107,14 +107,14 @@ func (r githubRelease) stocked(as *guest) string {
 // other is the error of a release that has something else now.
 func (r githubRelease) other(what, is, wanted string) *failure.Error {
 	if r.Digest != "" {
-		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version", what, is)
+		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version. "+ifFollowed, what, is)
 	}
 	return gone(wanted, "set github.digest to that of the content that is to be installed, or publish another release")
 }
 
 // damaged is the error of a file that isn't what the server itself says it is.
 func damaged(file asset) *failure.Error {
-	return failure.New(failure.DigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with", failure.Quote(file.name))
+	return failure.New(failure.DigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with; put it there again", failure.Quote(file.name))
 }
 
 // archiveIn picks the archive among the release's files.
@@ -128,9 +128,9 @@ func (r githubRelease) archiveIn(in published) (asset, error) {
 	case len(fits) > 1:
 		return asset{}, failure.New(failure.ArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), failure.Quote(r.pattern()), mention(fits))
 	case len(in.assets) == 0:
-		return asset{}, notPublished("the release has no files; put the archive there")
+		return asset{}, notPublished("the release has no files; put the %s there", r.kind.Packing())
 	}
-	return asset{}, notPublished("the release has no file called %s, but %s; put the archive there, or correct github.asset", failure.Quote(r.pattern()), mention(in.assets))
+	return asset{}, notPublished("the release has no file called %s, but %s; put the %s there, or correct github.asset", failure.Quote(r.pattern()), mention(in.assets), r.kind.Packing())
 }
 
 // matches tells whether a name is as the pattern says, in which "*" stands for any characters.
@@ -154,12 +154,12 @@ func mention(files []asset) string {
 
 // download gets the archive.
 func (r githubRelease) download(ctx context.Context, as *guest, file asset) (artifact.Content, error) {
-	sent, err := r.read(ctx, as, file, "the archive", as.limits.ArchiveBytes)
+	sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), as.limits.ArchiveBytes)
 	if err != nil {
 		return artifact.Content{}, err
 	}
 	if unfit := r.kind.Unfit(sent.data); unfit != "" {
-		return artifact.Content{}, sent.orPage(file.digest, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s", failure.Quote(file.name), r.kind.Packing(), unfit))
+		return artifact.Content{}, sent.orPage(file.digest, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s; put one there, or correct github.asset", failure.Quote(file.name), r.kind.Packing(), unfit))
 	}
 	return artifact.Content{Archive: sent.data, From: r.siteOf(as, file).title()}, nil
 }

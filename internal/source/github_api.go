@@ -41,7 +41,7 @@ type releases struct {
 
 // told is what the API told at one address.
 type told struct {
-	read time.Time
+	read time.Time // when it was asked for
 	etag string
 
 	release published // at the address of one
@@ -82,18 +82,23 @@ func (q question) at(as *guest) string {
 // since returns the answer as it was then, or later.
 func (s *releases) since(ctx context.Context, as *guest, asked question, notBefore time.Time) (told, error) {
 	at := asked.at(as)
-	known, found := s.known.Get(at)
-	if found && !known.read.Before(notBefore) {
-		return known, nil
-	}
-	result, err, _ := s.flights.Do(at, func() (any, error) {
-		answer, err := s.ask(ctx, as, asked, known)
-		if err == nil {
-			s.known.Put(at, answer)
+	for {
+		known, found := s.known.Get(at)
+		if found && !known.read.Before(notBefore) {
+			return known, nil
 		}
-		return answer, err
-	})
-	return result.(told), err
+		result, err, _ := s.flights.Do(at, func() (any, error) {
+			answer, err := s.ask(ctx, as, asked, known)
+			if err == nil {
+				s.known.Put(at, answer)
+			}
+			return answer, err
+		})
+		if answer := result.(told); err != nil || !answer.read.Before(notBefore) {
+			return answer, err
+		}
+		// Others began that request, too early.
+	}
 }
 
 // ask sends the question, or asks whether the known answer still holds.
@@ -107,7 +112,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	defer reading.Done()
 	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
 	if err != nil {
-		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release")
+		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release; correct them")
 	}
 	if known.etag != "" {
 		request.Header.Set("If-None-Match", known.etag)
@@ -129,7 +134,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	case response.StatusCode == http.StatusUnauthorized:
 		return told{}, as.unauthorized(response.Request.URL, host+" answers 401 Unauthorized")
 	case response.StatusCode != http.StatusOK:
-		return told{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected", host, response.StatusCode, http.StatusText(response.StatusCode))
+		return told{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	if err := refusePage(response.Response); err != nil {
 		return told{}, err
@@ -148,7 +153,7 @@ func (g *guest) github() (*github.Client, error) {
 	// The guest's own client heeds rate limits, for as long as it is kept.
 	client, err := github.NewClient(github.WithHTTPClient(g.http), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "github.apiURL is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "github.apiURL is no URL; correct it")
 	}
 	return client, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-github/v89/github"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
@@ -40,7 +41,7 @@ func parseRelease(data []byte) (published, error) {
 		return published{}, notGitHub()
 	}
 	if len(read.Assets) > maxAssets {
-		return published{}, failure.New(failure.ArtifactTooLarge, "the release has more than %d files, the most that are accepted", maxAssets)
+		return published{}, failure.New(failure.ArtifactTooLarge, "the release has more than %d files, the most that are accepted; publish them as one archive", maxAssets)
 	}
 	found := published{tag: read.GetTagName(), draft: read.GetDraft()}
 	for _, file := range read.Assets {
@@ -64,6 +65,9 @@ func promised(digest string) string {
 	return digest
 }
 
+// maxTag is what a prefix and a version may have together. Longer tags are nobody's.
+const maxTag = 128 + versions.MaxLength
+
 // parseTags reads a page of the list of releases. Those that nobody but their authors
 // may see are left out.
 func parseTags(data []byte) ([]string, error) {
@@ -76,7 +80,7 @@ func parseTags(data []byte) ([]string, error) {
 	}
 	var tags []string
 	for _, one := range listed {
-		if !one.Draft && one.Tag != "" {
+		if !one.Draft && one.Tag != "" && len(one.Tag) <= maxTag {
 			tags = append(tags, one.Tag)
 		}
 	}

@@ -71,6 +71,11 @@ func (w *githubWorld) bundle(version string) Reference {
 		GitHub: &addonsv1.GitHubSource{URL: w.URL(demoRepository)}, Version: version}})
 }
 
+func (w *githubWorld) manifests(version string, change ...func(*addonsv1.GitHubSource)) Reference {
+	return ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{
+		GitHub: w.chart(version, change...).Chart.GitHub, Version: version}})
+}
+
 func (w *githubWorld) publish(tag string, files ...github.File) {
 	w.Publish(demoRepository, github.Release{Tag: tag, Name: "what people see", Files: files})
 }
@@ -135,9 +140,11 @@ func TestChartsInReleases(t *testing.T) {
 				ptrTo(w.chart("1.0.0+7", prefixed("charts/demo/v"))): {failure.ArtifactInvalid, at + "charts/demo/v1.0.0+7: 2 files of the release are called \"*.tgz\": \"demo-1.0.0.tgz\", \"other-1.0.0.tgz\"; " +
 					"set github.asset so that it fits one of them"},
 				ptrTo(w.chart("many")): {failure.ArtifactNotFound, "\"file-06.txt\", \"file-07.txt\", and others; put the archive there, or correct github.asset"},
+				ptrTo(w.manifests("1.0.0", called("none.yaml"))): {failure.ArtifactNotFound, "manifests.github: " + w.URL(demoRepository) + " release 1.0.0 file none.yaml: the release has no file called \"none.yaml\", but " +
+					"\"demo-1.0.0.tgz\", \"demo-1.0.0.tgz.prov\", \"notes.txt\"; put the archive or file of manifests there, or correct github.asset"},
 				ptrTo(w.chart("page")): {failure.ArtifactInvalid, "the release's file \"demo.tgz\" is no archive: it isn't compressed with gzip"},
 				ptrTo(w.chart("1.0.0", being(digestOfArchive(two)))): {failure.DigestMismatch, at + "1.0.0@" + digestOfArchive(two) + ": the release's file \"demo-1.0.0.tgz\" is " + digestOfArchive(one) +
-					", not github.digest; correct one of github.digest and version"},
+					", not github.digest; correct one of github.digest and version. " + ifFollowed},
 			} {
 				expectRefused(t, get(t, sources, *ref), want[0], want[1])
 			}
@@ -241,7 +248,7 @@ func TestRateLimitOfReleases(t *testing.T) {
 			sources := w.sources(t, "")
 			limit.set(w)
 			first := asError(t, get(t, sources, w.chart("1.0.0")))
-			want := w.Host + " asks to be left alone for a while (" + limit.why + ")"
+			want := w.Host + " asks to be left alone for a while (" + limit.why + "); it is asked again then"
 			if first.Reason != failure.SourceUnavailable || first.Err.Error() != want || first.RetryAfter < limit.wait || first.RetryAfter > limit.wait+2*time.Second {
 				t.Errorf("%s after %s", first, first.RetryAfter)
 			}

@@ -17,16 +17,20 @@ const maxReleasePages = 100
 
 // versions lists the tags of all releases, less what is before the version. How a
 // release is marked, as the latest one or a pre-release, doesn't matter: its tag says.
-func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, error) {
+func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, time.Time, error) {
 	var found []string
+	var asOf time.Time        // of the oldest page
 	seen := map[string]bool{} // a release that comes while pages are read moves others to the next
 	for page := 1; page != 0; {
 		if page > maxReleasePages {
-			return nil, failure.New(failure.ArtifactTooLarge, "its list of releases has more than %d pages; name an exact version", maxReleasePages)
+			return nil, asOf, failure.New(failure.ArtifactTooLarge, "its list of releases has more than %d pages; name an exact version", maxReleasePages)
 		}
 		answer, err := r.stock.releases.since(ctx, as, r.list(page), notBefore)
 		if err != nil {
-			return nil, err
+			return nil, asOf, err
+		}
+		if asOf.IsZero() || answer.read.Before(asOf) {
+			asOf = answer.read
 		}
 		for _, tag := range answer.tags {
 			version, ours := strings.CutPrefix(tag, r.TagPrefix)
@@ -34,19 +38,19 @@ func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.T
 				continue
 			}
 			if seen[version] = true; len(seen) > maxVersions {
-				return nil, tooManyTags(maxVersions)
+				return nil, asOf, tooManyTags(maxVersions)
 			}
 			found = append(found, version)
 		}
 		if answer.next != 0 && answer.next <= page {
-			return nil, notGitHub() // it would never end
+			return nil, asOf, notGitHub() // it would never end
 		}
 		page = answer.next
 	}
 	if len(found) == 0 {
-		return nil, r.nothingListed()
+		return nil, asOf, r.nothingListed()
 	}
-	return found, nil
+	return found, asOf, nil
 }
 
 func (r githubRelease) nothingListed() *failure.Error {

@@ -36,7 +36,7 @@ func (g *guest) size(ctx context.Context, at *url.URL) (int64, error) {
 	}
 	release(response.Body)
 	if response.StatusCode != http.StatusOK {
-		return -1, notPublished("there is nothing at this address")
+		return -1, notPublished("there is nothing at this address; put it there, or correct the address")
 	}
 	return response.ContentLength, nil
 }
@@ -44,7 +44,7 @@ func (g *guest) size(ctx context.Context, at *url.URL) (int64, error) {
 func (g *guest) request(ctx context.Context, method string, at *url.URL, header http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the source's address makes no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "the source's address makes no URL; correct it")
 	}
 	if header != nil {
 		request.Header = header
@@ -62,7 +62,7 @@ func (g *guest) request(ctx context.Context, method string, at *url.URL, header 
 		return nil, g.unauthorized(response.Request.URL, response.Request.URL.Host+" answers 401 Unauthorized")
 	}
 	release(response.Body)
-	return nil, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
+	return nil, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 }
 
 // authorize adds the credential to a request, if it goes to the source's own host.

@@ -12,6 +12,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
@@ -36,9 +37,10 @@ func (g *guest) word(ctx context.Context, err error) error {
 		if answer.StatusCode == http.StatusUnauthorized {
 			return g.unauthorized(by, said)
 		}
-		return failure.New(failure.SourceUnavailable, "%s, which isn't expected", said)
+		return failure.New(failure.SourceUnavailable, "%s, which isn't expected; correct the address", said)
 	}
 	var service privateTokenService
+	var inClear clearTokenService
 	var moved movedTokenService
 	switch {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
@@ -48,17 +50,20 @@ func (g *guest) word(ctx context.Context, err error) error {
 	case errors.As(err, &moved):
 		return failure.New(failure.SourceUnavailable, "%s refers to a token service at %s, which redirects to %s, where no credentials are sent. "+
 			"Have the registry name the token service by the address at which it answers", g.host, moved.from, moved.to)
+	case errors.As(err, &inClear):
+		return failure.New(failure.SourceUnavailable, "%s refers to a token service at %s without TLS, which isn't asked: what it is shown could be read on the way. "+
+			"Have the registry name it by its address with https://", g.host, string(inClear))
 	case errors.As(err, &service):
 		return failure.New(failure.SourceUnavailable, "%s refers to a token service at %s, which is a private address of another host: it gets no credentials, whatever they are. "+
 			"Have the registry name a token service under its own host name; the port may be another one", g.host, string(service))
 	case errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData), errors.Is(err, orascontent.ErrInvalidDescriptorSize):
-		return failure.New(failure.DigestMismatch, "what %s sends isn't the content with the digest that it promised", g.host)
+		return failure.New(failure.DigestMismatch, "what %s sends isn't the content with the digest that it promised; it is asked again", g.host)
 	}
 	fault := egress.Explain(ctx, g.host, err)
 	switch {
 	case fault == nil:
 		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, have headers that contradict the content, "+
-			"or refer to a token service without TLS or at a private address", g.host)
+			"or refer to a token service without TLS or at a private address; correct the address, or have the registry mended", g.host)
 	case fault.Kind == egress.Unauthorized:
 		return g.unauthorized(by, fault.Error())
 	case fault.Kind == egress.Refused:
@@ -117,20 +122,37 @@ func (g *guest) unauthorized(by *url.URL, said string) *failure.Error {
 // passwordWanted is the error of a registry that takes username and password, while
 // the credentials are a token, or half of both.
 func (g *guest) passwordWanted() *failure.Error {
-	const said = "%s takes username and password only (Basic authentication), and not a token"
+	said, add, instead := " takes username and password only (Basic authentication), and not a token", "username and password", ", in place of what is there for it"
+	if half := g.missingHalf(); half != "" {
+		said, add, instead = " takes username and password (Basic authentication), and "+half+" is missing", "it", ""
+	}
 	secret := g.ref.secretRef()
 	var refused *failure.Error
 	switch {
 	case g.ref.bound():
-		refused = failure.New(failure.SourceUnauthorized, said, g.host) // the way out is told with the dependency
+		refused = failure.New(failure.SourceUnauthorized, "%s", g.host+said) // the way out is told with the dependency
 	case secret != nil:
-		refused = failure.New(failure.SourceUnauthorized, said+"; add username and password to Secret %s/%s, in place of what is there for it", g.host, g.ref.Namespace, secret.Name)
+		refused = failure.New(failure.SourceUnauthorized, "%s; add %s to Secret %s/%s%s", g.host+said, add, g.ref.Namespace, secret.Name, instead)
 	default:
-		refused = failure.New(failure.SourceUnauthorized, said+"; have both added to the provider instance's own Secret %s (%s), or name another Secret in its secretRef",
-			g.host, ownSecret, g.ref.ownKeys())
+		refused = failure.New(failure.SourceUnauthorized, "%s; have both added to the provider instance's own Secret %s (%s), or name another Secret in its secretRef",
+			g.host+said, ownSecret, g.ref.ownKeys())
 	}
 	refused.Wait = true
 	return refused
+}
+
+// missingHalf is the key that the credentials lack if they have the other one of username
+// and password; "" if they have neither, or a token.
+func (g *guest) missingHalf() string {
+	switch has := g.credential; {
+	case has.Token != "" || has.IdentityToken != "":
+		return ""
+	case has.Username != "" && has.Password == "":
+		return credentials.KeyPassword
+	case has.Password != "" && has.Username == "":
+		return credentials.KeyUsername
+	}
+	return ""
 }
 
 // ownSecret is the Secret that is mounted as the instance's own credentials, and

@@ -50,7 +50,7 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifac
 	promised := promise(entry)
 	if promised != "" && promised != digest {
 		if c.Digest != "" {
-			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest; correct one of helm.digest and version", promised)
+			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest; correct one of helm.digest and version. "+ifFollowed, promised)
 		}
 		return artifact.Content{}, gone(digest, wayOut)
 	}
@@ -61,9 +61,9 @@ func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifac
 	case got.Digest() == digest:
 		return got, nil
 	case promised != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with; have it put there again")
 	case c.Digest != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s; correct one of helm.digest and version", got.Digest())
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s; correct one of helm.digest and version. "+ifFollowed, got.Digest())
 	}
 	return artifact.Content{}, gone(digest, wayOut)
 }
@@ -95,9 +95,9 @@ func (c helmChart) download(ctx context.Context, as *guest, entry repoindex.Vers
 	case err != nil:
 		return artifact.Content{}, err
 	case sent == nil:
-		return artifact.Content{}, notPublished("the index names an archive for this version, but there is none")
+		return artifact.Content{}, notPublished("the index names an archive for this version, but there is none; have it put there, or correct version")
 	case !artifact.IsCompressed(sent.data):
-		return artifact.Content{}, sent.orPage(promise(entry), failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"))
+		return artifact.Content{}, sent.orPage(promise(entry), failure.New(failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip; have the chart put there"))
 	}
 	return artifact.Content{Archive: sent.data, From: site{at.String(), int64(len(sent.data))}.title()}, nil
 }
@@ -124,14 +124,14 @@ func (c helmChart) archiveURL(written string) (*url.URL, error) {
 	}
 	at, err := url.Parse(written)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
 	}
 	at = base.ResolveReference(at)
 	switch {
 	case at.Scheme == "oci":
 		return nil, &failure.Error{Reason: failure.ArtifactInvalid, Err: movedToRegistry(written)}
 	case at.User != nil:
-		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it")
+		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef")
 	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):
 		return at, nil
 	}
@@ -149,7 +149,7 @@ func (at movedToRegistry) Error() string {
 func (c helmChart) below(name string) (*url.URL, error) {
 	at, err := url.Parse(strings.TrimSuffix(c.URL, "/") + "/" + name)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
 	}
 	return at, nil
 }

@@ -160,8 +160,8 @@ func TestChartFromAHelmRepository(t *testing.T) {
 			t.Errorf("%v after %q", err, before)
 		}
 		known, _ := sources.remote.stock.indexes.Get(server.URL + "/charts " + guestOf(t, sources, ref).credential.Fingerprint())
-		if known.lastModified == "" || !known.read.Equal(clock.Now()) {
-			t.Errorf("the index was read at %s, last modified %q", known.read, known.lastModified)
+		if known.lastModified == "" || !known.came.Equal(clock.Now()) {
+			t.Errorf("the index was read at %s, last modified %q", known.came, known.lastModified)
 		}
 	})
 	t.Run("overwritten", func(t *testing.T) {
@@ -171,12 +171,12 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		restarted, _ := remoteSources(t, Options{CredentialsDir: dir})
 		_, err := restarted.Fetch(t.Context(), ref, digest)
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+
-			"/charts/demo 1.0.0: the archive isn't the one that the index names by its digest: it is damaged, or was tampered with")
+			"/charts/demo 1.0.0: the archive isn't the one that the index names by its digest: it is damaged, or was tampered with; have it put there again")
 		pinned := inRepository(server.URL+"/charts", "1.2.0")
 		pinned.Chart.Helm.Digest = digest
 		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
-			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest()+"; correct one of helm.digest and version")
+			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest()+"; correct one of helm.digest and version. "+ifFollowed)
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		for _, name := range []string{".username", ".password"} {
@@ -217,7 +217,7 @@ func TestHelmRepositoryWithClientCertificate(t *testing.T) {
 	write(t, filepath.Join(dir, prefix+".tls.crt"), string(certificate))
 	_, err = sources.Resolve(t.Context(), ref)
 	expectError(t, err, failure.SourceUnauthorized,
-		"chart.helm: the provider instance's own Secret chandler-credentials: tls.crt and tls.key are no certificate in PEM and its key")
+		"chart.helm: the provider instance's own Secret chandler-credentials: tls.crt and tls.key are no certificate in PEM and its key; correct both")
 	write(t, filepath.Join(dir, prefix+".tls.key"), string(key))
 	expectFetched(t, sources, ref)
 	clock.Step(0)
@@ -232,14 +232,14 @@ func TestWhatAnIndexMaySay(t *testing.T) {
 	tests := map[string]struct{ index, reason, text string }{
 		"in a registry":     {at("oci://registry.example.org/demo:1.0.0"), failure.ArtifactInvalid, `the index says that the chart is in a registry, at "oci://registry.example.org/demo:1.0.0"; use chart.oci`},
 		"a file":            {at("file:///etc/passwd"), failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP"},
-		"with a user":       {at("http://user:sentinel@" + host + "/demo.tgz"), failure.ArtifactRefused, "the index names an archive by an URL with a user in it"},
-		"no URL":            {at(`"http://[::"`), failure.ArtifactInvalid, "the index names an archive by what is no URL"},
-		"a metadata server": {at("http://169.254.169.254/latest/meta-data?sentinel"), failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
-		"missing":           {at("demo-1.0.0.tgz"), failure.ArtifactNotFound, "the index names an archive for this version, but there is none"},
-		"a web page":        {at("page.html"), failure.SourceUnavailable, host + " answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page"},
-		"another file":      {at("index.yaml"), failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip"},
+		"with a user":       {at("http://user:sentinel@" + host + "/demo.tgz"), failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef"},
+		"no URL":            {at(`"http://[::"`), failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version"},
+		"a metadata server": {at("http://169.254.169.254/latest/meta-data?sentinel"), failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name; correct the address"},
+		"missing":           {at("demo-1.0.0.tgz"), failure.ArtifactNotFound, "the index names an archive for this version, but there is none; have it put there, or correct version"},
+		"a web page":        {at("page.html"), failure.SourceUnavailable, host + " answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page; it is asked again"},
+		"another file":      {at("index.yaml"), failure.ArtifactInvalid, "what the repository sends in place of the archive isn't one: it isn't compressed with gzip; have the chart put there"},
 		"no such chart":     {"entries: {}", failure.ArtifactNotFound, `the repository has no chart "demo"; publish it, or correct helm.chart`},
-		"no index":          {"title: sentinel\n", failure.ArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it"},
+		"no index":          {"title: sentinel\n", failure.ArtifactInvalid, "the repository's index.yaml: it isn't an index as `helm repo index` writes it; correct helm.url, or have the index made anew"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,22 +11,23 @@ import (
 )
 
 // versions lists those of the index, which is only read anew if it has changed.
-func (c helmChart) versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, error) {
+func (c helmChart) versions(ctx context.Context, as *guest, notBefore time.Time) ([]string, time.Time, error) {
 	index, err := c.stock.indexSince(ctx, as, c.HelmSource, notBefore)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	entries := index.Versions(c.Chart)
 	if len(entries) == 0 {
-		return nil, notPublished("the repository has no chart %s; publish it, or correct helm.chart", failure.Quote(c.Chart))
+		return nil, time.Time{}, notPublished("the repository has no chart %s; publish it, or correct helm.chart", failure.Quote(c.Chart))
 	}
+	// It takes no room: there was some for the index, and nothing is waited for while it is at hand.
 	var found []string
 	for _, entry := range entries {
-		if versions.IsExact(entry.Version) {
+		if len(entry.Version) <= versions.MaxLength && versions.IsExact(entry.Version) {
 			found = append(found, entry.Version)
 		}
 	}
-	return found, nil
+	return found, index.asked, nil
 }
 
 // pin is the digest of the version's archive.

@@ -68,19 +68,19 @@ func TestHostileSources(t *testing.T) {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, r.URL.Path+"?sentinel="+r.URL.RawQuery, http.StatusFound)
 			},
-			reason: failure.SourceUnavailable, text: "HOST redirects more than 5 times",
+			reason: failure.SourceUnavailable, text: "HOST redirects more than 5 times; correct the address",
 		},
 		"redirect to a metadata server": {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://[fd00:ec2::254]/?sentinel", http.StatusFound)
 			},
-			reason: failure.ArtifactRefused, text: "[fd00:ec2::254] is a loopback, link-local or metadata address, which no object may name",
+			reason: failure.ArtifactRefused, text: "[fd00:ec2::254] is a loopback, link-local or metadata address, which no object may name; correct the address",
 		},
 		"server error": {
 			index: func(w http.ResponseWriter, r *http.Request) {
 				http.Error(w, r.Header.Get("Authorization"), http.StatusBadGateway)
 			},
-			reason: failure.SourceUnavailable, text: "HOST answers 502 Bad Gateway",
+			reason: failure.SourceUnavailable, text: "HOST answers 502 Bad Gateway; it is asked again",
 		},
 		"forbidden": {
 			index: func(w http.ResponseWriter, r *http.Request) {
@@ -91,34 +91,34 @@ func TestHostileSources(t *testing.T) {
 		},
 		"an unexpected answer": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-			reason: failure.SourceUnavailable, text: "HOST answers 204 No Content, which isn't expected",
+			reason: failure.SourceUnavailable, text: "HOST answers 204 No Content, which isn't expected; correct the address",
 		},
 		"an index without an end": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { flood(w, "x: "+strings.Repeat("y", 1<<16)+"\n") },
-			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
+			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted; have a smaller one made",
 		},
 		"an index of one line": {
 			index:  func(w http.ResponseWriter, _ *http.Request) { flood(w, strings.Repeat("[", 1<<16)) },
-			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted",
+			reason: failure.ArtifactTooLarge, text: "the repository's index.yaml: it is larger than what is accepted; have a smaller one made",
 		},
 		"an archive without an end": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { flood(w, strings.Repeat("\x1f\x8b", 1<<15)) },
-			reason:  failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted",
+			reason:  failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted; make it smaller",
 		},
 		"another archive": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			reason:  failure.DigestMismatch, text: "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with",
+			reason:  failure.DigestMismatch, text: "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with; have it put there again",
 		},
 		"a truncated archive": {
 			archive: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100000")
 				_, _ = w.Write(archive[:len(archive)/2])
 			},
-			reason: failure.SourceUnavailable, text: "HOST broke off its answer",
+			reason: failure.SourceUnavailable, text: "HOST broke off its answer; it is asked again",
 		},
 		"a web page": {
 			archive: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html>") },
-			reason:  failure.SourceUnavailable, text: "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page",
+			reason:  failure.SourceUnavailable, text: "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page; it is asked again",
 		},
 	}
 	for name, test := range tests {
@@ -181,13 +181,13 @@ func TestSlowSource(t *testing.T) {
 	}
 	clock.Step(patience)
 	err := <-waiting
-	expectError(t, err, failure.ArtifactPending, "chart.helm: "+server.URL+"/demo 1.0.0: the source is slow; the chart is still being read")
+	expectError(t, err, failure.ArtifactPending, "chart.helm: "+server.URL+"/demo 1.0.0: the source is slow; what it has is still being read")
 	if known := asError(t, err); !known.Wait || known.RetryAfter != time.Second {
 		t.Errorf("wait %v, retry after %s", known.Wait, known.RetryAfter)
 	}
 	// The next one joins the request, and gets what becomes of it.
 	go resolve()
-	expectError(t, <-waiting, failure.SourceUnavailable, "chart.helm: "+server.URL+"/demo 1.0.0: "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
+	expectError(t, <-waiting, failure.SourceUnavailable, "chart.helm: "+server.URL+"/demo 1.0.0: "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time; it is asked again")
 	if len(asked) != 0 {
 		t.Error("it was asked twice")
 	}
@@ -208,7 +208,7 @@ func TestSourceThatAsksToBeLeftAlone(t *testing.T) {
 			_, err := sources.Resolve(t.Context(), ref)
 			known := asError(t, err)
 			if want := "chart.helm: " + server.URL + "/" + ref.Chart.Helm.Chart + " 1.0.0: " + strings.TrimPrefix(server.URL, "http://") +
-				" asks to be left alone for a while (429 Too Many Requests, or Retry-After)"; err.Error() != want || known.Reason != failure.SourceUnavailable {
+				" asks to be left alone for a while (429 Too Many Requests, or Retry-After); it is asked again then"; err.Error() != want || known.Reason != failure.SourceUnavailable {
 				t.Errorf("got %s: %s", known.Reason, err)
 			}
 			if !known.Wait || known.RetryAfter <= 0 {

@@ -53,7 +53,7 @@ func (a httpArchive) probe(ctx context.Context, as *guest, _ string, among func(
 func (a httpArchive) at() (*url.URL, error) {
 	at, err := url.Parse(a.URL)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "http.url is no URL")
+		return nil, failure.New(failure.ArtifactInvalid, "http.url is no URL; correct it")
 	}
 	return at, nil
 }

@@ -86,10 +86,10 @@ func TestHostileAddresses(t *testing.T) {
 		reason, text string
 	}{
 		"endless redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
-			failure.SourceUnavailable, "HOST redirects more than 5 times"},
+			failure.SourceUnavailable, "HOST redirects more than 5 times; correct the address"},
 		"redirect to a metadata server": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/sentinel", http.StatusFound)
-		}, failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name"},
+		}, failure.ArtifactRefused, "169.254.169.254 is a loopback, link-local or metadata address, which no object may name; correct the address"},
 		"nothing": {http.NotFound, failure.ArtifactNotFound,
 			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
 		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
@@ -97,30 +97,30 @@ func TestHostileAddresses(t *testing.T) {
 		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
 			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
-		}, failure.SourceUnavailable, "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page"},
+		}, failure.SourceUnavailable, "HOST answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page; it is asked again"},
 		"a truncated archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
 			_, _ = w.Write(archive[:len(archive)/2])
-		}, failure.SourceUnavailable, "HOST broke off its answer"},
+		}, failure.SourceUnavailable, "HOST broke off its answer; it is asked again"},
 		"a large archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(artifact.DefaultArchiveBytes+1))
 			_, _ = w.Write(archive)
-		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted; make it smaller"},
 		"an archive without an end": {func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 					return
 				}
 			}
-		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted"},
+		}, failure.ArtifactTooLarge, "the archive is larger than 10485760 bytes, the most that is accepted; make it smaller"},
 		"too many requests": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "600")
 			http.Error(w, "sentinel", http.StatusTooManyRequests)
-		}, failure.SourceUnavailable, "HOST asks to be left alone for a while (429 Too Many Requests, or Retry-After)"},
+		}, failure.SourceUnavailable, "HOST asks to be left alone for a while (429 Too Many Requests, or Retry-After); it is asked again then"},
 		"an error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "sentinel", http.StatusInternalServerError)
 		},
-			failure.SourceUnavailable, "HOST answers 500 Internal Server Error"},
+			failure.SourceUnavailable, "HOST answers 500 Internal Server Error; it is asked again"},
 		"forbidden": {func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, r.Header.Get("Authorization"), http.StatusForbidden)
 		}, failure.SourceUnauthorized, "HOST answers 403 Forbidden to the provider instance's own credentials; " +
@@ -187,9 +187,9 @@ func TestSlowAddress(t *testing.T) {
 		runtime.Gosched()
 	}
 	clock.Step(patience)
-	expectError(t, <-waiting, failure.ArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; the chart is still being read")
+	expectError(t, <-waiting, failure.ArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; what it has is still being read")
 	go fetch()
-	expectError(t, <-waiting, failure.SourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time")
+	expectError(t, <-waiting, failure.SourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time; it is asked again")
 	if len(asked) != 0 {
 		t.Error("it was asked twice")
 	}

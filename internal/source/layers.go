@@ -41,7 +41,7 @@ func digestOfBundle(described ocispec.Descriptor, data []byte) (string, error) {
 func layersOf(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
 	var manifest ocispec.Manifest
 	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
-		return nil, false, failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
+		return nil, false, noManifest()
 	}
 	if manifest.ArtifactType != clusterStack && manifest.Config.MediaType != clusterStack {
 		return nil, false, nil

@@ -337,7 +337,7 @@ func TestArtifactRootThatIsALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := sources.Resolve(t.Context(), atPath("demo.tgz"))
-	expectError(t, err, failure.SourceUnavailable, `chart.path: "demo.tgz" of the artifact root: the artifact root can't be opened: no such file or directory`)
+	expectError(t, err, failure.SourceUnavailable, `chart.path: "demo.tgz" of the artifact root: the artifact root can't be opened: no such file or directory; see to it that the provider may read the directory of --artifact-root`)
 }
 
 func TestLimitsOfADirectory(t *testing.T) {

@@ -65,14 +65,16 @@ func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
 // manifest asks for the one of the digest, or else of the tag.
 func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repository) (ocispec.Descriptor, []byte, error) {
 	none := ocispec.Descriptor{}
-	reference, what := tagOf(c.version), "tag "+tagOf(c.version)
+	reference, what, wayOut := tagOf(c.version), "tag "+tagOf(c.version), `oci.url or version. A tag is the version written just so, with "v" or without`
 	if c.Digest != "" {
-		reference, what = c.Digest, "manifest "+c.Digest
+		reference, what, wayOut = c.Digest, "manifest "+c.Digest, "oci.url or oci.digest"
+		if c.version != "" {
+			wayOut += ". " + ifFollowed
+		}
 	}
 	described, body, err := repository.Manifests().FetchReference(ctx, reference)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return none, nil, notPublished("the registry has no %s of this chart, or doesn't show it to these credentials; publish it, or correct url, version or digest. "+
-			"A tag is the version written just so, with \"v\" or without", what)
+		return none, nil, notPublished("the registry has no %s of %s, or doesn't show it to these credentials; publish it, or correct %s", what, c.kind.Noun(), wayOut)
 	}
 	if err != nil {
 		return none, nil, err
@@ -82,7 +84,7 @@ func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repositor
 		return none, nil, failure.TooLarge("the manifest", maxManifest)
 	}
 	if c.Digest != "" && described.Digest.String() != c.Digest {
-		return none, nil, failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest")
+		return none, nil, failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
 	}
 	// It verifies size and digest.
 	manifest, err := orascontent.ReadAll(body, described)
@@ -96,7 +98,7 @@ func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repositor
 func chartOfManifest(data []byte) (string, error) {
 	var manifest ocispec.Manifest
 	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
-		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
+		return "", noManifest()
 	}
 	found := ""
 	for _, layer := range manifest.Layers {
@@ -104,7 +106,7 @@ func chartOfManifest(data []byte) (string, error) {
 			continue // as of provenance
 		}
 		if found != "" {
-			return "", failure.New(failure.ArtifactInvalid, "it has more than one layer with a chart")
+			return "", failure.New(failure.ArtifactInvalid, "it has more than one layer with a chart; push it with `helm push`")
 		}
 		found = layer.Digest.String()
 	}
@@ -114,7 +116,7 @@ func chartOfManifest(data []byte) (string, error) {
 	case found == "":
 		return "", failure.New(failure.ArtifactInvalid, "it is no Helm chart: there is no layer of type %s; push it with `helm push`", chartLayer)
 	case !sha256Digest.MatchString(found):
-		return "", failure.New(failure.ArtifactInvalid, "its chart has a digest that isn't SHA-256")
+		return "", failure.New(failure.ArtifactInvalid, "its chart has a digest that isn't SHA-256; push it with `helm push`")
 	}
 	return found, nil
 }
@@ -131,7 +133,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (artifact
 	}
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return artifact.Content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+		return artifact.Content{}, gone(digest, "set oci.digest to the manifest that is to be installed, or publish "+c.kind.Noun()+" under another version")
 	}
 	if err != nil {
 		return artifact.Content{}, err
@@ -146,7 +148,7 @@ func (c ociChart) fetch(ctx context.Context, as *guest, digest string) (artifact
 	}
 	got := artifact.Content{Archive: archive, From: siteOf(as, len(archive)).title()}
 	if got.Digest() != digest {
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with")
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
 	}
 	return got, nil
 }
@@ -171,13 +173,18 @@ func siteOf[T int | int64](as *guest, bytes T) site {
 func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
 	repository, err := orasremote.NewRepository(strings.TrimPrefix(c.URL, ociScheme))
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "oci.url is no address of a repository in a registry")
+		return nil, failure.New(failure.ArtifactInvalid, "oci.url is no address of a repository in a registry; correct it")
 	}
 	repository.PlainHTTP = ptr.Deref(c.PlainHTTP, false)
 	repository.Client = as.registry
 	repository.MaxMetadataBytes = maxManifest
 	repository.ManifestMediaTypes = []string{ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex}
 	return repository, nil
+}
+
+// noManifest is the error of a manifest that can't be read.
+func noManifest() *failure.Error {
+	return failure.New(failure.ArtifactInvalid, "its manifest is no JSON; push it again, or correct oci.url")
 }
 
 // notPublished is the error of a chart that the source doesn't have.

@@ -52,36 +52,36 @@ func TestHostileRegistries(t *testing.T) {
 		reason, text   string
 	}{
 		"an image":         {manifest: manifest(manifestOf([2]string{"application/vnd.oci.image.layer.v1.tar+gzip", digest})), reason: failure.ArtifactInvalid, text: "it is no Helm chart: there is no layer of type " + chartLayer + "; push it with `helm push`"},
-		"two charts":       {manifest: manifest(manifestOf([2]string{chartLayer, digest}, [2]string{chartLayer, digest})), reason: failure.ArtifactInvalid, text: "it has more than one layer with a chart"},
-		"another hash":     {manifest: manifest(manifestOf([2]string{chartLayer, "sha512:" + strings.Repeat("a", 128)})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256"},
-		"a path as digest": {manifest: manifest(manifestOf([2]string{chartLayer, "../../sentinel"})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256"},
+		"two charts":       {manifest: manifest(manifestOf([2]string{chartLayer, digest}, [2]string{chartLayer, digest})), reason: failure.ArtifactInvalid, text: "it has more than one layer with a chart; push it with `helm push`"},
+		"another hash":     {manifest: manifest(manifestOf([2]string{chartLayer, "sha512:" + strings.Repeat("a", 128)})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
+		"a path as digest": {manifest: manifest(manifestOf([2]string{chartLayer, "../../sentinel"})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
 		"an index": {manifest: manifest(`{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []}`),
 			reason: failure.ArtifactInvalid, text: "it is an index of several artefacts; name the chart's own manifest in oci.digest"},
-		"no JSON": {manifest: manifest("sentinel"), reason: failure.ArtifactInvalid, text: "its manifest is no JSON"},
+		"no JSON": {manifest: manifest("sentinel"), reason: failure.ArtifactInvalid, text: "its manifest is no JSON; push it again, or correct oci.url"},
 		"a large manifest": {manifest: manifest(strings.Repeat(" ", maxManifest+1)), reason: failure.ArtifactTooLarge,
-			text: "the manifest is larger than 1048576 bytes, the most that is accepted"},
+			text: "the manifest is larger than 1048576 bytes, the most that is accepted; make it smaller"},
 		"a manifest with another digest": {manifest: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", manifestType)
 			w.Header().Set("Docker-Content-Digest", digest)
 			_, _ = io.WriteString(w, right)
-		}, reason: failure.DigestMismatch, text: "what HOST sends isn't the content with the digest that it promised"},
+		}, reason: failure.DigestMismatch, text: "what HOST sends isn't the content with the digest that it promised; it is asked again"},
 		"an error that echoes": {manifest: func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprintf(w, `{"errors": [{"code": "UNAUTHORIZED", "message": "%s"}]}`, r.Header.Get("Authorization"))
 		}, reason: failure.SourceUnauthorized, text: "HOST answers Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef"},
 		"headers that contradict": {blob: func(w http.ResponseWriter, _ *http.Request) { serve(w, "application/octet-stream", "sentinel") },
 			reason: failure.SourceUnavailable, text: "HOST answers with what can't be used: it may be no registry, have headers that contradict the content, " +
-				"or refer to a token service without TLS or at a private address"},
+				"or refer to a token service without TLS or at a private address; correct the address, or have the registry mended"},
 		"another archive": {blob: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "sentinel") },
-			reason: failure.DigestMismatch, text: "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with"},
+			reason: failure.DigestMismatch, text: "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again"},
 		"a truncated archive": {blob: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(archive)))
 			_, _ = w.Write(archive[:10])
-		}, reason: failure.SourceUnavailable, text: "HOST broke off its answer"},
+		}, reason: failure.SourceUnavailable, text: "HOST broke off its answer; it is asked again"},
 		"an archive that is too large": {blob: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(artifact.DefaultArchiveBytes+1))
 			_, _ = w.Write(archive)
-		}, reason: failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted"},
+		}, reason: failure.ArtifactTooLarge, text: "the archive is larger than 10485760 bytes, the most that is accepted; make it smaller"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

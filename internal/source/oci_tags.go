@@ -5,15 +5,19 @@ package source
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
 
 	"oras.land/oras-go/v2/errdef"
+	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/jsonstream"
+	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -25,44 +29,87 @@ const (
 	maxTags     = 2 * maxVersions
 	// maxTagBytes bounds one answer, of a registry that sends all tags at once.
 	maxTagBytes = 16 << 20
+	// maxTagPiece is how much of an answer is held in memory at once.
+	maxTagPiece = 64 << 10
 )
 
 // signatureTag is a tag of what belongs to a manifest, as its signatures do.
 var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}($|[.])`)
 
 // versions lists the tags. There is no way to ask whether they have changed.
-func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]string, error) {
+func (c ociChart) versions(ctx context.Context, as *guest, _ time.Time) ([]string, time.Time, error) {
+	var asked time.Time // just now
 	repository, err := c.repository(as)
 	if err != nil {
-		return nil, err
+		return nil, asked, err
 	}
-	repository.TagListPageSize, repository.TagListMaxPages, repository.MaxMetadataBytes = tagPage, maxTagPages, maxTagBytes
-	var found []string
+	found := &taking{ctx: ctx}
 	seen := 0
-	err = repository.Tags(ctx, "", func(tags []string) error {
-		if seen += len(tags); seen > maxTags {
+	repository.TagListPageSize, repository.TagListMaxPages = tagPage, maxTagPages
+	repository.Client = tagReader{repository.Client, func(tag string) error {
+		if seen++; seen > maxTags {
 			return tooManyTags(maxTags)
 		}
-		for _, tag := range tags {
-			switch version := versionOfTag(tag); {
-			case versions.IsExact(version):
-				found = append(found, version)
-			case c.kind.Verbatim() && !signatureTag.MatchString(tag) && len(tag) <= versions.MaxLength:
-				found = append(found, tag)
-			}
-		}
-		if len(found) > maxVersions {
-			return tooManyTags(maxVersions)
+		switch version := versionOfTag(tag); {
+		case len(tag) > versions.MaxLength:
+			return nil
+		case versions.IsExact(version):
+			return found.add(version)
+		case c.kind.Verbatim() && !signatureTag.MatchString(tag):
+			return found.add(tag)
 		}
 		return nil
-	})
+	}}
+	err = repository.Tags(ctx, "", func([]string) error { return nil })
 	switch {
 	case isNotFound(err):
-		return nil, notPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct url")
+		return nil, asked, notPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
 	case errors.Is(err, errdef.ErrTooManyPages):
-		return nil, failure.New(failure.ArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
+		return nil, asked, failure.New(failure.ArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
 	}
-	return found, err
+	return found.versions, asked, room.Why(ctx, err)
+}
+
+// tagReader takes the tags from lists as they come. The library would hold all of an
+// answer in memory, twice; it is left with the links to further ones.
+type tagReader struct {
+	orasremote.Client
+	take func(tag string) error
+}
+
+// Do implements the registry client of oras.
+func (t tagReader) Do(request *http.Request) (*http.Response, error) {
+	response, err := t.Client.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	defer release(response.Body)
+	if err := t.read(room.Measured(request.Context(), response.Body)); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(strings.NewReader("{}"))
+	return response, nil
+}
+
+func (t tagReader) read(body io.Reader) error {
+	limited := &io.LimitedReader{R: body, N: maxTagBytes + 1}
+	decoder := jsonstream.New(limited, maxTagPiece)
+	err := decoder.Object(func(key string) error {
+		if key != "tags" {
+			return decoder.Skip()
+		}
+		return decoder.Array(func() error {
+			var tag string
+			if err := decoder.Decode(&tag); err != nil {
+				return err
+			}
+			return t.take(tag)
+		})
+	})
+	if err != nil && limited.N <= 0 {
+		return failure.TooLarge("a page of the list of tags", maxTagBytes)
+	}
+	return err
 }
 
 func tooManyTags(most int) *failure.Error {
@@ -78,7 +125,7 @@ func (c ociChart) pin(ctx context.Context, as *guest) (string, error) {
 	// Not a HEAD request: some registries leave the digest out of its answer.
 	described, body, err := repository.Manifests().FetchReference(ctx, tagOf(c.version))
 	if errors.Is(err, errdef.ErrNotFound) {
-		return "", notPublished("the registry lists tag %s, but doesn't have it", tagOf(c.version))
+		return "", notPublished("the registry lists tag %s, but doesn't have it; push it again, or name another version", tagOf(c.version))
 	}
 	if err != nil {
 		return "", err

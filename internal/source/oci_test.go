@@ -125,7 +125,22 @@ func TestChartFromARegistry(t *testing.T) {
 		pinned.Chart.Version = "1.0.1"
 		_, err := sources.Fetch(t.Context(), pinned, fetched.Digest)
 		expectError(t, err, failure.DigestMismatch,
-			"chart.oci: "+server.URL("charts/demo")+"@"+manifest+`: oci.digest is version "1.0.0+build.7" of the chart, not version; correct one of both`)
+			"chart.oci: "+server.URL("charts/demo")+"@"+manifest+`: oci.digest is version "1.0.0+build.7" of the chart, not "1.0.1"; correct one of both`)
+	})
+	t.Run("what isn't there is called what was looked for", func(t *testing.T) {
+		const tag, digest = "; publish it, or correct oci.url or version. A tag is the version written just so, with \"v\" or without", "; publish it, or correct oci.url or oci.digest. " + ifFollowed
+		other := "sha256:" + strings.Repeat("a", 64)
+		for kind, noun := range map[artifact.Kind]string{
+			artifact.KindChart: "this chart", artifact.KindKustomization: "this kustomization", artifact.KindManifests: "these manifests", artifact.KindBundle: "this bundle",
+		} {
+			missing := inRegistry(server.URL("charts/demo"), "9.9.9")
+			missing.Kind = kind
+			_, err := sources.Resolve(t.Context(), missing)
+			expectError(t, err, failure.ArtifactNotFound, kind.Field()+".oci: "+server.URL("charts/demo")+":9.9.9: the registry has no tag 9.9.9 of "+noun+", or doesn't show it to these credentials"+tag)
+			missing.Chart.OCI.Digest = other
+			_, err = sources.Resolve(t.Context(), missing)
+			expectError(t, err, failure.ArtifactNotFound, kind.Field()+".oci: "+server.URL("charts/demo")+"@"+other+": the registry has no manifest "+other+" of "+noun+", or doesn't show it to these credentials"+digest)
+		}
 	})
 	t.Run("a version that isn't there", func(t *testing.T) {
 		_, err := sources.Resolve(t.Context(), inRegistry(server.URL("charts/demo"), "9.9.9"))
@@ -268,7 +283,7 @@ func TestCredentialsFromSecrets(t *testing.T) {
 	update(map[string][]byte{".dockerconfigjson": []byte(`{"auths": {"` + server.Host + `": {"auth": "sentinel"}}}`)})
 	_, err = sources.Resolve(t.Context(), ref)
 	expectError(t, err, failure.SourceUnauthorized,
-		"chart.oci.secretRef: Secret team-a/registry: key .dockerconfigjson: auths[\""+server.Host+"\"] has an auth that isn't base64 of username:password")
+		"chart.oci.secretRef: Secret team-a/registry: key .dockerconfigjson: auths[\""+server.Host+"\"] has an auth that isn't base64 of username:password; correct it")
 
 	update(map[string][]byte{"username": []byte(sentinelUser + "\n"), "password": []byte(sentinelPassword + "\n")})
 	expectFetched(t, sources, ref)
@@ -300,14 +315,14 @@ func TestVersionThatMoved(t *testing.T) {
 	// The tag is moved, and what was there is gone.
 	server.Stop()
 	_, err := sources.Fetch(t.Context(), ref, first)
-	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections")
+	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections; have its server started, or correct the address")
 	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
 	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
 	clock.Step(maxUnavailable * 2)
 
 	_, err = sources.Fetch(t.Context(), ref, first)
 	expectError(t, err, failure.ArtifactChanged, "chart.oci: "+server.URL("demo")+":1.0.0: the source no longer has the content that this version was resolved to ("+
-		first+"); set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+		first+"); set oci.digest to the manifest that is to be installed, or publish this chart under another version")
 	if now := expectFetched(t, sources, ref); now.Digest == first {
 		t.Error("those who ask anew get what is gone")
 	}

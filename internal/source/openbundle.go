@@ -117,7 +117,7 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 	case b.find(name) != nil:
 		return nil, dependency.NoDirectory(name)
 	}
-	return nil, failure.New(failure.ArtifactNotFound, "there is no %s in the bundle", failure.Quote(name))
+	return nil, failure.New(failure.ArtifactNotFound, "there is no %s in the bundle; correct the path, or the bundle", failure.Quote(name))
 }
 
 // chartIn returns the files of a chart's directory, as Helm would package them.
@@ -142,7 +142,7 @@ func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
 			return within, rest, nil
 		}
 		if depth == b.sources.limits.Nesting {
-			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep", b.sources.limits.Nesting)
+			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", b.sources.limits.Nesting)
 		}
 		if within, err = within.open(archive); err != nil {
 			return nil, "", err

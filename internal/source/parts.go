@@ -70,9 +70,9 @@ func checkParts(parts []bundlePart, limits artifact.Limits) ([]bundlePart, error
 		}
 		switch {
 		case strings.Contains(p.name, "/"):
-			return nil, failure.New(failure.ArtifactRefused, "entry %s has a name with more than one part", failure.Quote(p.name))
+			return nil, failure.New(failure.ArtifactRefused, "entry %s has a name with more than one part; rename it", failure.Quote(p.name))
 		case p.size < 0:
-			return nil, failure.New(failure.ArtifactInvalid, "file %s has a size below zero", failure.Quote(p.name))
+			return nil, failure.New(failure.ArtifactInvalid, "file %s has a size below zero; push it again", failure.Quote(p.name))
 		case p.size > limits.ArchiveBytes:
 			return nil, failure.TooLarge("file "+failure.Quote(p.name), limits.ArchiveBytes)
 		}
@@ -83,7 +83,7 @@ func checkParts(parts []bundlePart, limits artifact.Limits) ([]bundlePart, error
 	sorted := slices.SortedFunc(slices.Values(parts), func(a, b bundlePart) int { return strings.Compare(a.name, b.name) })
 	for i := range sorted {
 		if i > 0 && sorted[i].name == sorted[i-1].name {
-			return nil, failure.New(failure.ArtifactRefused, "entry %s is there twice", failure.Quote(sorted[i].name))
+			return nil, failure.New(failure.ArtifactRefused, "entry %s is there twice; take one of both out", failure.Quote(sorted[i].name))
 		}
 	}
 	return sorted, nil
@@ -91,7 +91,7 @@ func checkParts(parts []bundlePart, limits artifact.Limits) ([]bundlePart, error
 
 func (p bundlePart) checkDigest() error {
 	if !sha256Digest.MatchString(p.digest) {
-		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256", failure.Quote(p.name))
+		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256; push it again", failure.Quote(p.name))
 	}
 	return nil
 }

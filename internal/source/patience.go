@@ -7,19 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-	"k8s.io/utils/clock"
-
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 const (
-	// patience is how long a reconcile waits for another host. The request goes on
-	// after that, for the next reconcile to find its result.
-	patience = 5 * time.Second
-	// leastPatience is how long it waits for each further one when it has waited that
-	// long for others: enough for a host that isn't slow.
-	leastPatience = 250 * time.Millisecond
+	// patience is how long a reconcile waits for other hosts, in all: long enough for one
+	// that isn't slow. A request goes on after that, and wakes who waits for it.
+	patience = time.Second
+	// leastPatience is how long it waits for one that is known to be slow, and for each
+	// further one when it has waited that long for others: it may be at hand.
+	leastPatience = 20 * time.Millisecond
+	// comeBackAnyway is when who is to be woken comes back at the latest.
+	comeBackAnyway = time.Minute
 )
 
 // WithSharedPatience makes all calls with the context wait for slow sources no longer
@@ -37,8 +36,14 @@ type budget struct {
 	left time.Duration
 }
 
+// alone is in place of a budget where nobody is held up.
+type alone struct{}
+
 // patient is how long the next call may wait.
 func patient(ctx context.Context) time.Duration {
+	if _, flies := ctx.Value(patienceKey{}).(alone); flies {
+		return flightTimeout
+	}
 	shared, ok := ctx.Value(patienceKey{}).(*budget)
 	if !ok {
 		return patience
@@ -57,31 +62,45 @@ func spend(ctx context.Context, waited time.Duration) {
 	}
 }
 
-// onItsOwn is the context of a flight, which goes on for others when the caller that
-// started it leaves. It has a patience of its own with what it waits for in turn, maybe
-// with several at once.
-func onItsOwn(ctx context.Context) context.Context {
-	return context.WithValue(context.WithoutCancel(ctx), patienceKey{}, nil)
+// WithWaker has wake called when something has come that a call with the context waited
+// for in vain, or when it is known that it doesn't. Who says who waits: of equal ones, one
+// is woken.
+func WithWaker(ctx context.Context, who any, wake func()) context.Context {
+	return context.WithValue(ctx, wakerKey{}, &waker{who, wake})
 }
 
-// landed is the result of a flight to another host, which may come later than a
-// reconcile can wait.
-func landed(ctx context.Context, clock clock.Clock, flight <-chan singleflight.Result) (singleflight.Result, error) {
-	begun := clock.Now()
-	defer func() { spend(ctx, clock.Since(begun)) }()
-	select {
-	case <-ctx.Done():
-		return singleflight.Result{}, ctx.Err()
-	case <-clock.After(patient(ctx)):
-		return singleflight.Result{}, pending()
-	case result := <-flight:
-		return result, nil
-	}
+type wakerKey struct{}
+
+type waker struct {
+	who  any
+	wake func()
+}
+
+// wakerOf is nil if nobody is to be woken.
+func wakerOf(ctx context.Context) *waker {
+	by, _ := ctx.Value(wakerKey{}).(*waker)
+	return by
+}
+
+// onItsOwn is the context of a flight, which goes on for others when the caller that
+// started it leaves. It holds up nobody: for what it needs in turn, maybe several at
+// once, it waits until that has landed.
+func onItsOwn(ctx context.Context) context.Context {
+	ctx = context.WithValue(context.WithoutCancel(ctx), wakerKey{}, nil)
+	return context.WithValue(ctx, patienceKey{}, alone{})
 }
 
 // pending is the error of a request that goes on.
-func pending() *failure.Error {
-	slow := failure.New(failure.ArtifactPending, "the source is slow; the chart is still being read")
-	slow.Wait, slow.RetryAfter = true, time.Second
+func pending(ctx context.Context) *failure.Error {
+	slow := failure.New(failure.ArtifactPending, "the source is slow; what it has is still being read")
+	slow.Wait, slow.RetryAfter = true, comeBack(ctx)
 	return slow
+}
+
+// comeBack is when to ask again for what is under way.
+func comeBack(ctx context.Context) time.Duration {
+	if wakerOf(ctx) != nil {
+		return comeBackAnyway
+	}
+	return time.Second
 }

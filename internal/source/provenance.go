@@ -124,7 +124,7 @@ func (c ociChart) provenance(ctx context.Context, as *guest, repository *orasrem
 	}
 	file, err := fetchPart(ctx, repository.Blobs(), layer, maxProvenance)
 	if errors.Is(err, errUnreadable) {
-		return failure.New(failure.ArtifactInvalid, "its provenance file has a digest that isn't SHA-256")
+		return failure.New(failure.ArtifactInvalid, "its provenance file has a digest that isn't SHA-256; push it again")
 	}
 	if err != nil {
 		return err

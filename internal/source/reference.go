@@ -116,7 +116,7 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	case set != 1:
 		return nil, failure.New(failure.ArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
 	case ref.Bundle != nil && ref.Chart.Path == "":
-		return nil, failure.New(failure.ArtifactInvalid, "a bundle has artifacts by their path")
+		return nil, failure.New(failure.ArtifactInvalid, "a bundle has artifacts by their path; set path")
 	case ref.Bundle != nil:
 		return bundled{s}, nil
 	case ref.Chart.Path != "" && s.local == nil:
@@ -124,11 +124,11 @@ func (s *Sources) origin(ref Reference) (origin, error) {
 	case ref.Chart.Path != "":
 		return atHand{artifactRoot{s.local}, s}, nil
 	case ref.Namespace == "":
-		return nil, failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace")
+		return nil, failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace; use path")
 	case ref.remote():
 		return s.remote, nil
 	case s.objects == nil:
-		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; use another source")
 	}
 	return atHand{s.objects, s}, nil
 }

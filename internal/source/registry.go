@@ -32,6 +32,13 @@ type privateTokenService string
 // Error implements error.
 func (at privateTokenService) Error() string { return "token service at " + string(at) }
 
+// clearTokenService is the host of a token service without TLS, which no registry with
+// TLS may refer to: what it is shown could be read on the way.
+type clearTokenService string
+
+// Error implements error.
+func (at clearTokenService) Error() string { return "token service without TLS at " + string(at) }
+
 // movedTokenService is a token service that redirects to where the registry client
 // sends no credentials.
 type movedTokenService struct{ from, to string }
@@ -95,6 +102,8 @@ func (c *registryClient) explain(noted *challenge, err error) error {
 	switch {
 	case noted.nowhere: // whatever became of asking there
 		return errNoTokenService
+	case noted.clear:
+		return clearTokenService(noted.realm.Host)
 	case noted.asked && by != nil && by.Host == noted.realm.Host:
 		return tokenServiceError{err}
 	case errors.As(err, &known), errors.Is(err, auth.ErrBasicCredentialNotFound):

@@ -15,6 +15,7 @@ type challenge struct {
 	basic   bool
 	realm   *url.URL // of its token service
 	nowhere bool     // the realm is no URL of any host
+	clear   bool     // the token service has no TLS, but the registry has
 	asked   bool     // the token service was
 	leads   string   // the host that the token service redirects to
 }
@@ -49,16 +50,17 @@ func (t challengeNotes) RoundTrip(request *http.Request) (*http.Response, error)
 		noted.leads = at.Host
 	}
 	if response.StatusCode == http.StatusUnauthorized {
-		noted.read(response.Header.Get("WWW-Authenticate"))
+		noted.read(request.URL, response.Header.Get("WWW-Authenticate"))
 	}
 	return response, nil
 }
 
 // read notes what the header of an answer wants.
-func (c *challenge) read(wanted string) {
+func (c *challenge) read(registry *url.URL, wanted string) {
 	c.basic = basicChallenge.MatchString(wanted)
 	if realm := bearerRealm.FindStringSubmatch(wanted); realm != nil {
 		at, err := url.Parse(realm[1])
 		c.realm, c.nowhere = at, err != nil || at.Host == ""
+		c.clear = !c.nowhere && at.Scheme == "http" && registry.Scheme == "https"
 	}
 }

@@ -30,18 +30,26 @@ func TestRegistryWantsAPassword(t *testing.T) {
 	ref := inRegistry(server.URL("demo"), "1.0.0")
 	plainly(&ref)
 	const said = " takes username and password only (Basic authentication), and not a token; "
+	const half = " takes username and password (Basic authentication), and "
 
 	t.Run("of the instance", func(t *testing.T) {
-		for name, own := range map[string]map[string]string{"a token": {"token": sentinelToken}, "half": {"username": sentinelUser}} {
+		for name, test := range map[string]struct {
+			own  map[string]string
+			said string
+		}{
+			"a token":     {map[string]string{"token": sentinelToken}, said},
+			"no password": {map[string]string{"username": sentinelUser}, half + "password is missing; "},
+			"no username": {map[string]string{"password": sentinelPassword}, half + "username is missing; "},
+		} {
 			t.Run(name, func(t *testing.T) {
 				dir := t.TempDir()
-				for part, value := range own {
+				for part, value := range test.own {
 					write(t, dir+"/"+key+"."+part, value)
 				}
 				allowPlain(t, dir, server.Host)
 				sources, _ := remoteSources(t, Options{CredentialsDir: dir})
 				_, err := sources.Resolve(t.Context(), ref)
-				expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
+				expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+test.said+
 					"have both added to the provider instance's own Secret chandler-credentials (config.json, or "+key+".username and "+key+".password), or name another Secret in its secretRef")
 				if !asError(t, err).Wait {
 					t.Error("no event is waited for")
@@ -66,6 +74,17 @@ func TestRegistryWantsAPassword(t *testing.T) {
 			_, err := sources.Resolve(t.Context(), own)
 			expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
 				"add username and password to Secret team-a/"+name+", in place of what is there for it")
+		}
+		for name, data := range map[string]map[string]string{"password": {"username": sentinelUser}, "username": {"password": sentinelPassword}} {
+			secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "without-" + name}, StringData: data}
+			if err := c.Create(t.Context(), &secret); err != nil {
+				t.Fatal(err)
+			}
+			own := ref
+			own.Chart.OCI = own.Chart.OCI.DeepCopy()
+			own.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: "without-" + name}
+			_, err := sources.Resolve(t.Context(), own)
+			expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+half+name+" is missing; add it to Secret team-a/without-"+name)
 		}
 	})
 }

@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,8 @@ type remote struct {
 	answers *lru.Cache[string, answer] // by what was asked
 	tallies *tallies                   // those of all origins
 	lists   *lists
-	flights singleflight.Group
+	flights *flights
+	refused *refusals
 
 	store     *store.Store // nil: nothing is kept on disk
 	grants    *grants
@@ -60,7 +62,9 @@ func newRemote(options Options, limits artifact.Limits, shared *grants) *remote 
 		clock:   options.Clock,
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
-		lists:   newLists(options.Clock),
+		lists:   newLists(),
+		flights: newFlights(options.Clock),
+		refused: newRefusals(options.Clock),
 		tallies: newTallies(),
 		store:   options.Store,
 		grants:  shared,
@@ -71,23 +75,25 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 	if digest := ref.given(); digest != "" {
 		return digest, nil
 	}
-	return r.digest(ctx, "digest of "+ref.String(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
+	return r.digest(ctx, ref.digestQuestion(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
 		return place.resolve(ctx, as)
 	})
 }
 
 // digest asks the place a question whose answer is a digest. All who have the same
-// question share one request, and its answer.
+// question share one request, and its answer. If what has the digest was refused, it is
+// asked again at times; until there is another answer, the one before is the answer.
 func (r *remote) digest(ctx context.Context, question string, ref Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
+	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
-	if found {
+	if found && !r.refused.due(to) {
 		return known.digest, known.error()
 	}
-	results := r.flights.DoChan(question, func() (any, error) {
-		if known, found := r.recall(ctx, question, ref); found { // by a flight that just ended
-			return known, nil
+	got, err := board(ctx, r.flights, to, func(ctx context.Context) (answer, error) {
+		if known, found := r.recall(ctx, question, ref); found && !r.refused.due(to) { // by a flight that just ended
+			return known, known.error()
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
 		ctx, reading := r.room.Enter(ctx)
 		defer reading.Done()
@@ -99,15 +105,14 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 		})
 		if failed.err == nil {
 			r.answers.Put(question, answer{digest: digest, asked: asked})
+			r.refused.asked(to, digest)
 		}
-		return answer{digest: digest, err: failed.err}, nil
+		return answer{digest: digest}, failed.error()
 	})
-	result, err := landed(ctx, r.clock, results)
-	if err != nil {
-		return "", err
+	if slow, ok := errors.AsType[*failure.Error](err); ok && found && slow.Reason == failure.ArtifactPending {
+		return known.digest, known.error()
 	}
-	got := result.Val.(answer)
-	return got.digest, got.error()
+	return got.digest, err
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.
@@ -142,7 +147,7 @@ func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Con
 func guarded(call func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it")
+			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it; make it anew")
 		}
 	}()
 	return call()

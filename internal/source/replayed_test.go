@@ -102,7 +102,7 @@ func TestReplayedFiles(t *testing.T) {
 		manifests[tag] = manifest
 	}
 	const unsaid = "its manifest is signed, but doesn't say of which version it is; push and sign one with the annotation org.opencontainers.image.version=3.0.0, or name this one in oci.digest"
-	const other = `what is signed is version "1.0.0" (annotation org.opencontainers.image.version of the manifest), not version; publish it under its own version, or correct version`
+	const other = `what is signed is version "1.0.0" (annotation org.opencontainers.image.version of the manifest), not `
 	for _, kind := range []artifact.Kind{artifact.KindKustomization, artifact.KindManifests, artifact.KindBundle} {
 		at := func(version, digest string) Reference {
 			ref := w.ref("files", byKeys(""))
@@ -114,14 +114,14 @@ func TestReplayedFiles(t *testing.T) {
 			{"1.0.0", "", ""},
 			{"v1.1.0", "", ""},
 			{"1.2.0+build.7", "", ""},
-			{"2.0.0", "", other},
-			{"2.0.0", manifests["2.0.0"], other},
+			{"2.0.0", "", other + `"2.0.0"; `},
+			{"2.0.0", manifests["2.0.0"], other + `"2.0.0"; publish it under its own version, or correct version`},
 			{"2.0.0", manifests["3.0.0"], ""},
 			{"3.0.0", "", unsaid},
 			{"3.0.0", manifests["3.0.0"], ""},
 			{"", manifests["3.0.0"], ""},
 			{"", manifests["2.0.0"], ""},
-			{"latest", "", other},
+			{"latest", "", other + `"latest"; `},
 		} {
 			err := get(t, sources, at(tc.version, tc.digest))
 			if tc.says != "" {

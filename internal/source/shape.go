@@ -72,7 +72,7 @@ func filesOfManifest(data []byte) (string, error) {
 	case len(layers) != 1:
 		return "", failure.New(failure.ArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
 	case layers[0].MediaType == chartLayer || layers[0].MediaType == legacyChartLayer && manifest.Config.MediaType == helmConfig:
-		return "", failure.New(failure.ArtifactInvalid, "it is a Helm chart; name it in chart.oci")
+		return "", failure.New(failure.ArtifactInvalid, "it is a Helm chart; name it in spec.addons[].chart.oci")
 	case !sha256Digest.MatchString(layers[0].Digest.String()):
 		return "", failure.New(failure.ArtifactInvalid, "its layer has a digest that isn't SHA-256")
 	}

@@ -54,7 +54,7 @@ func (c ociChart) verify(ctx context.Context, as *guest, digest string, want pol
 	}
 	var parsed ocispec.Manifest
 	if err := yamllimit.DecodeJSON(manifest, maxManifestValues, &parsed); err != nil {
-		return failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
+		return noManifest()
 	}
 	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
 	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {

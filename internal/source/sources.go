@@ -80,7 +80,6 @@ type Sources struct {
 	verifier *verifier
 	// inBundles are digests of what is in bundles, by those of the bundles and paths.
 	inBundles *lru.Cache[string, string]
-	flights   singleflight.Group
 	unpack    chan struct{}      // a place for each chart that is being unpacked
 	unpacking singleflight.Group // by digest and kind
 }

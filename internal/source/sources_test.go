@@ -156,7 +156,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	for _, namespace := range []string{"team-a", "team-b"} {
 		_, err := sources.Fetch(t.Context(), inConfigMap(namespace, "charts", ""), digest)
 		expectError(t, err, failure.ArtifactInvalid,
-			"chart.configMap: ConfigMap "+namespace+`/charts, key "chart.tgz": it isn't a gzip-compressed tar archive: gzip: invalid header`)
+			"chart.configMap: ConfigMap "+namespace+`/charts, key "chart.tgz": it isn't a gzip-compressed tar archive: gzip: invalid header; make one, as with `+"`helm package` or `tar -czf`")
 	}
 	for range 3 {
 		if _, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), digest); err == nil {
@@ -190,9 +190,9 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 		"two sources": {everything, both, failure.ArtifactInvalid,
 			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm, http and github`},
 		"no namespace": {everything, inSecret("", "charts", ""), failure.ArtifactInvalid,
-			`chart.secret: Secret /charts, key "chart.tgz": the object that refers to it has no namespace`},
+			`chart.secret: Secret /charts, key "chart.tgz": the object that refers to it has no namespace; use path`},
 		"no client": {newSources(t, Options{}), inSecret("team-a", "charts", "x"), failure.SourceDisabled,
-			`chart.secret: Secret team-a/charts, key "x": this provider reads no ConfigMaps and Secrets`},
+			`chart.secret: Secret team-a/charts, key "x": this provider reads no ConfigMaps and Secrets; use another source`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,8 @@ import (
 const (
 	// freshIndex is how long an index is used without asking whether it changed.
 	freshIndex = 30 * time.Second
+	// maxIndex is what one takes at most.
+	maxIndex = repoindex.DefaultKept
 	// indexCache is how much of indexes is kept in memory: about 100,000 versions.
 	indexCache = 32 << 20 // bytes
 	// archiveCache has room for archives between resolve and fetch.
@@ -33,6 +35,7 @@ const (
 type stock struct {
 	limits   artifact.Limits
 	clock    clock.PassiveClock
+	room     *room.Room
 	indexes  *lru.Cache[string, stockedIndex] // by URL and credential
 	flights  singleflight.Group
 	releases *releases
@@ -42,15 +45,18 @@ type stock struct {
 // stockedIndex is an index, and what the repository needs to tell if it changed.
 type stockedIndex struct {
 	*repoindex.Index
-	read         time.Time
-	etag         string
-	lastModified string
+	asked, came time.Time
+	validators
 }
+
+// validators are what a repository tells by whether its index has changed.
+type validators struct{ etag, lastModified string }
 
 func newStock(limits artifact.Limits, clock clock.PassiveClock, memory *room.Room) *stock {
 	return &stock{
 		limits:   limits,
 		clock:    clock,
+		room:     memory,
 		indexes:  lru.New[string](indexCache, func(i stockedIndex) int64 { return i.Size() }),
 		archives: lru.New[string](archiveCache, artifact.Content.Bytes),
 		releases: newReleases(clock, memory),
@@ -75,68 +81,103 @@ func (s *stock) takeUp(whose, digest string) (artifact.Content, bool) {
 
 // index of the repository. One is read for all charts of the repository.
 func (s *stock) index(ctx context.Context, as *guest, from *addonsv1.HelmSource) (*repoindex.Index, error) {
-	return s.indexSince(ctx, as, from, s.clock.Now().Add(-freshIndex))
+	since := s.clock.Now().Add(-freshIndex)
+	got, err := s.indexThat(ctx, as, from, func(known stockedIndex) bool { return !known.came.Before(since) })
+	return got.Index, err
 }
 
 // indexSince is the index as it was then, or later.
-func (s *stock) indexSince(ctx context.Context, as *guest, from *addonsv1.HelmSource, notBefore time.Time) (*repoindex.Index, error) {
-	name := from.URL + " " + as.credential.Fingerprint()
-	known, found := s.indexes.Get(name)
-	if found && !known.read.Before(notBefore) {
-		return known.Index, nil
-	}
-	result, err, _ := s.flights.Do(name, func() (any, error) {
-		at, err := (helmChart{HelmSource: from}).below("index.yaml")
-		if err != nil {
-			return nil, err
-		}
-		read, err := s.read(ctx, as, at, known)
-		if err != nil {
-			return nil, err
-		}
-		s.indexes.Put(name, read)
-		return read.Index, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return result.(*repoindex.Index), nil
+func (s *stock) indexSince(ctx context.Context, as *guest, from *addonsv1.HelmSource, notBefore time.Time) (stockedIndex, error) {
+	return s.indexThat(ctx, as, from, func(known stockedIndex) bool { return !known.asked.Before(notBefore) })
 }
 
-// read asks for the index, or whether the known one is still good.
-func (s *stock) read(ctx context.Context, as *guest, at *url.URL, known stockedIndex) (stockedIndex, error) {
+// indexThat is new enough.
+func (s *stock) indexThat(ctx context.Context, as *guest, from *addonsv1.HelmSource, willDo func(stockedIndex) bool) (stockedIndex, error) {
+	name := from.URL + " " + as.credential.Fingerprint()
+	at, err := (helmChart{HelmSource: from}).below("index.yaml")
+	if err != nil {
+		return stockedIndex{}, err
+	}
+	for {
+		if known, found := s.indexes.Get(name); found && willDo(known) {
+			return known, nil
+		}
+		result, err, _ := s.flights.Do(name, func() (any, error) {
+			read, err := s.read(ctx, as, at, name)
+			if err == nil {
+				s.indexes.Put(name, read)
+			}
+			return read, err
+		})
+		if read := result.(stockedIndex); err != nil || willDo(read) {
+			return read, err
+		}
+		// Others began to read it, too early.
+	}
+}
+
+// errNotModified says that the index is what it was.
+var errNotModified = errors.New("not modified")
+
+// read asks for the index, or whether the known one is still good. That isn't held
+// meanwhile: it may be large, and has to go if others come.
+func (s *stock) read(ctx context.Context, as *guest, at *url.URL, name string) (stockedIndex, error) {
+	asked, unchanged := s.clock.Now(), s.validatorsOf(name)
+	read, err := s.ask(ctx, as, at, unchanged)
+	if errors.Is(err, errNotModified) {
+		known, found := s.indexes.Get(name)
+		if found && known.validators == unchanged {
+			read, err = known, nil
+		} else {
+			read, err = s.ask(ctx, as, at, validators{})
+		}
+	}
+	read.asked, read.came = asked, s.clock.Now()
+	return read, err
+}
+
+func (s *stock) validatorsOf(name string) validators {
+	known, _ := s.indexes.Get(name)
+	return known.validators
+}
+
+// ask for the index, if it isn't the one with these validators.
+func (s *stock) ask(ctx context.Context, as *guest, at *url.URL, unless validators) (stockedIndex, error) {
 	header := http.Header{}
-	if known.Index != nil && known.etag != "" {
-		header.Set("If-None-Match", known.etag)
+	if unless.etag != "" {
+		header.Set("If-None-Match", unless.etag)
 	}
-	if known.Index != nil && known.lastModified != "" {
-		header.Set("If-Modified-Since", known.lastModified)
+	if unless.lastModified != "" {
+		header.Set("If-Modified-Since", unless.lastModified)
 	}
+	ctx, reading := s.room.Enter(ctx) // it needs no room any more when it is in the cache
+	defer reading.Done()
 	response, err := as.get(ctx, at, header)
 	if err != nil {
 		return stockedIndex{}, err
 	}
 	defer release(response.Body)
 	switch {
-	case response.StatusCode == http.StatusNotModified && known.Index != nil:
-		known.read = s.clock.Now()
-		return known, nil
+	case response.StatusCode == http.StatusNotModified && unless != (validators{}):
+		return stockedIndex{}, errNotModified
 	case response.StatusCode == http.StatusNotFound:
 		return stockedIndex{}, notPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
 	}
 	if firstOf(response) == '<' {
 		return stockedIndex{}, webPage(response.Request.URL.Host)
 	}
-	index, err := repoindex.Read(response.Body, repoindex.Limits{Bytes: s.limits.IndexBytes})
+	index, err := repoindex.Read(room.Measured(ctx, response.Body), repoindex.Limits{
+		Bytes: s.limits.IndexBytes, Kept: maxIndex, Reserve: func() error { return room.Reserve(ctx, maxIndex) },
+	})
 	switch {
 	case errors.Is(err, repoindex.ErrTooLarge):
-		return stockedIndex{}, failure.New(failure.ArtifactTooLarge, "the repository's index.yaml: %w", err)
+		return stockedIndex{}, failure.New(failure.ArtifactTooLarge, "the repository's index.yaml: %w; have a smaller one made", err)
 	case errors.Is(err, repoindex.ErrNoIndex) && callsItselfPage(response): // some servers call all so, sound indexes too
 		return stockedIndex{}, webPage(response.Request.URL.Host)
 	case errors.Is(err, repoindex.ErrNoIndex):
-		return stockedIndex{}, failure.New(failure.ArtifactInvalid, "the repository's index.yaml: %w", repoindex.ErrNoIndex)
+		return stockedIndex{}, failure.New(failure.ArtifactInvalid, "the repository's index.yaml: %w; correct helm.url, or have the index made anew", repoindex.ErrNoIndex)
 	case err != nil:
-		return stockedIndex{}, err
+		return stockedIndex{}, room.Why(ctx, err)
 	}
-	return stockedIndex{Index: index, read: s.clock.Now(), etag: response.Header.Get("ETag"), lastModified: response.Header.Get("Last-Modified")}, nil
+	return stockedIndex{Index: index, validators: validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}}, nil
 }

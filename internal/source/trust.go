@@ -41,7 +41,7 @@ func newTrust(options Options) *trust {
 // data is what the object holds at the key.
 func (t *trust) data(ctx context.Context, object objectKey) ([]byte, error) {
 	if t.objects == nil {
-		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets")
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
 	version := t.objects.version(ctx, object)
 	if known, found := t.known.Get(object); found && version != "" && known.version == version {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/verify"
@@ -20,10 +18,9 @@ import (
 // What was found good is remembered by the digest and the policy's own: however
 // many clusters want it, it is verified once, and again when a key changes.
 type verifier struct {
-	remote  *remote
-	trust   *trust
-	good    *lru.Cache[string, struct{}]
-	flights singleflight.Group
+	remote *remote
+	trust  *trust
+	good   *lru.Cache[string, struct{}]
 }
 
 // signed is a place that has signatures of its content.
@@ -60,24 +57,20 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 	if known, found := v.remote.recall(ctx, question, ref); found {
 		return known.error()
 	}
-	results := v.flights.DoChan(question, func() (any, error) {
+	_, err = board(ctx, v.remote.flights, v.remote.route(ctx, question, ref), func(ctx context.Context) (answer, error) {
 		if _, known := v.good.Get(name); known { // by a flight that just ended
 			return answer{}, nil
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.remote.timeout)
+		ctx, cancel := context.WithTimeout(ctx, v.remote.timeout)
 		defer cancel()
 		failed := v.remote.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) error {
 			from, _ := ref.signed(place)
 			return from.verify(ctx, as, digest, want)
 		})
 		v.settle(name, question, ref, failed)
-		return failed, nil
+		return failed, failed.error()
 	})
-	result, err := landed(ctx, v.remote.clock, results)
-	if err != nil {
-		return err
-	}
-	return result.Val.(answer).error()
+	return err
 }
 
 // settle remembers what is good, and forgets what the source no longer has.

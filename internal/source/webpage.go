@@ -24,7 +24,7 @@ const (
 // webPage is the error of a page for people in place of an answer: it comes from what
 // is between here and the source, or from a source that is being worked on.
 func webPage(host string) *failure.Error {
-	return failure.New(failure.SourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page", host)
+	return failure.New(failure.SourceUnavailable, "%s answers with a web page: something between may want a login, as a proxy does, or it is under maintenance, or the url is that of a page; it is asked again", host)
 }
 
 // refusePage refuses an answer that is a web page in place of a JSON document. What is

@@ -9,7 +9,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-// validateConditions compiles preconditions and postconditions.
+// validateConditions compiles preconditions and postconditions, and looks whether their
+// objects could be read.
 func validateConditions(addon *addonsv1.Addon, path *field.Path) []Problem {
 	problems := validateEach(addon.Preconditions, path.Child("preconditions"))
 	return append(problems, validateEach(addon.Postconditions, path.Child("postconditions"))...)
@@ -19,8 +20,12 @@ func validateEach(all []addonsv1.ObjectsCondition, path *field.Path) []Problem {
 	var problems []Problem
 	for i := range all {
 		wait := &clusterstack.Wait{Expression: all[i].Expression}
-		for _, object := range all[i].Objects {
+		for j, object := range all[i].Objects {
 			wait.Objects = append(wait.Objects, clusterstack.Object(object))
+			if wrong := clusterstack.Object(object).Check(); wrong != nil {
+				problems = append(problems, Problem{addonsv1.InvalidExpressionReason,
+					field.Invalid(path.Index(i).Child("objects").Index(j).Child(wrong.Field), wrong.Value, wrong.Fault)})
+			}
 		}
 		if _, err := wait.Compile(); err != nil {
 			problems = append(problems, Problem{addonsv1.InvalidExpressionReason,

@@ -32,3 +32,18 @@ func TestConditionsAreCompiled(t *testing.T) {
 		}
 	}
 }
+
+func TestObjectsOfConditionsCanBeRead(t *testing.T) {
+	for field, object := range map[string]addonsv1.ConditionObject{
+		"apiVersion": {Key: "a", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
+		"name":       {Key: "a", APIVersion: "v1", Kind: "Node", Name: ".."},
+		"namespace":  {Key: "a", APIVersion: "v1", Kind: "ConfigMap", Name: "a", Namespace: "a/b"},
+	} {
+		addon := addonsv1.Addon{Name: "a", Preconditions: []addonsv1.ObjectsCondition{{Objects: []addonsv1.ConditionObject{object}, Expression: "true"}}}
+		problems := Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
+		if len(problems) != 1 || problems[0].Reason != addonsv1.InvalidExpressionReason ||
+			problems[0].Error.Field != "spec.addons[0].preconditions[0].objects[0]."+field {
+			t.Errorf("%s: %v", field, problems)
+		}
+	}
+}

@@ -77,6 +77,12 @@ func (f Follower) IsNewer(version string, than Pin) bool {
 	return f.Line.Newer(version, than.Version) || version == than.Version && than.Digest == ""
 }
 
+// HasFound says whether the pin was found at the source, and verified. An exact version
+// that the spec had before may never have been had; a bundle was read to make the revision.
+func (f Follower) HasFound(pin Pin) bool {
+	return pin.Version != "" && (pin.Digest != "" || f.Bundle != nil)
+}
+
 // Into returns the spec with the pins in the place of what it follows, and without
 // what says how they are found.
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {

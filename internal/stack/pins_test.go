@@ -199,6 +199,35 @@ func TestPinsNeverGoBack(t *testing.T) {
 	}
 }
 
+// What is found later isn't always newer: it may have been published for an older line,
+// or the newest may be withdrawn.
+func TestOnlyNewerVersionsAreTaken(t *testing.T) {
+	followers := map[string]Follower{}
+	for _, follower := range Followers(&followingStack().Spec) {
+		followers[follower.Name] = follower
+	}
+	for _, tc := range []struct {
+		name, found string
+		pin         Pin
+		taken       bool
+	}{
+		{"cni", "1.4.10", Pin{"1.4.9", "sha256:a"}, true},
+		{"cni", "1.4.9", Pin{"1.4.10", "sha256:a"}, false},
+		{"cni", "1.4.9", Pin{"1.4.10", ""}, false},
+		{"cni", "1.4.10", Pin{"1.4.10", "sha256:a"}, false},
+		{"cni", "1.4.10", Pin{"1.4.10", ""}, true}, // pinned by hand: its digest is wanted
+		{"cni", "v1.4.10", Pin{"1.4.10", ""}, false},
+		{"dns", "2.9.9", Pin{"v3.1.0", "sha256:b"}, false},
+		{"web-app", "1.8.0", Pin{"1.9.0", "sha256:w"}, false},
+		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-10", Pin{"docker-scs-1-31-v0-beta-9", "sha256:s"}, true},
+		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-9", Pin{"docker-scs-1-31-v0-beta-10", "sha256:s"}, false},
+	} {
+		if got := followers[tc.name].IsNewer(tc.found, tc.pin); got != tc.taken {
+			t.Errorf("%s: %s in the place of %+v: taken is %v, want %v", tc.name, tc.found, tc.pin, got, tc.taken)
+		}
+	}
+}
+
 func TestPinnedByHand(t *testing.T) {
 	s := followingStack()
 	former := s.Spec.DeepCopy()

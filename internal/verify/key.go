@@ -31,16 +31,16 @@ type PublicKey struct {
 // ParsePublicKey reads a public key in PEM.
 func ParsePublicKey(data []byte) (PublicKey, error) {
 	if len(data) > MaxPublicKey {
-		return PublicKey{}, errors.New("it is too large for a public key")
+		return PublicKey{}, errors.New("it is too large for a public key; put the key itself there")
 	}
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil:
-		return PublicKey{}, errors.New("it is no public key in PEM (-----BEGIN PUBLIC KEY-----)")
+		return PublicKey{}, errors.New("it is no public key in PEM (-----BEGIN PUBLIC KEY-----); put cosign.pub there")
 	case block.Type == "CERTIFICATE":
 		return PublicKey{}, errors.New("it is a certificate, not a public key; keyless verification takes certificates, in a trust root")
 	case block.Type != "PUBLIC KEY":
-		return PublicKey{}, errors.New("it is PEM, but no public key (-----BEGIN PUBLIC KEY-----)")
+		return PublicKey{}, errors.New("it is PEM, but no public key (-----BEGIN PUBLIC KEY-----); put cosign.pub there")
 	case len(bytes.TrimSpace(rest)) > 0:
 		return PublicKey{}, errors.New("there is more than one public key in it; give each its own reference")
 	}
@@ -60,7 +60,7 @@ func ParsePublicKey(data []byte) (PublicKey, error) {
 		parsed.verifiers = append(parsed.verifiers, verifier)
 	}
 	if len(parsed.verifiers) == 0 {
-		return PublicKey{}, errors.New("the public key is of a kind that isn't supported")
+		return PublicKey{}, errors.New("the public key is of a kind that isn't supported: take ECDSA, RSA or Ed25519")
 	}
 	return parsed, nil
 }

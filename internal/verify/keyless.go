@@ -46,7 +46,7 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 		matcher := ""
 		if identity.Subject == "" {
 			if _, err := regexp.Compile(identity.SubjectRegExp); err != nil || identity.SubjectRegExp == "" {
-				return nil, fmt.Errorf("identities[%d].subjectRegExp is no regular expression", n)
+				return nil, fmt.Errorf("identities[%d].subjectRegExp is no regular expression; correct it", n)
 			}
 			matcher = `\A(?:` + identity.SubjectRegExp + `)\z`
 		}
@@ -57,11 +57,11 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 		k.policies = append(k.policies, verify.WithCertificateIdentity(certificate))
 	}
 	if len(k.policies) == 0 {
-		return nil, errors.New("it names no identities")
+		return nil, errors.New("it names no identities; add one")
 	}
 	verifier, err := verify.NewVerifier(trusted, demands(trusted)...)
 	if err != nil {
-		return nil, fmt.Errorf("the trust root can't be used: %w", err)
+		return nil, fmt.Errorf("the trust root can't be used, correct trustRoot: %w", err)
 	}
 	k.verifier = verifier
 	return k, nil
@@ -83,16 +83,16 @@ func demands(trusted root.TrustedMaterial) []verify.VerifierOption {
 // ParseTrustRoot reads a Sigstore trusted root in JSON.
 func ParseTrustRoot(data []byte) (*root.TrustedRoot, error) {
 	if len(data) > MaxTrustRoot {
-		return nil, errors.New("it is too large for a trust root")
+		return nil, errors.New("it is too large for a trust root; make one with `cosign trusted-root create`")
 	}
 	trusted, err := root.NewTrustedRootFromJSON(data)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is no Sigstore trusted root (application/vnd.dev.sigstore.trustedroot+json;version=0.1)")
+		return nil, errors.New("it is no Sigstore trusted root (application/vnd.dev.sigstore.trustedroot+json;version=0.1); make one with `cosign trusted-root create`")
 	case len(trusted.FulcioCertificateAuthorities()) == 0:
-		return nil, errors.New("the trust root has no certificate authority")
+		return nil, errors.New("the trust root has no certificate authority; add one")
 	case len(trusted.RekorLogs()) == 0 && len(trusted.TimestampingAuthorities()) == 0:
-		return nil, errors.New("the trust root has neither a transparency log nor a timestamp authority: nobody could say when a signature was made")
+		return nil, errors.New("the trust root has neither a transparency log nor a timestamp authority: nobody could say when a signature was made; add one of both")
 	}
 	return trusted, nil
 }

@@ -40,7 +40,7 @@ type Keyring struct {
 // blocks with any text around them.
 func ParseKeyring(data []byte) (*Keyring, error) {
 	if len(data) > MaxKeyring {
-		return nil, errors.New("it is too large for a keyring")
+		return nil, errors.New("it is too large for a keyring; export only the keys that may sign")
 	}
 	keys, err := openpgp.ReadKeyRing(bytes.NewReader(data))
 	if err != nil || len(keys) == 0 {

@@ -175,6 +175,10 @@ func TestAPIRules(t *testing.T) {
 			spoil: withFiles(addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://github.com/example/web", Asset: "web.tgz"}}),
 			says:  []string{"spec.addons[0].kustomization", "github needs version (the tag) and github.asset"},
 		},
+		"a repository as it is cloned": {
+			spoil: withFiles(addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://github.com/example/web.git", Asset: "web.tgz"}, Version: "1.0.0"}),
+			says:  []string{"spec.addons[0].kustomization.github.url", "without .git"},
+		},
 		"a bundle of a code host without a version": {
 			spoil: withBundle(addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{GitHub: &addonsv1.GitHubSource{URL: "https://github.com/example/web"}}}),
 			says:  []string{"spec.source", "github needs version (the tag) or clusterStack"},

@@ -51,7 +51,8 @@ func (f sourceFault) of(kind string) complaint {
 	return map[string]complaint{"oci": f.oci, "helm": f.helm, "http": f.http, "github": f.github}[kind]
 }
 
-var slow = complaint{addonsv1.AddonPending, "ArtifactPending", "slow"}
+// slow is first told as ArtifactPending, and then as SourceUnavailable for as long as it lasts.
+var slow = complaint{addonsv1.AddonPending, "", ""}
 
 func sourceFaults() map[string]sourceFault {
 	const (
@@ -69,7 +70,7 @@ func sourceFaults() map[string]sourceFault {
 		"overloaded":     alike(faulty.Status(503, 4), 3, unavailable(leftAlone)),
 		"down":           alike(faulty.Status(503, 0), 3, unavailable("answers 503 Service Unavailable")),
 		"broken":         alike(faulty.Status(500, 0), 3, unavailable("answers 500 Internal Server Error")),
-		"endless":        alike(faulty.Endless, 3, failed("ArtifactTooLarge", "the archive")),
+		"endless":        alike(faulty.Endless, 3, failed("ArtifactTooLarge", "larger than")),
 		"web-page":       alike(faulty.WebPage, 3, unavailable("answers with a web page")),
 		"tampered": {faulty.Tamper, 3,
 			failed("DigestMismatch", damaged), failed("DigestMismatch", damaged),

@@ -34,7 +34,7 @@ func (a *Allowance) Unpack(archive []byte) ([]render.File, error) {
 // Check checks the files of a chart, and the archives among them.
 func (a *Allowance) Check(files []render.File) error {
 	if a.check.entries -= len(files); a.check.entries < 0 {
-		return failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies", a.check.limits.Entries)
+		return failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies; take out what isn't needed", a.check.limits.Entries)
 	}
 	for _, file := range files {
 		if a.check.total -= int64(len(file.Data)); a.check.total < 0 {

@@ -38,7 +38,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 	in := bytes.NewReader(data) // an io.ByteReader, so that nothing is read ahead of the gzip stream's end
 	expanded, err := i.decompress(in, depth)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive: %w", err)
+		return nil, failure.New(failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive: %w; make one, as with `helm package` or `tar -czf`", err)
 	}
 	meter := &meter{in: expanded, check: i}
 	names := &layout{kind: i.kind, limits: i.limits, names: map[string]bool{}}
@@ -50,7 +50,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 		return nil, err
 	}
 	if in.Len() > 0 {
-		return nil, failure.New(failure.ArtifactRefused, "there is more content after the end of its gzip stream")
+		return nil, failure.New(failure.ArtifactRefused, "there is more content after the end of its gzip stream; make the archive anew")
 	}
 	if err := names.finish(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 		}
 		in.endHeader()
 		if i.entries--; i.entries < 0 {
-			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries", i.limits.Entries)
+			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries; take out what isn't needed", i.limits.Entries)
 		}
 		if err := checkType(header); err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (i *inspection) file(in io.Reader, header *tar.Header) ([]byte, error) {
 func checkType(header *tar.Header) error {
 	for key := range header.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
-			return failure.New(failure.ArtifactRefused, "entry %s is a sparse file", failure.Quote(header.Name))
+			return failure.New(failure.ArtifactRefused, "entry %s is a sparse file; make the archive without --sparse", failure.Quote(header.Name))
 		}
 	}
 	switch header.Typeflag {
@@ -140,7 +140,7 @@ func checkType(header *tar.Header) error {
 		// the entries for other tools, but not for this one.
 		for key := range header.PAXRecords {
 			if key != "comment" {
-				return failure.New(failure.ArtifactRefused, "a global PAX header changes all entries")
+				return failure.New(failure.ArtifactRefused, "a global PAX header changes all entries; make the archive anew")
 			}
 		}
 		return nil
@@ -152,7 +152,7 @@ func checkType(header *tar.Header) error {
 	if !known {
 		kind = "neither a file nor a directory"
 	}
-	return failure.New(failure.ArtifactRefused, "entry %s is %s", failure.Quote(header.Name), kind)
+	return failure.New(failure.ArtifactRefused, "entry %s is %s; put the file itself there, or take it out", failure.Quote(header.Name), kind)
 }
 
 // broken words an error of the gzip or tar format; a refusal of the meter stays as it is.
@@ -164,7 +164,7 @@ func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w", err)
+	return failure.New(failure.ArtifactInvalid, "the archive is broken: %w; make it anew", err)
 }
 
 // TrimBOM takes the byte order mark off the start of a file, as Helm does.

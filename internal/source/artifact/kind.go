@@ -23,12 +23,28 @@ const (
 // they have in it: no top-level directory is expected, nor taken off.
 func (k Kind) Verbatim() bool { return k != KindChart }
 
-// Field is the field of an add-on that has the kind's source.
+// Field has the kind's source: it is one of an add-on, or the stack's.
 func (k Kind) Field() string {
-	if k == KindChart {
+	switch k {
+	case KindChart:
 		return "chart"
+	case KindBundle:
+		return "spec.source"
 	}
 	return string(k)
+}
+
+// Noun is what a message calls the artifact.
+func (k Kind) Noun() string {
+	switch k {
+	case KindChart:
+		return "this chart"
+	case KindManifests:
+		return "these manifests"
+	case KindBundle:
+		return "this bundle"
+	}
+	return "this " + string(k)
 }
 
 // Suffix tells the kinds apart where all of them are remembered.

@@ -64,7 +64,7 @@ func (m *meter) drain() error {
 		left -= n
 		for _, b := range buffer[:n] {
 			if b != 0 {
-				return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive")
+				return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive; make the archive anew")
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -74,5 +74,5 @@ func (m *meter) drain() error {
 			return broken(err)
 		}
 	}
-	return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive")
+	return failure.New(failure.ArtifactRefused, "there is more content after the end of its tar archive; make the archive anew")
 }

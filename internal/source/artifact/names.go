@@ -56,7 +56,7 @@ func (l *layout) add(header *tar.Header) (name string, err error) {
 // note remembers an entry's name, which no other entry may have.
 func (l *layout) note(name, full string, directory bool) error {
 	if _, known := l.names[name]; known {
-		return failure.New(failure.ArtifactRefused, "entry %s is there twice", failure.Quote(full))
+		return failure.New(failure.ArtifactRefused, "entry %s is there twice; take one of both out", failure.Quote(full))
 	}
 	l.names[name] = directory
 	return nil
@@ -73,7 +73,7 @@ func (l *layout) finish() error {
 		}
 	}
 	if both != "" {
-		return failure.New(failure.ArtifactRefused, "entry %s is both a file and a directory", failure.Quote(path.Join(l.top, both)))
+		return failure.New(failure.ArtifactRefused, "entry %s is both a file and a directory; take one of both out", failure.Quote(path.Join(l.top, both)))
 	}
 	if l.kind.Verbatim() {
 		return nil
@@ -89,7 +89,7 @@ func (l *layout) finish() error {
 // are held to this all the same, since a tool that uses the result may do so.
 func CheckName(name string, limits Limits) error {
 	refuse := func(why string) error {
-		return failure.New(failure.ArtifactRefused, "entry %s has a name %s", failure.Quote(name), why)
+		return failure.New(failure.ArtifactRefused, "entry %s has a name %s; rename it", failure.Quote(name), why)
 	}
 	if len(name) > limits.NameBytes {
 		return refuse("of more than " + strconv.Itoa(limits.NameBytes) + " bytes")

@@ -36,7 +36,7 @@ func (a *Allowance) Packaged(files []render.File) ([]render.File, error) {
 		}
 		var err error
 		if to.rules, err = ignore.Parse(bytes.NewReader(file.Data)); err != nil {
-			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w", err)
+			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
 		}
 		to.weigh(string(file.Data))
 	}

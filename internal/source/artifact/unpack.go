@@ -45,7 +45,7 @@ func (i *inspection) nested(files []render.File, depth int) error {
 			continue
 		}
 		if depth == i.limits.Nesting {
-			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep", failure.Quote(file.Name), i.limits.Nesting)
+			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep; unpack the inner ones", failure.Quote(file.Name), i.limits.Nesting)
 		}
 		if _, err := i.archive(file.Data, depth+1); err != nil {
 			var inner *failure.Error

@@ -36,7 +36,7 @@ func (w Want) Fit(plainHTTP bool) error {
 	case scheme == "http" && !plainHTTP:
 		return failure.New(failure.ArtifactRefused, "its repository has no TLS, which only a chart whose own source has plainHTTP may refer to; use https://, "+OrVendor)
 	case len(w.Repository) > maxAddress:
-		return failure.New(failure.ArtifactInvalid, "its repository's URL is longer than %d bytes", maxAddress)
+		return failure.New(failure.ArtifactInvalid, "its repository's URL is longer than %d bytes; correct it", maxAddress)
 	}
 	return w.wellFormed(scheme)
 }

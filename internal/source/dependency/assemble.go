@@ -56,7 +56,7 @@ func assembled(files []render.File, parts []Part, limits artifact.Limits) ([]ren
 			all = append(all, render.File{Name: name, Data: file.Data})
 		}
 		if len(all) > limits.Entries {
-			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies", limits.Entries)
+			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies; take out what isn't needed", limits.Entries)
 		}
 	}
 	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })

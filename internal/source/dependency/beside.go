@@ -79,11 +79,11 @@ func (b *beside) one(w Want, needs requirements, declared *chart.Dependency, dir
 	at := pathBeside(paths[len(paths)-1], declared)
 	switch {
 	case at == "":
-		return failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact")
+		return failure.New(failure.ArtifactRefused, "its path has to be relative, and to stay in the artifact; correct it")
 	case slices.ContainsFunc(paths, func(above string) bool { return above == at || at == "." || strings.HasPrefix(above, at+"/") }):
 		return failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
 	case len(paths) > MaxDepth:
-		return failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep", MaxDepth)
+		return failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep; take one out", MaxDepth)
 	}
 	if err := b.left.oneChart(); err != nil {
 		return err

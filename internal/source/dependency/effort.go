@@ -49,7 +49,7 @@ func (e *effort) spend(file render.File) bool {
 	e.yaml -= len(file.Data)
 	e.items -= bytes.Count(file.Data, []byte{','}) + bytes.Count(file.Data, []byte{'\n'})
 	if (e.yaml < 0 || e.items < 0) && e.spent == nil {
-		e.spent = failure.New(failure.ArtifactTooLarge, "its Chart.yaml and the like, with those of the charts in it, are larger than %d bytes, or have more than %d lines and list items, together, the most that is accepted", maxYAML, maxItems)
+		e.spent = failure.New(failure.ArtifactTooLarge, "its Chart.yaml and the like, with those of the charts in it, are larger than %d bytes, or have more than %d lines and list items, together, the most that is accepted; make them smaller", maxYAML, maxItems)
 	}
 	return e.spent == nil
 }
@@ -58,7 +58,7 @@ func (e *effort) spend(file render.File) bool {
 // there are too many.
 func (e *effort) oneVendored(metadata render.File) bool {
 	if e.vendored--; e.vendored < 0 && e.spent == nil {
-		e.spent = failure.New(failure.ArtifactTooLarge, "it has more than %d charts in its charts directories, the most that is accepted of a chart with dependencies", maxVendored)
+		e.spent = failure.New(failure.ArtifactTooLarge, "it has more than %d charts in its charts directories, the most that is accepted of a chart with dependencies; package it with them", maxVendored)
 	}
 	return e.spend(metadata)
 }

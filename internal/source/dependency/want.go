@@ -97,5 +97,5 @@ func (w Want) Is(files []render.File) error {
 
 // TooMany is the error of a chart with more than [Max] of them.
 func TooMany() *failure.Error {
-	return failure.New(failure.ArtifactTooLarge, "it has more than %d dependencies, the most that is accepted, those of its dependencies counted in", Max)
+	return failure.New(failure.ArtifactTooLarge, "it has more than %d dependencies, the most that is accepted, those of its dependencies counted in; package the chart with them (`helm package --dependency-update`)", Max)
 }

@@ -73,6 +73,8 @@ type Error struct {
 	// Wait is set when nothing is wrong but something isn't there yet: an event
 	// will tell, and a retry before it is of no use.
 	Wait bool
+	// Again is set while the source is asked again: this is what is known until it answers.
+	Again bool
 	// RetryAfter is when to ask again, as no event will tell. It is set for sources
 	// on other hosts: sooner, they aren't asked again, but repeat the error.
 	RetryAfter time.Duration
@@ -92,6 +94,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// OfContent says whether it is about what the source gave, and not about the source.
+func (e *Error) OfContent() bool {
+	switch e.Reason {
+	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, DigestMismatch, SignatureMissing, SignatureInvalid:
+		return true
+	}
+	return false
+}
+
 // New makes an Error that doesn't know yet where it is: Field and Subject are left to
 // who knows the reference.
 func New(reason, format string, args ...any) *Error {
@@ -100,7 +111,7 @@ func New(reason, format string, args ...any) *Error {
 
 // TooLarge words the refusal of something that is larger than a limit.
 func TooLarge(what string, limit int64) *Error {
-	return New(ArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted", what, limit)
+	return New(ArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted; make it smaller", what, limit)
 }
 
 // Quote shows the start of a name, fit for a message.

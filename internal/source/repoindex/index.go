@@ -21,7 +21,13 @@ type Limits struct {
 	Versions int
 	// VersionBytes is how many bytes the fields of one version may have. Defaults to 16 KiB.
 	VersionBytes int
+	// Reserve is called once, before an index is read on that takes more than a little
+	// memory: up to as much as may be kept. Nil: nobody minds.
+	Reserve func() error
 }
+
+// little is the memory that is taken without Reserve.
+const little = 256 << 10 // bytes
 
 // Defaults of [Limits].
 const (
@@ -109,6 +115,7 @@ type builder struct {
 	Index
 	limits   Limits
 	versions int
+	reserved bool
 }
 
 // fields are those of a version that matter.
@@ -132,10 +139,30 @@ func (b *builder) add(chart string, f fields) error {
 	if len(b.charts[chart]) == 0 {
 		b.size += int64(len(chart)) + overhead
 	}
+	if b.size > little {
+		if err := b.reserve(); err != nil {
+			return err
+		}
+	}
 	if b.size > b.limits.Kept {
 		return fmt.Errorf("%w: more than %d bytes of versions", ErrTooLarge, b.limits.Kept)
 	}
 	b.charts[chart] = append(b.charts[chart], kept)
+	return nil
+}
+
+// errNoRoom says that there is no memory for an index as large as this one.
+var errNoRoom = errors.New("it can't be kept")
+
+// reserve makes sure that there is memory for what is kept.
+func (b *builder) reserve() error {
+	if b.reserved || b.limits.Reserve == nil {
+		return nil
+	}
+	b.reserved = true
+	if err := b.limits.Reserve(); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
 	return nil
 }
 

@@ -13,18 +13,26 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// smallBody is what each answer may have without asking for room: most charts do.
-const smallBody = 256 << 10 // bytes
+// Little is what each answer may have without asking for room: most charts do.
+const Little = 256 << 10 // bytes
+
+const smallBody = Little
 
 // Read reads the body of an answer, but no more of it than is accepted. Its length is
 // not positive if it isn't known.
 func Read(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {
 	data, err := readInRoom(ctx, body, length, what, most)
+	return data, Why(ctx, err)
+}
+
+// Why is the error of who reads with the context: that it had to make room for others,
+// if that is so.
+func Why(ctx context.Context, err error) error {
 	var slow *failure.Error
 	if err != nil && errors.As(context.Cause(ctx), &slow) {
-		return nil, slow
+		return slow
 	}
-	return data, err
+	return err
 }
 
 func readInRoom(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {

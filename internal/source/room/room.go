@@ -31,6 +31,8 @@ type Room struct {
 	Size int64
 	// PaceAfter is how long a pause may be while others wait.
 	PaceAfter time.Duration
+	// Pace is how many bytes a second have to come then.
+	Pace float64
 
 	waiting  atomic.Int64
 	deadline time.Duration // of an answer
@@ -38,7 +40,7 @@ type Room struct {
 
 // New makes room for so many bytes. Each answer has to come within the deadline.
 func New(size int64, deadline time.Duration) *Room {
-	return &Room{Weighted: semaphore.NewWeighted(size), Size: size, PaceAfter: paceAfter, deadline: deadline}
+	return &Room{Weighted: semaphore.NewWeighted(size), Size: size, PaceAfter: paceAfter, Pace: leastPace, deadline: deadline}
 }
 
 // Reading is what one visit to a host reads.
@@ -92,7 +94,7 @@ func (r *Reading) take(ctx context.Context, bytes int64) (taken int64, err error
 		}
 	}
 	if r.held == 0 {
-		go r.keepPace(ctx, min(leastPace, float64(taken)/r.room.deadline.Seconds()))
+		go r.keepPace(ctx, min(r.room.Pace, float64(taken)/r.room.deadline.Seconds()))
 	}
 	r.held += taken
 	return taken, nil

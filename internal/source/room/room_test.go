@@ -4,6 +4,7 @@ package room
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -30,6 +31,30 @@ func TestSlowSourceAlone(t *testing.T) {
 	reading.Done()
 	if !r.TryAcquire(r.Size) {
 		t.Error("the room isn't given back")
+	}
+}
+
+// TestPaceOfARoom has sources as slow as each other, while others wait.
+func TestPaceOfARoom(t *testing.T) {
+	for pace, ends := range map[float64]bool{leastPace: true, 1 << 10: false} {
+		r := New(1<<20, time.Minute)
+		r.PaceAfter, r.Pace = 100*time.Millisecond, pace
+		ctx, reading := r.Enter(t.Context())
+		if err := Reserve(ctx, r.Size); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			other, waiting := r.Enter(t.Context())
+			defer waiting.Done()
+			_ = Reserve(other, r.Size)
+		}()
+		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			_, _ = io.Copy(io.Discard, Measured(ctx, bytes.NewReader(make([]byte, 100)))) // 10 KiB a second
+		}
+		if (ctx.Err() != nil) != ends {
+			t.Errorf("at a pace of %v: %v", pace, context.Cause(ctx))
+		}
+		reading.Done()
 	}
 }
 

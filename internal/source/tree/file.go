@@ -42,7 +42,7 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 
 // rootError is the error of an artifact root that is gone. It doesn't tell where that was.
 func rootError(err error) error {
-	return failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w", cause(err))
+	return failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w; see to it that the provider may read the directory of --artifact-root", cause(err))
 }
 
 // pathError words what the file system said of a name.
@@ -55,15 +55,15 @@ func pathError(root *os.Root, name string, err error) error {
 		missing.Wait = true
 		return missing
 	case errors.Is(err, cause(escapes)):
-		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root", failure.Quote(name))
+		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root; put the file itself there", failure.Quote(name))
 	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
-		return failure.New(failure.ArtifactRefused, "%s can't be followed: %w", failure.Quote(name), cause(err))
+		return failure.New(failure.ArtifactRefused, "%s can't be followed: %w; put the file itself there", failure.Quote(name), cause(err))
 	}
-	return failure.New(failure.SourceUnavailable, "%s can't be read: %w", failure.Quote(name), cause(err))
+	return failure.New(failure.SourceUnavailable, "%s can't be read: %w; see to it that the provider may read it", failure.Quote(name), cause(err))
 }
 
 func irregular(name string) error {
-	return failure.New(failure.ArtifactRefused, "%s is neither a file nor a directory", failure.Quote(name))
+	return failure.New(failure.ArtifactRefused, "%s is neither a file nor a directory; put the file itself there, or take it out", failure.Quote(name))
 }
 
 // cause takes the path off a file system's error.

@@ -86,7 +86,7 @@ func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
 func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 	at := spot{path: path.Clean(written), kind: kind}
 	if path.IsAbs(written) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
-		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root")
+		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root; correct it")
 	}
 	now := t.look(at)
 	if before, known := t.known.Get(at); known && before.settled && before.state == now.state {

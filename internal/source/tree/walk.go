@@ -49,7 +49,7 @@ func (s *shot) rules(root *os.Root) (*ignore.Rules, error) {
 		return nil, err
 	default:
 		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w", err)
+			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
 		}
 	}
 	rules.AddDefaults()
@@ -101,7 +101,7 @@ func (w *walk) list(full string) ([]fs.DirEntry, error) {
 		return nil, pathError(w.root, full, err)
 	}
 	if w.entries -= len(entries); w.entries < 0 {
-		return nil, failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries", w.limits.Entries)
+		return nil, failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries; take out what isn't needed", w.limits.Entries)
 	}
 	// In order, so that of several errors it is always the same that is told.
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+// notesOf returns what the recorder got until now.
+func notesOf(recorder *events.FakeRecorder) []string {
+	var notes []string
+	for len(recorder.Events) > 0 {
+		notes = append(notes, <-recorder.Events)
+	}
+	return notes
+}
+
+// A source that is down is told of once, whatever the clusters make of it, and again
+// only after it was there.
+func TestSourcesThatAreDownAreToldOfOnce(t *testing.T) {
+	const down, asked, good = failure.SourceUnavailable, failure.ArtifactPending, addonsv1.SourceAvailableReason
+	for name, tc := range map[string]struct {
+		reasons []string // that clusters give, one after the other
+		restart int      // the manager, before the reason of this index
+		want    int
+	}{
+		"all is well":                 {reasons: []string{good, good}},
+		"nobody has asked":            {reasons: []string{addonsv1.SourceNotAskedReason, asked, good}},
+		"it is down":                  {reasons: []string{good, down, down, down}, want: 1},
+		"it is asked again":           {reasons: []string{asked, down, asked, down, asked, down}, want: 1},
+		"it was there meanwhile":      {reasons: []string{down, asked, good, down}, want: 2},
+		"another reason":              {reasons: []string{down, failure.SourceUnauthorized, failure.SourceUnauthorized}, want: 2},
+		"a restart":                   {reasons: []string{good, down, down}, restart: 2, want: 1},
+		"a restart, and then a look":  {reasons: []string{good, down, asked, down}, restart: 2, want: 1},
+		"a restart while all is well": {reasons: []string{good, good}, restart: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(100)
+			r := &Reconciler{Recorder: recorder}
+			s := followingStack()
+			for i, reason := range tc.reasons {
+				if tc.restart == i {
+					r = &Reconciler{Recorder: recorder}
+				}
+				c := metav1.Condition{Type: addonsv1.SourceAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprint("as cluster ", i, " says")}
+				switch reason {
+				case good:
+					c.Status = metav1.ConditionTrue
+				case asked, addonsv1.SourceNotAskedReason:
+					c.Status = metav1.ConditionUnknown
+				}
+				s.Status.Sources = []addonsv1.StackSource{{Addon: "web", Conditions: []metav1.Condition{c}}}
+				r.reportSources(s, &following{})
+			}
+			notes := notesOf(recorder)
+			if len(notes) != tc.want || slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "Warning Source") }) {
+				t.Errorf("told %q, want %d events", notes, tc.want)
+			}
+		})
+	}
+}
+
+// What a spec waits for is told when it becomes something else, and the bundle isn't
+// said to be away because of something in it.
+func TestWaitingForABundleIsToldOnce(t *testing.T) {
+	pending := &failure.Error{Reason: failure.ArtifactPending, Field: "spec.source.oci", Err: errors.New("it is slow"), Wait: true}
+	noTag := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Subject: "oci://example.org/stacks:v9", Err: errors.New("there is no tag v9")}
+	noKey := &failure.Error{Reason: failure.SignatureMissing, Field: "spec.source.oci", Err: errors.New("it has no signature")}
+	noPath := fmt.Errorf("addons[cni].%w", &failure.Error{Reason: failure.ArtifactNotFound, Field: "chart.path", Subject: `"cin" of the bundle`, Err: errors.New("correct the path")})
+	const (
+		sayTag  = "Warning ArtifactNotFound The spec waits for its bundle. spec.source.oci: oci://example.org/stacks:v9: there is no tag v9"
+		sayKey  = "Warning SignatureMissing The spec waits for its bundle. spec.source.oci: it has no signature"
+		sayPath = `Warning ArtifactNotFound The bundle is there, but can't be used as the spec says. addons[cni].chart.path: "cin" of the bundle: correct the path`
+	)
+	for name, tc := range map[string]struct {
+		errs    []error
+		restart int
+		want    []string
+	}{
+		"it is slow":         {errs: []error{pending, pending}},
+		"the same":           {errs: []error{noTag, noTag, pending, noTag}, want: []string{sayTag}},
+		"another one":        {errs: []error{noTag, noKey}, want: []string{sayTag, sayKey}},
+		"a part of it":       {errs: []error{noPath, noPath}, want: []string{sayPath}},
+		"a restart":          {errs: []error{noTag, noTag}, restart: 1, want: []string{sayTag}},
+		"a restart and more": {errs: []error{noTag, pending, noTag}, restart: 1, want: []string{sayTag}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(100)
+			r := &Reconciler{Recorder: recorder}
+			s := followingStack()
+			for i, err := range tc.errs {
+				if tc.restart == i {
+					r = &Reconciler{Recorder: recorder}
+				}
+				if _, err := r.reportBundle(s, err); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := notesOf(recorder); !slices.Equal(got, tc.want) {
+				t.Errorf("told %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Each message names the field just as it is in the spec.
+func TestFieldsOfBundles(t *testing.T) {
+	for want, err := range map[string]error{
+		"spec.source.oci: it is a Helm chart": &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")},
+		"spec.source.digest: it is another":   &bundle.Error{Err: errors.New("spec.source.digest: it is another")},
+		"spec.source: metadata.yaml: no map":  &bundle.Error{Err: errors.New("metadata.yaml: no map")},
+		"addons[cni].chart.path: it is a link": fmt.Errorf("addons[cni].%w", &failure.Error{Reason: failure.ArtifactRefused, Field: "chart.path",
+			Err: errors.New("it is a link")}),
+	} {
+		s := followingStack()
+		r := &Reconciler{Recorder: events.NewFakeRecorder(10)}
+		if _, err := r.reportBundle(s, err); err != nil {
+			t.Fatal(err)
+		}
+		if got := conditions.GetMessage(s, addonsv1.ValidCondition); got != want+". Clusters stay as they are" {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

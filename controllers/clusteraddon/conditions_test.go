@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// The longer a condition doesn't hold, the less often it is looked at.
+func TestWaitsGrow(t *testing.T) {
+	w, start := newWaits(), time.Unix(0, 0)
+	key := waitKey{cluster: client.ObjectKey{Name: "prod"}, field: "preconditions"}
+	at := func(key waitKey, times ...time.Duration) (waited []time.Duration) {
+		for _, passed := range times {
+			waited = append(waited, w.next(key, start.Add(passed)))
+		}
+		return waited
+	}
+	const s = time.Second
+	if got, want := at(key, 0, s, 4*s, 8*s, 40*s, 120*s, 121*s, time.Hour), []time.Duration{s, s, s, 2 * s, 10 * s, 30 * s, 30 * s, 30 * s}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	other := key
+	other.field = "postconditions"
+	if got, want := at(other, time.Hour, time.Hour+8*s), []time.Duration{s, 2 * s}; !slices.Equal(got, want) {
+		t.Errorf("of another condition: got %v, want %v", got, want)
+	}
+	w.done(key)
+	if got := at(key, 2*time.Hour); got[0] != s {
+		t.Errorf("after it held: %v", got)
+	}
+	if got := at(other, 2*time.Hour); got[0] != 30*s {
+		t.Errorf("of the other one, which doesn't hold: %v", got)
+	}
+	w.forget(key.cluster)
+	if len(w.since) > 0 {
+		t.Errorf("of a cluster that is gone: %v", w.since)
+	}
+}
+
+// An object that can't be asked for is told of, and nothing that may be in it.
+func TestUnreadableObjects(t *testing.T) {
+	o := addonsv1.ConditionObject{Key: "gate", APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "gate"}
+	for says, err := range map[string]error{
+		"Secret team/gate, v1, can't be read; correct objects[gate]": errors.New("sentinel"),
+		"the cluster doesn't know the kind of Secret team/gate, v1":  fmt.Errorf("no restmapping: %w", &meta.NoKindMatchError{}),
+		"Secret team/gate doesn't exist":                             apierrors.NewNotFound(schema.GroupResource{}, "gate"),
+		"Secret team/gate can't be read: Forbidden":                  apierrors.NewForbidden(schema.GroupResource{}, "gate", errors.New("sentinel")),
+		"Secret team/gate can't be read: MethodNotAllowed":           apierrors.NewMethodNotSupported(schema.GroupResource{}, "get"),
+	} {
+		if missing, err := unreadable(t.Context(), o, err); err != nil || missing != says {
+			t.Errorf("got %q, %v; want %q", missing, err, says)
+		}
+	}
+	for _, err := range []error{&net.OpError{Op: "read"}, apierrors.NewServiceUnavailable("later")} {
+		if missing, got := unreadable(t.Context(), o, err); missing != "" || !errors.Is(got, err) {
+			t.Errorf("of the cluster: got %q, %v; want %v", missing, got, err)
+		}
+	}
+	p := &pass{}
+	for says, wrong := range map[string]addonsv1.ConditionObject{
+		`objects[gate].apiVersion "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
+		`objects[gate].name "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
+	} {
+		if _, missing, err := p.conditionObject(t.Context(), wrong); err != nil || !strings.HasPrefix(missing, says) {
+			t.Errorf("got %q, %v; want %s", missing, err, says)
+		}
+	}
+}

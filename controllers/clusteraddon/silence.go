@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// isSilent says that an error is of the connection to a cluster, or of what the cluster
+// offers at all: whatever else it is asked now fails, too. What the API server answers isn't
+// of that kind, and neither is a request that can't be made, which is at fault by itself.
+func isSilent(err error) bool {
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
+		return false
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		isOfNetwork(err) || isOfDiscovery(err) || isInterrupted(err)
+}
+
+// isOfNetwork says that no request came through, or no whole answer: a name that isn't
+// found, a connection that isn't made or broke off, a TLS handshake that failed.
+func isOfNetwork(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return false // of a disk, whose errors look like those of a network
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Op != "parse"
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return true
+	}
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// isOfDiscovery says that the kinds of a cluster couldn't be found out.
+func isOfDiscovery(err error) bool {
+	if _, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
+	return ok
+}
+
+// interruptions are how texts begin of errors that have no type: of client-go while it
+// waits for its turn or reads an answer, of controller-runtime's discovery, and of HTTP/2.
+var interruptions = []string{
+	"client rate limiter Wait returned an error",
+	"unexpected error when reading response body",
+	"stream error when reading response body",
+	"received an empty API groups list",
+	"http2: ",
+}
+
+// isInterrupted looks for them in an error and what it wraps: elsewhere in the text they
+// may be somebody's name for an object.
+func isInterrupted(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if slices.ContainsFunc(interruptions, func(text string) bool { return strings.HasPrefix(err.Error(), text) }) {
+			return true
+		}
+	}
+	return false
+}

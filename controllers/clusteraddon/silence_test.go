@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// reading is a request for a ConfigMap to a server that may fail in many ways.
+type reading struct {
+	handler    http.HandlerFunc
+	start      func(*httptest.Server) // how the server is started; nil for plain HTTP
+	scheme     string                 // what the client takes it for
+	trusted    bool                   // the server's certificate is
+	discovers  bool                   // the client asks which kinds there are
+	gone       bool                   // the server is stopped before
+	limiter    flowcontrol.RateLimiter
+	timeout    time.Duration
+	apiVersion string
+	name       string
+	cancelled  bool
+}
+
+// do makes the request, and returns its error.
+func (r reading) do(t *testing.T) error {
+	t.Helper()
+	server := httptest.NewUnstartedServer(r.handler)
+	if r.start == nil {
+		r.start = (*httptest.Server).Start
+	}
+	r.start(server)
+	t.Cleanup(server.Close)
+	config := &rest.Config{Host: server.URL, Timeout: r.timeout, RateLimiter: r.limiter}
+	if r.scheme != "" {
+		config.Host = r.scheme + "://" + server.Listener.Addr().String()
+	}
+	if r.trusted {
+		config.Insecure = true
+	}
+	if r.gone {
+		server.Close()
+	}
+	options := client.Options{Scheme: runtime.NewScheme()}
+	if !r.discovers {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+		options.Mapper = mapper
+	}
+	made, err := client.New(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if r.cancelled {
+		cancel()
+	}
+	if r.apiVersion == "" {
+		r.apiVersion = "v1"
+	}
+	if r.name == "" {
+		r.name = "gate"
+	}
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(r.apiVersion)
+	object.SetKind("ConfigMap")
+	return made.Get(ctx, client.ObjectKey{Namespace: "default", Name: r.name}, object)
+}
+
+// says answers each request with a code and a text.
+func says(code int, contentType, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(text))
+	}
+}
+
+// breaksOff sends a part of what it promises.
+func breaksOff(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", "1000")
+	_, _ = w.Write([]byte(`{"apiVersion": "v1",`))
+	w.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func overHTTP2(s *httptest.Server) {
+	s.EnableHTTP2 = true
+	s.StartTLS()
+}
+
+// TestSilentClusters tells errors that end a pass over a cluster from those of one
+// request, with the clients that are used there.
+func TestSilentClusters(t *testing.T) {
+	fine := says(http.StatusOK, "application/json", `{"apiVersion": "v1", "kind": "ConfigMap"}`)
+	status := func(code int, reason string) http.HandlerFunc {
+		return says(code, "application/json", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
+	}
+	slow := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for name, tc := range map[string]struct {
+		reading reading
+		silent  bool
+	}{
+		"refused":                    {reading{handler: fine, gone: true}, true},
+		"no trusted certificate":     {reading{handler: fine, start: (*httptest.Server).StartTLS}, true},
+		"no TLS":                     {reading{handler: fine, scheme: "https"}, true},
+		"no answer in time":          {reading{handler: slow, timeout: 50 * time.Millisecond}, true},
+		"the pass is over":           {reading{handler: fine, cancelled: true}, true},
+		"no turn in time":            {reading{handler: fine, limiter: spent()}, true},
+		"half an answer":             {reading{handler: breaksOff}, true},
+		"half an answer, in HTTP/2":  {reading{handler: breaksOff, start: overHTTP2, trusted: true}, true},
+		"no discovery":               {reading{handler: fine, gone: true, discovers: true}, true},
+		"no kinds at all":            {reading{handler: says(http.StatusOK, "application/json", `{"kind": "APIGroupList"}`), discovers: true}, true},
+		"not found":                  {reading{handler: status(http.StatusNotFound, "NotFound")}, false},
+		"forbidden":                  {reading{handler: status(http.StatusForbidden, "Forbidden")}, false},
+		"internal error":             {reading{handler: status(http.StatusInternalServerError, "InternalError")}, false},
+		"no service":                 {reading{handler: status(http.StatusServiceUnavailable, "ServiceUnavailable")}, false},
+		"no API at all":              {reading{handler: status(http.StatusNotFound, "NotFound"), discovers: true}, false},
+		"discovery answers an error": {reading{handler: status(http.StatusInternalServerError, "InternalError"), discovers: true}, false},
+		"an answer of another kind":  {reading{handler: says(http.StatusOK, "application/json", "<html>")}, false},
+		"a kind that isn't there":    {reading{handler: fine, apiVersion: "example.org/v1"}, false},
+		"no API version":             {reading{handler: fine, apiVersion: "apps/v1/x"}, false},
+		"a name that none has":       {reading{handler: fine, name: "http2: a/b"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.reading.do(t); err == nil || isSilent(err) != tc.silent {
+				t.Errorf("%v: silent is %v", err, !tc.silent)
+			}
+		})
+	}
+	for silent, errs := range map[bool][]error{
+		true: {
+			&net.DNSError{Err: "no such host"},
+			&net.OpError{Op: "remote error", Err: errors.New("tls: bad record MAC")},
+			net.ErrClosed,
+			syscall.ETIMEDOUT,
+			&discovery.ErrGroupDiscoveryFailed{},
+			&apiutil.ErrResourceDiscoveryFailed{{Group: "apps", Version: "v1"}: errors.New("no answer")},
+			errors.New("http2: client connection lost"),
+		},
+		false: {
+			errors.New("what nobody knows"),
+			&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOSPC},
+			&fs.PathError{Op: "open", Path: "x", Err: syscall.ETIMEDOUT},
+			&url.Error{Op: "parse", URL: ":", Err: errors.New("missing protocol scheme")},
+			&apiutil.ErrResourceDiscoveryFailed{{Group: "apps", Version: "v1"}: apierrors.NewServiceUnavailable("x")},
+			&apiutil.ErrResourceDiscoveryFailed{{Group: "apps", Version: "v1"}: &meta.NoResourceMatchError{}},
+		},
+	} {
+		for _, err := range errs {
+			if wrapped := fmt.Errorf("add-on web: %w", err); isSilent(wrapped) != silent {
+				t.Errorf("%v: silent is %v", wrapped, !silent)
+			}
+		}
+	}
+}
+
+// spent lets nobody through for an hour.
+func spent() flowcontrol.RateLimiter {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(1.0/3600, 1)
+	limiter.Accept()
+	return limiter
+}
+
+// What goes wrong with one request leaves the other add-ons alone, and is told as what it is.
+func TestFailuresOfRequests(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		silent bool
+		says   string
+	}{
+		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, "The cluster didn't answer; trying again"},
+		{apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), false, "Another write came first; trying again"},
+		{apierrors.NewInternalError(errors.New("etcd")), false, `The cluster answered "Internal error occurred: etcd"; trying again`},
+		{errors.New("sentinel"), false, "A request failed before it was sent"},
+	} {
+		p := &pass{ca: &addonsv1.ClusterAddon{}}
+		status := addonsv1.AddonStatus{Name: "web"}
+		p.clusterFailed(tc.err, &status)
+		if p.silent != tc.silent || status.Reason != ReasonRetrying || !strings.HasPrefix(status.Message, tc.says) ||
+			strings.Contains(status.Message, "sentinel") || !errors.Is(p.err(), tc.err) {
+			t.Errorf("%v: silent %v, %+v", tc.err, p.silent, status)
+		}
+	}
+}

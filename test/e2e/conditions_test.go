@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestConditionsOnObjects has add-ons that wait for objects of their cluster. One that
+// can't be read, as it is written, holds up its own add-on and no other.
+func TestConditionsOnObjects(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	s.createNamespace(t, tn.namespace)
+	gate := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "gate"}, Data: map[string]string{"open": "before"}}
+	g.Expect(s.Create(t.Context(), gate)).To(Succeed())
+	open := func(value string) {
+		t.Helper()
+		changeOn(t, s, gate, func(c *corev1.ConfigMap) { c.Data = map[string]string{"open": value} })
+	}
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	slashed := tn.writeChart("slashed", "1.0.0", chart{"templates/a.yaml": configMap("a/b", "x")})
+	on := func(apiVersion, kind, namespace, expression string) []addonsv1.ObjectsCondition {
+		return []addonsv1.ObjectsCondition{{Expression: expression,
+			Objects: []addonsv1.ConditionObject{{Key: "gate", APIVersion: apiVersion, Kind: kind, Name: "gate", Namespace: namespace}}}}
+	}
+	onGate := func(expression string) []addonsv1.ObjectsCondition {
+		return on("v1", "ConfigMap", tn.namespace, expression)
+	}
+	setText := func(stack, addon, text string) {
+		t.Helper()
+		tn.changeAddon(stack, addon, func(a *addonsv1.Addon) { a.Values = valuesOf(map[string]any{"text": text}) })
+	}
+
+	tn.makeStack("former", nil, tn.addon("former", path))
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.awaitCluster("prod", "nothing holds it", ready("former"))
+	tn.makeStack("aaa", nil,
+		tn.addon("pre", path, func(a *addonsv1.Addon) { a.Preconditions = on("v1", "ConfigMap", "", "true") }),
+		tn.addon("post", path, func(a *addonsv1.Addon) { a.Postconditions = on("v1", "ConfigMap", "", "true") }),
+		tn.addon("kind", path, func(a *addonsv1.Addon) { a.Preconditions = on("example.org/v1", "Gate", tn.namespace, "true") }),
+		tn.addon("slashed", slashed),
+	)
+	missing := "conditions[0]: objects[gate].namespace: a ConfigMap is in a namespace; say in which one"
+	broken := []clusterCheck{
+		phase("pre", addonsv1.AddonPending, "WaitingForPrecondition", "addons[pre].pre"+missing),
+		phase("post", addonsv1.AddonInstalling, "WaitingForPostcondition", "addons[post].post"+missing),
+		phase("kind", addonsv1.AddonPending, "WaitingForPrecondition", "addons[kind].preconditions[0]: the cluster doesn't know the kind of Gate "+tn.namespace+"/gate, example.org/v1"),
+		phase("slashed", addonsv1.AddonFailed, "ObjectRejected", `ConfigMap `+tn.namespace+`/a/b: `),
+	}
+	tn.awaitCluster("prod", "each one is at fault by itself", broken...)
+
+	tn.makeStack("zzz", nil, tn.addon("later", path, func(a *addonsv1.Addon) {
+		a.Preconditions = []addonsv1.ObjectsCondition{{Expression: `ns.status.phase == "Active"`,
+			Objects: []addonsv1.ConditionObject{{Key: "ns", APIVersion: "v1", Kind: "Namespace", Name: tn.namespace}}}}
+	}))
+	tn.remove(tn.newStack("former", nil))
+	tn.awaitCluster("prod", "the other stacks go on", append(broken, installedAs("later", 1, "1.0.0"), func(ca *addonsv1.ClusterAddon) error {
+		if statusOf(ca, "former") != nil {
+			return errors.New("former is still there")
+		}
+		return nil
+	})...)
+
+	tn.changeStack("aaa", func(spec *addonsv1.AddonStackSpec) {
+		spec.Addons = spec.Addons[:2]
+		spec.Addons[0].Preconditions, spec.Addons[1].Postconditions = onGate("true"), onGate("true")
+	})
+	tn.awaitCluster("prod", "the namespaces are there", ready("pre", "post", "later"))
+
+	t.Run("other inputs before a revision is ready", func(t *testing.T) {
+		tn := tn.in(t)
+		text := func() string {
+			object, err := s.clientset.CoreV1().ConfigMaps(tn.namespace).Get(t.Context(), "held", metav1.GetOptions{})
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			return object.Data["text"]
+		}
+		tn.makeStack("held", nil, tn.addon("held", path, func(a *addonsv1.Addon) {
+			a.Preconditions, a.Postconditions = onGate(`gate.data.open != "no"`), onGate(`gate.data.open == "after"`)
+		}))
+		tn.awaitCluster("prod", "it may be installed, and isn't ready", phase("held", addonsv1.AddonInstalling, "WaitingForPostcondition", "isn't true"))
+		open("no")
+		setText("held", "held", "other")
+		tn.awaitCluster("prod", "what it is now may not be installed", phase("held", addonsv1.AddonPending, "WaitingForPrecondition", "isn't true"))
+		NewWithT(t).Expect(text()).To(Equal("default"))
+		open("after")
+		tn.awaitCluster("prod", "it may be", ready("pre", "post", "later", "held"), installedAs("held", 2, "1.0.0"))
+		NewWithT(t).Expect(text()).To(Equal("other"))
+	})
+
+	t.Run("names that no object has", func(t *testing.T) {
+		for says, object := range map[string]addonsv1.ConditionObject{
+			"objects[0].apiVersion":      {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "gate", Namespace: "a"},
+			"objects[0].apiVersion: Inv": {Key: "gate", APIVersion: "../v1", Kind: "Deployment", Name: "gate", Namespace: "a"},
+			"objects[0].name":            {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b", Namespace: "a"},
+			"objects[0].namespace":       {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "gate", Namespace: "a/b"},
+		} {
+			wrong := tn.newStack("wrong", nil, tn.addon("web", path, func(a *addonsv1.Addon) {
+				a.Preconditions = []addonsv1.ObjectsCondition{{Expression: "true", Objects: []addonsv1.ConditionObject{object}}}
+			}))
+			if err := world.hub.Create(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "preconditions[0]."+says) {
+				t.Errorf("%+v: %v; want %s", object, err, says)
+			}
+		}
+	})
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/signing"
+)
+
+// TestUnsignedIsToldOnce asks for versions that nobody signed, exact ones and then a
+// range: what waits for somebody is an event, and nothing says that it was taken.
+func TestUnsignedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	repository := signing.Repository(t, server, "charts/settings")
+	key := signing.NewKey(t)
+	publish := func(version string) string {
+		t.Helper()
+		return server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+	}
+	signed := publish("1.17.4")
+	signing.Attach(t, repository, signed, key.Sign(t, signed))
+	publish("1.17.6")
+	tn.startManager()
+	tn.makeCluster("c", s, labels("env=prod"))
+	settings := tn.addon("settings", "", func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{
+			OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.17.4",
+			Verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: "ConfigMap", Name: "keys"}}}},
+		}
+	})
+	tn.makeStack("platform", labels("env=prod"), settings)
+	tn.awaitEvent("VerificationPolicyInvalid", "Add-on settings is pending: addons[settings].chart.verify.cosign.publicKeys[0]: ConfigMap "+tn.namespace+"/keys")
+	tn.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: tn.namespace}, Data: map[string]string{"cosign.pub": string(key.Public)}})
+	tn.awaitCluster("c", "it is signed", ready("settings"), installedAs("settings", 1, "1.17.4"))
+
+	follow := func(version string) {
+		t.Helper()
+		tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = version })
+	}
+	follow("1.17.6")
+	isUnsigned := phase("settings", addonsv1.AddonPending, "SignatureMissing", "it has no signature")
+	tn.awaitCluster("c", "nobody signed it", isUnsigned, stillAt("settings", 1, "1.17.4"))
+	tn.awaitEvent("SignatureMissing", "Add-on settings is pending: addons[settings].chart.oci: ")
+	tn.settle()
+	told := tn.warnings()
+	g.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
+	for i := range 3 {
+		tn.poke("c", fmt.Sprint("again ", i))
+		tn.settle()
+	}
+	tn.stopManager()
+	tn.startManager()
+	tn.poke("c", "restarted")
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
+	tn.awaitCluster("c", "nothing changed", isUnsigned)
+	g.Expect(tn.warnings()).To(ConsistOf(told), "neither a reconcile nor a restart is news")
+	g.Expect(tn.warningsOf("ClusterAddon", "SignatureMissing")).To(Equal(1))
+
+	publish("1.17.8")
+	follow("1.17.x")
+	const says = "So 1.17.8 isn't taken, and 1.17.6, which the spec named before, hasn't been found good either; clusters keep what they run"
+	takenUp := func(s *addonsv1.AddonStack) error {
+		if s.Status.ObservedGeneration != s.Generation {
+			return errors.New("the spec wasn't looked at")
+		}
+		return nil
+	}
+	stack := tn.awaitStatus("platform", "no version is signed", takenUp, sources(metav1.ConditionFalse, "SignatureMissing", says))
+	g.Expect(stack.Status.Following).To(BeEmpty(), "neither of them was taken")
+	g.Expect(checkCondition(stack, addonsv1.SourcesReadyCondition, metav1.ConditionFalse, "", "addons[settings].chart.oci: "+server.URL("charts/settings"))).To(Succeed())
+	tn.awaitCluster("c", "it runs what is signed", stillAt("settings", 1, "1.17.4"))
+
+	tn.makeStack("other", labels("env=test"), settings)
+	tn.awaitReady("other", "its version is exact")
+	tn.changeAddon("other", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.17.x" })
+	tn.awaitStatus("other", "the version that it named is signed", takenUp, at("1.17.4", "1.17.8"),
+		sources(metav1.ConditionFalse, "SignatureMissing", "So 1.17.8 isn't taken, it stays at 1.17.4"))
+}
+
+// TestStoppedSourceIsToldOnce stops the source of a fleet, and makes new clusters. The
+// stack tells, and not each cluster; a restart with an emptied cache tells nothing.
+func TestStoppedSourceIsToldOnce(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	cache := filepath.Join(t.TempDir(), "cache")
+	start := func() { tn.startManager("--cache-dir=" + cache) }
+	start()
+	tn.makeCluster("old", s, labels("env=prod"))
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", "", inNamespace(tn.namespace), func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings"), PlainHTTP: ptr.To(true)}, Version: "1.0.0"}
+	}))
+	tn.awaitCluster("old", "it is there", ready("settings"))
+	g.Expect(tn.warnings()).To(BeEmpty())
+
+	tn.stopManager()
+	server.Stop()
+	g.Expect(os.RemoveAll(cache)).To(Succeed())
+	start()
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
+	tn.awaitCluster("old", "nothing changed", ready("settings"))
+	g.Expect(tn.warnings()).To(BeEmpty(), "no event tells of an error")
+
+	names := []string{"new-1", "new-2", "new-3"}
+	for _, name := range names {
+		tn.makeCluster(name, workloadServer(t, 0), labels("env=prod"))
+	}
+	waits := phase("settings", addonsv1.AddonPending, "SourceUnavailable", "refuses connections")
+	for _, name := range names {
+		tn.awaitCluster(name, "the source is down", waits)
+	}
+	tn.awaitStatus("platform", "the stack says so", sources(metav1.ConditionFalse, "SourceUnavailable", "refuses connections"))
+	tn.awaitEvent("SourceUnavailable", "addons[settings].chart.oci: ")
+	tn.stopManager()
+	g.Expect(os.RemoveAll(cache)).To(Succeed())
+	start()
+	for _, name := range names {
+		tn.poke(name, "restarted")
+	}
+	tn.awaitReconcile("clusteraddon", float64(len(names)))
+	for _, name := range names {
+		tn.awaitCluster(name, "the source is still down", waits)
+	}
+	g.Expect(tn.warnings()).To(ConsistOf(HavePrefix("AddonStack platform: SourceUnavailable: ")))
+	g.Expect(tn.warningsOf("AddonStack", "SourceUnavailable")).To(Equal(1))
+}
+
+// TestWaitingForABundleIsTold asks for a bundle that isn't there, and then for a chart
+// that isn't in it.
+func TestWaitingForABundleIsTold(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	tn.startManager()
+	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "bundle", Key: "bundle.tgz"}}}
+	stack := tn.newStack("platform", labels("env=prod"), tn.addon("cni", "", func(a *addonsv1.Addon) { a.Chart = addonsv1.ChartSource{Path: "cin"} }))
+	stack.Spec.Source = bundle
+	tn.create(stack)
+	tn.awaitEvent("ArtifactNotFound", "The spec waits for its bundle. spec.source.configMap: ConfigMap "+tn.namespace+"/bundle")
+
+	files := map[string]string{}
+	for name, text := range configMapChart.complete("cni", "1.0.0") {
+		files["cni/"+name] = text
+	}
+	object := &corev1.ConfigMap{BinaryData: map[string][]byte{"bundle.tgz": tarball(files)}}
+	object.Namespace, object.Name = tn.namespace, "bundle"
+	tn.create(object)
+	const says = `The bundle is there, but can't be used as the spec says. addons[cni].chart.path: "cin" of the bundle: `
+	now := tn.awaitStatus("platform", "the path is wrong", sources(metav1.ConditionUnknown, "ArtifactNotFound", says))
+	tn.settle()
+	g.Expect(slices.ContainsFunc(now.Status.Sources, func(from addonsv1.StackSource) bool {
+		return from.Addon == addonsv1.FollowedSource && from.Conditions[0].Status != metav1.ConditionTrue
+	})).To(BeFalse(), "the bundle itself is available")
+	tn.changeAddon("platform", "cni", func(a *addonsv1.Addon) { a.Chart.Path = "cni" })
+	tn.awaitStatus("platform", "it is in the bundle", func(s *addonsv1.AddonStack) error {
+		return checkCondition(s, addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
+	})
+}
+
+// warningsOf counts the events of a reason about objects of a kind, also those that were
+// counted as one.
+func (tn *tenant) warningsOf(kind, reason string) int {
+	tn.t.Helper()
+	all := &eventsv1.EventList{}
+	if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
+		tn.t.Fatal(err)
+	}
+	n := 0
+	for _, e := range all.Items {
+		if e.Regarding.Kind != kind || e.Reason != reason || !strings.EqualFold(e.Type, corev1.EventTypeWarning) {
+			continue
+		}
+		if n++; e.Series != nil {
+			n += int(e.Series.Count) - 1
+		}
+	}
+	return n
+}
+
+// notesThatBegin are those of the tenant's events of a reason that begin so.
+func (tn *tenant) notesThatBegin(reason, start string) []string {
+	tn.t.Helper()
+	all := &eventsv1.EventList{}
+	if err := world.hub.List(tn.t.Context(), all, client.InNamespace(tn.namespace)); err != nil {
+		tn.t.Fatal(err)
+	}
+	var notes []string
+	for _, e := range all.Items {
+		if e.Reason == reason && strings.HasPrefix(e.Note, start) {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
