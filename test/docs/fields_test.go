@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+const root = "../.."
+
+// place is where a page documents the fields below some others.
+type place struct {
+	heading string
+	// fields is the path of those that the section is about. Names in its tables start
+	// behind it.
+	fields *regexp.Regexp
+}
+
+// stackPlaces are those of docs/reference/addonstack.md. Where sections share
+// fields, as chart and spec.source do, any of them may have the row.
+var stackPlaces = []place{
+	{"# AddonStack", regexp.MustCompile(`^`)},
+	{"## spec.source", regexp.MustCompile(`^spec\.source\.`)},
+	{"## spec.addons[]", regexp.MustCompile(`^spec\.addons\[\]\.`)},
+	{"### Where content comes from", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.`)},
+	{"### Signatures", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.verify\.`)},
+	{"### Patches", regexp.MustCompile(`^spec\.addons\[\]\.`)},
+	{"## Status", regexp.MustCompile(`^status\.`)},
+}
+
+// postconditions are documented as preconditions: they have the same fields.
+var postconditions = strings.NewReplacer("postconditions[].", "preconditions[].")
+
+// TestStackFields compares the tables of docs/reference/addonstack.md with the CRD.
+func TestStackFields(t *testing.T) {
+	page, err := Read(root, "docs/reference/addonstack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareFields(t, page, stackPlaces, schema)
+}
+
+// TestInstanceAndClusterFields does the same for the objects that people only read.
+func TestInstanceAndClusterFields(t *testing.T) {
+	for plural, places := range map[string][]place{
+		"providerinstances": {{"# ProviderInstance", regexp.MustCompile(`^`)}},
+		"clusteraddons":     {{"# ClusterAddon", regexp.MustCompile(`^`)}, {"## status.addons[]", regexp.MustCompile(`^status\.addons\[\]\.`)}},
+	} {
+		page, err := Read(root, "docs/reference/"+strings.TrimSuffix(plural, "s")+".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema, err := Schema(root, plural, addonsv1.GroupVersion.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareFields(t, page, places, schema)
+	}
+}
+
+// compareFields wants a row for each field that has no fields itself, and a field for each row.
+func compareFields(t *testing.T, page Page, places []place, schema apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	fields := map[string]bool{} // whether it has none itself
+	for _, part := range []string{"spec", "status"} {
+		fieldsBelow(part, schema.Properties[part], fields)
+	}
+	rows := map[string]map[string]bool{} // names by heading, and whether there is a field of that name
+	for _, at := range places {
+		section, err := page.Section(at.heading)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[at.heading] = map[string]bool{}
+		for _, row := range section.Rows("field") {
+			for _, name := range names(row.Code(0)) {
+				rows[at.heading][name] = false
+			}
+		}
+	}
+	for field, leaf := range fields {
+		var found bool
+		for _, at := range places {
+			if name := postconditions.Replace(at.fields.ReplaceAllString(field, "")); at.fields.MatchString(field) {
+				if _, documented := rows[at.heading][name]; documented {
+					rows[at.heading][name], found = true, true
+				}
+			}
+		}
+		if leaf && !found {
+			t.Errorf("%s doesn't have %s", page.Path, field)
+		}
+	}
+	for heading, documented := range rows {
+		for name, exists := range documented {
+			if !exists {
+				t.Errorf("%s, %q: there is no field %s", page.Path, heading, name)
+			}
+		}
+	}
+}
+
+// fieldsBelow collects the paths of all fields, as "spec.addons[].name".
+func fieldsBelow(path string, schema apiextensionsv1.JSONSchemaProps, fields map[string]bool) {
+	if schema.Items != nil && schema.Items.Schema != nil && len(schema.Items.Schema.Properties) > 0 {
+		fields[path] = false
+		path, schema = path+"[]", *schema.Items.Schema
+	}
+	_, isSelector := schema.Properties["matchLabels"]
+	_, isCondition := schema.Properties["lastTransitionTime"]
+	if isSelector || isCondition { // Kubernetes' own types
+		path, schema = strings.TrimSuffix(path, "[]"), apiextensionsv1.JSONSchemaProps{}
+	}
+	fields[path] = len(schema.Properties) == 0
+	for name, property := range schema.Properties {
+		fieldsBelow(fmt.Sprintf("%s.%s", path, name), property, fields)
+	}
+}
+
+// names completes names: one that starts with a dot stands beside the one before it.
+func names(code []string) []string {
+	var complete []string
+	for _, name := range code {
+		if rest, beside := strings.CutPrefix(name, "."); beside && len(complete) > 0 {
+			before := complete[len(complete)-1]
+			name = before[:strings.LastIndex(before, ".")+1] + rest
+		}
+		complete = append(complete, name)
+	}
+	return complete
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // of a heading, in the name that links have for it
+)
+
+// TestLinks follows all links between the pages.
+func TestLinks(t *testing.T) {
+	pages, err := Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := map[string]map[string]bool{}
+	for _, page := range pages {
+		headings[page.Path] = page.anchors()
+	}
+	for _, page := range pages {
+		for _, found := range link.FindAllStringSubmatch(strings.Join(page.lines, "\n"), -1) {
+			file, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			to := page.Path
+			if file != "" {
+				to = path.Join(path.Dir(page.Path), file)
+			}
+			if _, err := os.Stat(path.Join(root, to)); err != nil {
+				t.Errorf("%s: there is no %s", page.Path, found[1])
+			} else if anchor != "" && !headings[to][anchor] {
+				t.Errorf("%s: there is no heading for %s", page.Path, found[1])
+			}
+		}
+	}
+}
+
+// anchors are the names of the page's headings in links.
+func (p Page) anchors() map[string]bool {
+	anchors := map[string]bool{}
+	for _, line := range p.lines {
+		if _, heading, ok := strings.Cut(line, "# "); ok && strings.HasPrefix(line, "#") {
+			anchors[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")] = true
+		}
+	}
+	return anchors
+}

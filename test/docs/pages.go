@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs reads the project's pages, for tests that hold them to the truth.
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Page is a page of the documentation.
+type Page struct {
+	// Path from the project's root, as in "docs/sources.md".
+	Path  string
+	lines []string
+}
+
+// Pages are the README and all pages of docs/.
+func Pages(root string) ([]Page, error) {
+	paths := []string{"README.md"}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var pages []Page
+	for _, path := range paths {
+		page, err := Read(root, path)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, page)
+	}
+	return pages, nil
+}
+
+// Read reads one page.
+func Read(root, path string) (Page, error) {
+	data, err := os.ReadFile(filepath.Join(root, path))
+	return Page{Path: path, lines: strings.Split(string(data), "\n")}, err
+}
+
+// Block is what a page shows between lines of "```".
+type Block struct {
+	// Where it begins, as in "docs/sources.md:16".
+	Where string
+	Text  string
+}
+
+// Blocks are the page's blocks in a language, as "yaml".
+func (p Page) Blocks(language string) ([]Block, error) {
+	var blocks []Block
+	var block *Block // that the line is in
+	var wanted bool
+	for i, line := range p.lines {
+		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case isFence && block == nil:
+			block, wanted = &Block{Where: fmt.Sprintf("%s:%d", p.Path, i+1)}, fence == language
+		case isFence:
+			if wanted {
+				blocks = append(blocks, *block)
+			}
+			block = nil
+		case block != nil:
+			block.Text += line + "\n"
+		}
+	}
+	if block != nil {
+		return nil, fmt.Errorf("%s: the block doesn't end", block.Where)
+	}
+	return blocks, nil
+}
+
+// Section is the part of the page below a heading, as "## Status", up to the next heading.
+func (p Page) Section(heading string) (Page, error) {
+	start := slices.Index(p.lines, heading) + 1
+	if start == 0 {
+		return Page{}, fmt.Errorf("%s has no heading %q", p.Path, heading)
+	}
+	end := start
+	for inBlock := false; end < len(p.lines) && (inBlock || !strings.HasPrefix(p.lines[end], "#")); end++ {
+		if strings.HasPrefix(p.lines[end], "```") {
+			inBlock = !inBlock
+		}
+	}
+	return Page{Path: p.Path, lines: p.lines[start:end]}, nil
+}
+
+// Row is a row of a table.
+type Row struct {
+	cells []string
+}
+
+// Rows are those of all tables whose first column has a heading, as "field".
+func (p Page) Rows(heading string) []Row {
+	var rows []Row
+	var table bool
+	for i, line := range p.lines {
+		if !strings.HasPrefix(line, "|") {
+			table = false
+			continue
+		}
+		row := Row{cells: cells(line)}
+		switch {
+		case i+1 < len(p.lines) && strings.HasPrefix(p.lines[i+1], "|---"):
+			table = row.cells[0] == heading
+		case table && !strings.HasPrefix(line, "|---"):
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// cells are the texts between the bars of a line. A bar may be in one as "\|".
+func cells(line string) []string {
+	const bar = "\x00"
+	line = strings.Trim(strings.ReplaceAll(line, `\|`, bar), "|")
+	var texts []string
+	for cell := range strings.SplitSeq(line, "|") {
+		texts = append(texts, strings.TrimSpace(strings.ReplaceAll(cell, bar, "|")))
+	}
+	return texts
+}
+
+// Code is what is in backquotes in the column, from 0.
+func (r Row) Code(column int) []string {
+	var code []string
+	for i, part := range strings.Split(r.cells[column], "`") {
+		if i%2 == 1 {
+			code = append(code, part)
+		}
+	}
+	return code
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// TestAddonReasons compares a table with the constants of all packages that give add-ons reasons.
+func TestAddonReasons(t *testing.T) {
+	section := mustSection(t, "docs/reference/clusteraddon.md", "## Reasons of add-ons")
+	var documented, exist []string
+	for _, row := range section.Rows("reason") {
+		documented = append(documented, row.Code(0)...)
+	}
+	for _, group := range slices.Concat(
+		constantsOf(t, "internal/source/failure", exported), constantsOf(t, "internal/render", isReason),
+		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "controllers/clusteraddon", isReason)) {
+		exist = append(exist, group.reasons...)
+	}
+	exist = slices.DeleteFunc(exist, func(reason string) bool { return reason == "Ready" }) // it isn't shown
+	compareReasons(t, "reasons of add-ons", documented, exist)
+}
+
+// TestSourceReasons does so with the table of those that are about sources.
+func TestSourceReasons(t *testing.T) {
+	section := mustSection(t, "docs/sources.md", "## When something is wrong")
+	var documented, exist []string
+	for _, row := range section.Rows("reason") {
+		documented = append(documented, row.Code(0)...)
+	}
+	for _, group := range constantsOf(t, "internal/source/failure", exported) {
+		exist = append(exist, group.reasons...)
+	}
+	compareReasons(t, "reasons of sources", documented, exist)
+}
+
+// TestConditionReasons compares the tables of conditions with the constants. A table may leave out reasons
+// that are named as their condition: these are good.
+func TestConditionReasons(t *testing.T) {
+	known := constantsOf(t, "api/v1beta1", isReason)
+	for _, group := range constantsOf(t, "internal/fleet", isReason) {
+		known = append(known, reasonGroup{condition: "ClusterReachable", reasons: group.reasons})
+	}
+	var all, good []string
+	for _, group := range known {
+		all = append(all, group.reasons...)
+	}
+	for _, group := range constantsOf(t, "api/v1beta1", isCondition) {
+		good = append(good, group.reasons...)
+	}
+	for page, heading := range map[string]string{
+		"docs/reference/addonstack.md":       "## Status",
+		"docs/reference/clusteraddon.md":     "## Conditions",
+		"docs/reference/providerinstance.md": "## Conditions",
+	} {
+		documented := map[string][]string{}
+		for _, row := range mustSection(t, page, heading).Rows("condition") {
+			condition := row.Code(0)[0]
+			documented[condition] = append(documented[condition], row.Code(1)...)
+		}
+		if len(documented) < 4 {
+			t.Errorf("%s has %d conditions", page, len(documented))
+		}
+		for condition, reasons := range documented {
+			for _, reason := range reasons {
+				if !slices.Contains(all, reason) {
+					t.Errorf("%s: condition %s has no reason %s", page, condition, reason)
+				}
+			}
+			for _, group := range known {
+				if group.condition != condition {
+					continue
+				}
+				for _, reason := range group.reasons {
+					if !slices.Contains(good, reason) && !slices.Contains(reasons, reason) {
+						t.Errorf("%s: condition %s has the reason %s, too", page, condition, reason)
+					}
+				}
+			}
+		}
+	}
+}
+
+func compareReasons(t *testing.T, what string, documented, exist []string) {
+	t.Helper()
+	if len(documented) == 0 || len(exist) == 0 {
+		t.Fatalf("%s: %d are documented, and there are %d", what, len(documented), len(exist))
+	}
+	for _, reason := range exist {
+		if !slices.Contains(documented, reason) {
+			t.Errorf("%s: %s isn't documented", what, reason)
+		}
+	}
+	for i, reason := range documented {
+		if !slices.Contains(exist, reason) {
+			t.Errorf("%s: there is no %s", what, reason)
+		}
+		if slices.Contains(documented[:i], reason) {
+			t.Errorf("%s: %s is there twice", what, reason)
+		}
+	}
+}
+
+// reasonGroup are the reasons of one declaration.
+type reasonGroup struct {
+	condition string // that the declaration's comment names
+	reasons   []string
+}
+
+var (
+	isReason    = regexp.MustCompile(`^Reason[A-Z]|^[A-Z].*Reason$`)
+	isCondition = regexp.MustCompile(`^[A-Z].*Condition$`)
+	exported    = regexp.MustCompile(`^[A-Z]`) // of package failure, which has no other constants
+	ofOne       = regexp.MustCompile(`^Reasons of the (\w+) condition\.`)
+)
+
+// constantsOf are the values of a package's constants with such names.
+func constantsOf(t *testing.T, dir string, names *regexp.Regexp) []reasonGroup {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []reasonGroup
+	for _, file := range files {
+		if ok, _ := filepath.Match("*_test.go", filepath.Base(file)); ok {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range parsed.Decls {
+			constants, ok := declaration.(*ast.GenDecl)
+			if !ok || constants.Tok != token.CONST {
+				continue
+			}
+			var group reasonGroup
+			if named := ofOne.FindStringSubmatch(constants.Doc.Text()); named != nil {
+				group.condition = named[1]
+			}
+			for _, spec := range constants.Specs {
+				constant := spec.(*ast.ValueSpec)
+				name := constant.Names[0]
+				if !names.MatchString(name.Name) {
+					continue
+				}
+				for _, value := range constant.Values {
+					literal, ok := value.(*ast.BasicLit)
+					if !ok || literal.Kind != token.STRING {
+						continue
+					}
+					reason, err := strconv.Unquote(literal.Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					group.reasons = append(group.reasons, reason)
+				}
+			}
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+func mustSection(t *testing.T, path, heading string) Page {
+	t.Helper()
+	page, err := Read(root, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, err := page.Section(heading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return section
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/docs"
+)
+
+// What the pages show is what a real API server takes, with the project's webhooks.
+func TestDocumented(t *testing.T) {
+	c, _ := startServers(t)
+	s := &server{Client: c}
+	s.waitForWebhooks(t)
+	shown := objectsOfPages(t)
+	t.Run("objects are accepted", func(t *testing.T) { shownIsAccepted(t, s, shown) })
+	t.Run("the policy about signatures", func(t *testing.T) { policyOfSignatures(t, s, shown) })
+}
+
+// shownObject is an object that a page shows.
+type shownObject struct {
+	*unstructured.Unstructured
+	where string
+}
+
+// objectsOfPages are all objects of all blocks of YAML.
+func objectsOfPages(t *testing.T) []shownObject {
+	t.Helper()
+	const root = "../.."
+	stack, err := docs.Schema(root, "addonstacks", addonsv1.GroupVersion.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []shownObject
+	for _, page := range pages {
+		blocks, err := page.Blocks("yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blocks {
+			objects, err := block.Objects(stack)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, object := range objects {
+				shown = append(shown, shownObject{object, block.Where})
+			}
+		}
+	}
+	return shown
+}
+
+func shownIsAccepted(t *testing.T, s *server, shown []shownObject) {
+	namespaces := map[string]bool{}
+	for _, object := range shown {
+		if namespace := object.GetNamespace(); namespace != "" && !namespaces[namespace] {
+			namespaces[namespace] = true
+			made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
+			if err := s.Create(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Create(t.Context(), object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s: %v", object.where, err)
+		}
+	}
+	if len(namespaces) == 0 {
+		t.Error("the pages show no objects")
+	}
+}
+
+// policyOfSignatures puts the policy of docs/sources.md in force, and then tries stacks of both versions.
+func policyOfSignatures(t *testing.T, s *server, shown []shownObject) {
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	for _, object := range shown {
+		if object.GetKind() == "ValidatingAdmissionPolicy" {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	if err := s.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	message := policy.Spec.Validations[0].Message
+
+	verify := map[string]any{"cosign": map[string]any{"publicKeys": []any{map[string]any{"kind": "ConfigMap", "name": "release-keys"}}}}
+	image := func(isSigned bool) map[string]any {
+		content := map[string]any{"oci": map[string]any{"url": "oci://registry.example.org/web"}, "version": "1.0.0"}
+		if isSigned {
+			content["verify"] = verify
+		}
+		return content
+	}
+	const signed, unsigned = true, false
+	inBundle, inObject := map[string]any{"path": "web"}, map[string]any{"configMap": map[string]any{"name": "web"}}
+	stack := func(source map[string]any, addons ...map[string]any) *unstructured.Unstructured {
+		spec := map[string]any{"clusterSelector": map[string]any{}}
+		if source != nil {
+			spec["source"] = source
+		}
+		var list []any
+		for i, addon := range addons {
+			addon = maps.Clone(addon)
+			addon["name"] = fmt.Sprintf("web-%d", i)
+			list = append(list, addon)
+		}
+		if list != nil {
+			spec["addons"] = list
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": addonsv1.GroupVersion.String(), "kind": "AddonStack", "metadata": map[string]any{"name": "web", "namespace": "default"}, "spec": spec,
+		}}
+	}
+	try := func(o *unstructured.Unstructured) error { return s.Create(t.Context(), o.DeepCopy(), client.DryRunAll) }
+	denied := func(err error) bool { return err != nil && strings.Contains(err.Error(), message) }
+
+	NewWithT(t).Eventually(func() error { return try(stack(nil, map[string]any{"chart": image(unsigned)})) }, 30*time.Second, 100*time.Millisecond).
+		Should(Satisfy(denied), "the policy is to come into force")
+
+	for _, kind := range []string{"chart", "kustomization", "manifests"} {
+		for name, tc := range map[string]struct {
+			stack *unstructured.Unstructured
+			taken bool
+		}{
+			"signed":                                   {stack(nil, map[string]any{kind: image(signed)}), true},
+			"unsigned":                                 {stack(nil, map[string]any{kind: image(unsigned)}), false},
+			"unsigned behind a signed one":             {stack(nil, map[string]any{kind: image(signed)}, map[string]any{kind: image(unsigned)}), false},
+			"below --artifact-root":                    {stack(nil, map[string]any{kind: inBundle}), false},
+			"in a ConfigMap":                           {stack(nil, map[string]any{kind: inObject}), false},
+			"in a signed bundle":                       {stack(image(signed), map[string]any{kind: inBundle}), true},
+			"in an unsigned bundle":                    {stack(image(unsigned), map[string]any{kind: inBundle}), false},
+			"signed, beside an unsigned bundle":        {stack(image(unsigned), map[string]any{kind: image(signed)}), false},
+			"unsigned, beside a signed bundle":         {stack(image(signed), map[string]any{kind: image(unsigned)}), false},
+			"in a ConfigMap, beside a signed bundle":   {stack(image(signed), map[string]any{kind: inObject}), false},
+			"all of a signed bundle, without add-ons":  {stack(image(signed)), true},
+			"all of an unsigned one, without add-ons":  {stack(image(unsigned)), false},
+			"a bundle in a ConfigMap, without add-ons": {stack(inObject), false},
+		} {
+			if err := try(tc.stack); tc.taken && err != nil || !tc.taken && !denied(err) {
+				t.Errorf("%s, %s: %v", kind, name, err)
+			}
+		}
+	}
+
+	t.Run("v1alpha1", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(try(s.manifest("web"))).To(Satisfy(denied), "it has no field for verify")
+
+		verified := stack(nil, map[string]any{"chart": image(signed)})
+		g.Expect(s.Create(t.Context(), verified)).To(Succeed())
+		spoke := s.spoke(t, verified.GetName())
+		spoke.Spec.Version = "1.0.1"
+		g.Expect(s.Update(t.Context(), spoke)).To(Succeed(), "a stack that is verified may be edited in v1alpha1")
+		hub := s.hub(t, verified.GetName())
+		g.Expect(hub.Spec.Addons[0].Chart.Version).To(Equal("1.0.1"))
+		g.Expect(hub.Spec.Addons[0].Chart.Verify).NotTo(BeNil(), "and is verified as before")
+
+		other := stack(nil, map[string]any{"kustomization": image(signed)})
+		other.SetName("kustomization")
+		g.Expect(s.Create(t.Context(), other)).To(Succeed())
+		spoke = s.spoke(t, other.GetName())
+		spoke.Spec.RepoURL, spoke.Spec.ChartName, spoke.Spec.Version = "oci://registry.example.org", "web", "1.0.0"
+		g.Expect(s.Update(t.Context(), spoke)).To(MatchError(ContainSubstring("edit it in v1beta1")), "no chart comes beside what is verified")
+	})
+}
