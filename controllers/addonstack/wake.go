@@ -17,7 +17,7 @@ import (
 // patiently is for calls that may have to wait for sources: together they wait a moment,
 // and the stack is enqueued when what they wait for has come.
 func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
-	return source.WithWaker(source.WithSharedPatience(ctx), key, func() { r.wake.Add(key) })
+	return source.WithWaker(source.WithSharedPatience(ctx), source.Waiter{Kind: "AddonStack", Key: key}, func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.

@@ -115,7 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 // deliver compares what the cluster is to run with what it runs, and acts on
 // the difference.
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
-	ctx = source.WithWaker(source.WithSharedPatience(ctx), client.ObjectKeyFromObject(ca), func() { r.Queue.Add(client.ObjectKeyFromObject(ca)) })
+	key := client.ObjectKeyFromObject(ca)
+	ctx = source.WithWaker(source.WithSharedPatience(ctx), source.Waiter{Kind: "ClusterAddon", Key: key}, func() { r.Queue.Add(key) })
 	ctx, cancel := workload.whileConnected(ctx)
 	defer cancel()
 	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}

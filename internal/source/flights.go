@@ -39,7 +39,7 @@ type route struct {
 type flight struct {
 	route
 	begun   time.Time
-	waiting map[any]func() // who left before it landed, and how to wake them
+	waiting map[Waiter]func() // who left before it landed, and how to wake them
 
 	done  chan struct{}
 	value any
@@ -85,7 +85,7 @@ func (f *flights) join(ctx context.Context, to route, do func(context.Context) (
 	if known := f.aloft[to.name]; known != nil {
 		return known
 	}
-	started := &flight{route: to, begun: f.clock.Now(), waiting: map[any]func(){}, done: make(chan struct{})}
+	started := &flight{route: to, begun: f.clock.Now(), waiting: map[Waiter]func(){}, done: make(chan struct{})}
 	f.aloft[to.name] = started
 	if f.to[to.host] == nil {
 		f.to[to.host] = map[*flight]struct{}{}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
@@ -62,17 +64,22 @@ func spend(ctx context.Context, waited time.Duration) {
 	}
 }
 
+// Waiter is an object that waits for sources. Those of other kinds may have its name.
+type Waiter struct {
+	Kind string
+	Key  types.NamespacedName
+}
+
 // WithWaker has wake called when something has come that a call with the context waited
-// for in vain, or when it is known that it doesn't. Who says who waits: of equal ones, one
-// is woken.
-func WithWaker(ctx context.Context, who any, wake func()) context.Context {
+// for in vain, or when it is known that it doesn't. Of equal waiters, one is woken.
+func WithWaker(ctx context.Context, who Waiter, wake func()) context.Context {
 	return context.WithValue(ctx, wakerKey{}, &waker{who, wake})
 }
 
 type wakerKey struct{}
 
 type waker struct {
-	who  any
+	who  Waiter
 	wake func()
 }
 

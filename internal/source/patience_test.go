@@ -114,7 +114,7 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	ref := at(url, "demo.tgz", chart)
 	woken := make(chan string, 100)
 	for _, who := range []string{"one", "two", "one", "two"} {
-		ctx := WithWaker(t.Context(), who, func() { woken <- who })
+		ctx := WithWaker(t.Context(), Waiter{Kind: who}, func() { woken <- who })
 		_, err := sources.Fetch(ctx, ref, ref.given())
 		if failed := asError(t, err); failed.Reason != failure.ArtifactPending || failed.RetryAfter < 30*time.Second {
 			t.Errorf("got %+v: who is woken needn't come each second", failed)
@@ -204,7 +204,7 @@ func TestFailuresThatWakeAreTold(t *testing.T) {
 	flights := newFlights(clock)
 	let, begun, woken := make(chan struct{}), atomic.Int32{}, make(chan struct{}, 10)
 	fly := func() error {
-		_, err := board(WithWaker(t.Context(), "me", func() { woken <- struct{}{} }), flights, route{name: "x"}, func(context.Context) (int, error) {
+		_, err := board(WithWaker(t.Context(), Waiter{Kind: "me"}, func() { woken <- struct{}{} }), flights, route{name: "x"}, func(context.Context) (int, error) {
 			begun.Add(1)
 			<-let
 			return 0, failure.Changed()
@@ -237,7 +237,7 @@ func TestFlightsOutliveCallers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	let, woken := make(chan struct{}), make(chan struct{})
-	_, err := board(WithWaker(ctx, "me", func() { close(woken) }), flights, route{name: "x"}, func(ctx context.Context) (int, error) {
+	_, err := board(WithWaker(ctx, Waiter{Kind: "me"}, func() { close(woken) }), flights, route{name: "x"}, func(ctx context.Context) (int, error) {
 		<-let
 		return 1, ctx.Err()
 	})

@@ -32,7 +32,7 @@ type refusal struct {
 	root        string // the reference that an object has, which this may be a dependency of
 	times       int    // that the answer was this digest, but for the first
 	until       time.Time
-	told        map[any]func() // who was, and how to wake them
+	told        map[Waiter]func() // who was, and how to wake them
 }
 
 func newRefusals(clock clock.PassiveClock) *refusals {
@@ -48,7 +48,7 @@ func (r *refusals) note(ctx context.Context, to route, root, digest string) time
 	defer r.mu.Unlock()
 	known, found := r.of.Get(to.name)
 	if !found || known.digest != digest {
-		known = &refusal{digest: digest, credentials: to.credentials, root: root, told: map[any]func(){}}
+		known = &refusal{digest: digest, credentials: to.credentials, root: root, told: map[Waiter]func(){}}
 		known.until = r.clock.Now().Add(backoff(failure.ArtifactRefused, 0))
 		r.of.Put(to.name, known)
 	}
@@ -70,7 +70,7 @@ func (r *refusals) due(to route) bool {
 func (r *refusals) asked(to route, digest string) {
 	r.mu.Lock()
 	known, found := r.of.Get(to.name)
-	var told map[any]func()
+	var told map[Waiter]func()
 	switch {
 	case !found:
 	case known.digest != digest:

@@ -76,7 +76,7 @@ func TestRefusedVersionIsReconsidered(t *testing.T) {
 	}
 	woken := 0
 	digest := expectResolved(t, sources, ref)
-	_, err := sources.Fetch(WithWaker(t.Context(), "me", func() { woken++ }), ref, digest)
+	_, err := sources.Fetch(WithWaker(t.Context(), Waiter{Kind: "me"}, func() { woken++ }), ref, digest)
 	if failed := asError(t, err); failed.RetryAfter < time.Minute {
 		t.Errorf("it is asked again after %s", failed.RetryAfter)
 	}
