@@ -61,6 +61,11 @@ func userWorld(t *testing.T, id int) *world {
 	if err := os.Chown(w.dir, id, id); err != nil {
 		t.Fatal(err)
 	}
+	asUser(t, id, func() {
+		if _, err := os.Stat(w.dir); err != nil {
+			t.Skipf("TMPDIR is for one user alone: %v", err)
+		}
+	})
 	return w
 }
 
