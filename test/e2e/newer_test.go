@@ -28,8 +28,8 @@ var tomorrow = []struct {
 	path         []string
 }{
 	{"api/v1beta1/addon_types.go", "Addon", "addonstacks", []string{"spec", "addons"}},
-	{"api/v1beta1/addonstack_types.go", "AddonStackStatus", "addonstacks", []string{"status"}},
-	{"api/v1beta1/addonstack_types.go", "StackInstance", "addonstacks", []string{"status", "instances"}},
+	{"api/v1beta1/addonstack_status.go", "AddonStackStatus", "addonstacks", []string{"status"}},
+	{"api/v1beta1/addonstack_status.go", "StackInstance", "addonstacks", []string{"status", "instances"}},
 	{"api/v1beta1/clusteraddon_types.go", "StackRevision", "clusteraddons", []string{"spec", "stacks"}},
 	{"api/v1beta1/clusteraddon_types.go", "AddonStatus", "clusteraddons", []string{"status", "addons"}},
 }
