@@ -20,8 +20,9 @@ import (
 // While a source is asked again the condition may be another one for a moment: what then
 // comes out is no news if it is the same.
 type faults struct {
-	mu sync.Mutex
-	of map[client.ObjectKey]fault
+	mu      sync.Mutex
+	of      map[client.ObjectKey]fault
+	invalid map[client.ObjectKey]fault // of bundles: of the Valid condition
 }
 
 // fault of a stack's sources, all empty if there is none.
@@ -61,6 +62,34 @@ func (t *faults) forget(key client.ObjectKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, key)
+	delete(t.invalid, key)
+}
+
+// lastInvalid returns what was last told to be wrong with the bundle, "" if that was
+// mended: while Valid is False its message, then what it was.
+func (t *faults) lastInvalid(s *addonsv1.AddonStack) string {
+	if conditions.IsFalse(s, addonsv1.ValidCondition) {
+		return conditions.GetMessage(s, addonsv1.ValidCondition)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.invalid[client.ObjectKeyFromObject(s)]; known.uid == s.UID {
+		return known.message
+	}
+	return ""
+}
+
+func (t *faults) setInvalid(s *addonsv1.AddonStack, message string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if message == "" {
+		delete(t.invalid, client.ObjectKeyFromObject(s))
+		return
+	}
+	if t.invalid == nil {
+		t.invalid = map[client.ObjectKey]fault{}
+	}
+	t.invalid[client.ObjectKeyFromObject(s)] = fault{uid: s.UID, message: message}
 }
 
 // warnOf sends an event of a fault that the stack itself found, when its message changes.

@@ -134,3 +134,72 @@ func TestFieldsOfBundles(t *testing.T) {
 		}
 	}
 }
+
+// A bundle that can't be used stays so while its source is asked again, and is told of
+// when it becomes something else.
+func TestInvalidBundleIsToldOnce(t *testing.T) {
+	pending := &failure.Error{Reason: failure.ArtifactPending, Field: "spec.source.oci", Err: errors.New("it is slow"), Wait: true}
+	down := &failure.Error{Reason: failure.SourceUnavailable, Field: "spec.source.oci", Err: errors.New("it refuses connections")}
+	again := &failure.Error{Reason: failure.SourceUnauthorized, Field: "spec.source.oci", Err: errors.New("it wants credentials"), Again: true}
+	noTag := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Err: errors.New("there is no tag v9")}
+	noRelease := &bundle.Error{Err: errors.New("metadata.yaml: no map")}
+	noArchive := &failure.Error{Reason: failure.ArtifactInvalid, Field: "spec.source.oci", Err: errors.New("it is a Helm chart")}
+	const (
+		release, archive = "InvalidSource", "ArtifactInvalid"
+		outage, tag      = "SourceUnavailable", "ArtifactNotFound"
+		valid, invalid   = metav1.ConditionTrue, metav1.ConditionFalse
+	)
+	type step struct {
+		err     error // nil: the bundle is good
+		valid   metav1.ConditionStatus
+		restart bool // before it
+		edited  bool // the spec, before it
+	}
+	for name, tc := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"the same":          {[]step{{err: noRelease, valid: invalid}, {err: noRelease, valid: invalid}}, []string{release}},
+		"another one":       {[]step{{err: noRelease, valid: invalid}, {err: noArchive, valid: invalid}}, []string{release, archive}},
+		"a new stack":       {[]step{{err: pending, valid: valid}, {err: noRelease, valid: invalid}}, []string{release}},
+		"a look that waits": {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: invalid}, {err: noArchive, valid: invalid}}, []string{archive}},
+		"a restart, and a look that waits": {[]step{{err: noRelease, valid: invalid}, {err: pending, valid: invalid, restart: true}, {err: noRelease, valid: invalid},
+			{err: pending, valid: invalid, restart: true}, {err: noRelease, valid: invalid}}, []string{release}},
+		"an outage":        {[]step{{err: noArchive, valid: invalid}, {err: down, valid: invalid, restart: true}, {err: noArchive, valid: invalid}}, []string{archive, outage}},
+		"a failed look":    {[]step{{err: noArchive, valid: invalid}, {err: again, valid: invalid}, {err: noArchive, valid: invalid}}, []string{archive, "SourceUnauthorized"}},
+		"an edit":          {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true}, {err: noArchive, valid: invalid}}, []string{archive}},
+		"a restarted edit": {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true, restart: true}, {err: noArchive, valid: invalid}}, []string{archive}},
+		"no such tag":      {[]step{{err: noArchive, valid: invalid}, {err: noTag, valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, tag, archive}},
+		"it was mended":    {[]step{{err: noArchive, valid: invalid}, {valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(100)
+			r := &Reconciler{Recorder: recorder}
+			s := followingStack()
+			s.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "release"}}
+			for i, step := range tc.steps {
+				if step.restart {
+					r = &Reconciler{Recorder: recorder}
+				}
+				if step.edited {
+					s.Generation++
+				}
+				if step.err == nil {
+					r.reportValid(s, &expansion{})
+				} else if _, err := r.reportBundle(s, step.err); err != nil {
+					t.Fatal(err)
+				}
+				if got := conditions.Get(s, addonsv1.ValidCondition).Status; got != step.valid {
+					t.Errorf("step %d: Valid is %s, want %s", i, got, step.valid)
+				}
+			}
+			var got []string
+			for _, note := range notesOf(recorder) {
+				got = append(got, strings.Fields(note)[1])
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("told %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

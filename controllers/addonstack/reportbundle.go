@@ -34,6 +34,9 @@ func lacksNotes(s *addonsv1.AddonStack) bool {
 // reportValid writes the Valid condition, with what the bundle is, which stays there
 // after the event is gone.
 func (r *Reconciler) reportValid(s *addonsv1.AddonStack, e *expansion) {
+	if e != nil || s.Spec.Source == nil {
+		r.faults.setInvalid(s, "")
+	}
 	if e == nil || e.notes == nil {
 		r.reportValidity(s, nil)
 		return
@@ -56,12 +59,20 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 	if !ok {
 		return 0, err
 	}
-	switch failed.Reason {
-	case failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:
+	if makesInvalid(failed.Reason) {
 		r.reportInvalidBundle(s, failed.Reason, err)
 		return failed.RetryAfter, nil
 	}
-	r.reportValidity(s, nil)
+	switch {
+	case !saysNothing(failed):
+		r.faults.setInvalid(s, "")
+		r.reportValidity(s, nil)
+	case !hasInvalidBundle(s):
+		r.faults.setInvalid(s, r.faults.lastInvalid(s))
+		r.reportValidity(s, nil)
+	case failed.Reason == failure.ArtifactPending:
+		return whenAgain(failed), nil // nobody knows better yet
+	}
 	c := metav1.Condition{Type: addonsv1.SourcesReadyCondition, Status: metav1.ConditionUnknown, Reason: failed.Reason}
 	if failed.Reason == failure.ArtifactPending {
 		c.Reason = addonsv1.SourcesPendingReason
@@ -76,10 +87,45 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 		r.warnOf(s, failed.Reason, "Expand", c.Message)
 	}
 	conditions.Set(s, c)
+	return whenAgain(failed), nil
+}
+
+// whenAgain is when to look at a bundle again that couldn't be had.
+func whenAgain(failed *failure.Error) time.Duration {
 	if failed.Wait {
-		return failed.RetryAfter, nil
+		return failed.RetryAfter
 	}
-	return cmp.Or(failed.RetryAfter, bundleRetry), nil
+	return cmp.Or(failed.RetryAfter, bundleRetry)
+}
+
+// isInvalid says whether the error is about the bundle itself: it makes the stack invalid.
+func isInvalid(err error) bool {
+	if _, ok := errors.AsType[*bundle.Error](err); ok {
+		return true
+	}
+	failed, ok := errors.AsType[*failure.Error](err)
+	return ok && makesInvalid(failed.Reason)
+}
+
+// makesInvalid says whether a failure for the reason is about the bundle itself.
+func makesInvalid(reason string) bool {
+	switch reason {
+	case failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:
+		return true
+	}
+	return false
+}
+
+// saysNothing says whether the failure leaves open what the bundle is by now.
+func saysNothing(failed *failure.Error) bool {
+	return failed.Again || failed.Reason == failure.ArtifactPending || failed.Reason == failure.SourceUnavailable
+}
+
+// hasInvalidBundle says whether this spec's bundle is known to be one that can't be used.
+func hasInvalidBundle(s *addonsv1.AddonStack) bool {
+	c := conditions.Get(s, addonsv1.ValidCondition)
+	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == s.Generation &&
+		(c.Reason == addonsv1.InvalidSourceReason || makesInvalid(c.Reason))
 }
 
 // isOfPart says whether the error is about something in the bundle, which is there itself.
@@ -94,14 +140,16 @@ func ofBundle(err error) string {
 	return addonsv1.FollowedSource + ": " + text
 }
 
-// reportInvalidBundle writes the Valid condition, and an event when it turns False.
+// reportInvalidBundle writes the Valid condition, and an event when it turns False for
+// something else than it was before.
 func (r *Reconciler) reportInvalidBundle(s *addonsv1.AddonStack, reason string, err error) {
 	c := metav1.Condition{
 		Type: addonsv1.ValidCondition, Status: metav1.ConditionFalse, Reason: reason,
 		Message: shorten(ofBundle(err)) + ". Clusters stay as they are",
 	}
-	if before := conditions.Get(s, c.Type); before == nil || before.Message != c.Message {
+	if r.faults.lastInvalid(s) != c.Message {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Expand", "%s", c.Message)
 	}
+	r.faults.setInvalid(s, c.Message)
 	conditions.Set(s, c)
 }

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -38,8 +37,9 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 				f.bundle = failed
 			}
 			asked := refusedFor(err)
+			invalid := isInvalid(err)
 			again, err := r.reportBundle(s, err)
-			if conditions.IsFalse(s, addonsv1.ValidCondition) && f.any() {
+			if invalid && f.any() {
 				r.reportSources(s, f)
 			}
 			f.again = sooner(sooner(again, asked), f.again)

@@ -149,9 +149,9 @@ func unreadable(ctx context.Context, o addonsv1.ConditionObject, err error) (mis
 	case isSilent(err), errors.As(err, &answer):
 		return "", fmt.Errorf("reading %s: %w", name, err)
 	}
-	// The error's words are the client's, and for the log alone.
+	// The words are the client's, or of what is in front of the cluster, and for the log alone.
 	log.FromContext(ctx).Error(err, "Could not read an object that a condition is about", "key", o.Key, "object", name)
-	return fmt.Sprintf("%s, %s, can't be read; correct objects[%s]", name, o.APIVersion, o.Key), nil
+	return fmt.Sprintf("%s, %s, couldn't be asked for, or the answer can't be read; the manager's log has the error", name, o.APIVersion), nil
 }
 
 func asWait(c *addonsv1.ObjectsCondition) *clusterstack.Wait {

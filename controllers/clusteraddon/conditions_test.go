@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -55,15 +56,19 @@ func TestWaitsGrow(t *testing.T) {
 func TestUnreadableObjects(t *testing.T) {
 	o := addonsv1.ConditionObject{Key: "gate", APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "gate"}
 	for says, err := range map[string]error{
-		"Secret team/gate, v1, can't be read; correct objects[gate]": errors.New("sentinel"),
-		"the cluster doesn't know the kind of Secret team/gate, v1":  fmt.Errorf("no restmapping: %w", &meta.NoKindMatchError{}),
-		"Secret team/gate doesn't exist":                             apierrors.NewNotFound(schema.GroupResource{}, "gate"),
-		"Secret team/gate can't be read: Forbidden":                  apierrors.NewForbidden(schema.GroupResource{}, "gate", errors.New("sentinel")),
-		"Secret team/gate can't be read: MethodNotAllowed":           apierrors.NewMethodNotSupported(schema.GroupResource{}, "get"),
+		"Secret team/gate, v1, couldn't be asked for, or the answer can't be read; the manager's log has the error": errors.New("sentinel"),
+		"the cluster doesn't know the kind of Secret team/gate, v1":                                                 fmt.Errorf("no restmapping: %w", &meta.NoKindMatchError{}),
+		"Secret team/gate doesn't exist":                                                                            apierrors.NewNotFound(schema.GroupResource{}, "gate"),
+		"Secret team/gate can't be read: Forbidden":                                                                 apierrors.NewForbidden(schema.GroupResource{}, "gate", errors.New("sentinel")),
+		"Secret team/gate can't be read: MethodNotAllowed":                                                          apierrors.NewMethodNotSupported(schema.GroupResource{}, "get"),
 	} {
 		if missing, err := unreadable(t.Context(), o, err); err != nil || missing != says {
 			t.Errorf("got %q, %v; want %q", missing, err, says)
 		}
+	}
+	html := reading{handler: says(http.StatusOK, "text/html", "<html>sentinel"), name: "gate"}.do(t)
+	if missing, err := unreadable(t.Context(), o, html); err != nil || !strings.Contains(missing, "the answer can't be read") || strings.Contains(missing, "correct") {
+		t.Errorf("of what a proxy answers, %v: got %q, %v", html, missing, err)
 	}
 	for _, err := range []error{&net.OpError{Op: "read"}, apierrors.NewServiceUnavailable("later")} {
 		if missing, got := unreadable(t.Context(), o, err); missing != "" || !errors.Is(got, err) {

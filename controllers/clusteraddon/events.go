@@ -14,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // event is something that happened to a ClusterAddon, or to one of its add-ons.
@@ -120,10 +121,13 @@ func becameReady(was, is addonsv1.AddonStatus) string {
 }
 
 // isNews says whether there may be something to tell. Of what somebody has to mend a new
-// message is, too.
+// message is, too: that of a source is the same as long as the cause is.
 func isNews(was, is addonsv1.AddonStatus) bool {
-	return was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision ||
-		isPendingOn(is, mendable) && was.Message != is.Message
+	if was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision {
+		return true
+	}
+	ofSource := is.Phase == addonsv1.AddonFailed && failure.IsReason(is.Reason)
+	return was.Message != is.Message && (ofSource || isPendingOn(is, mendable))
 }
 
 // addonEvent returns nil if there is nothing to tell.
@@ -158,7 +162,9 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			return normal("AddonRemoving", "Remove", "Removing")
 		}
 	case addonsv1.AddonFailed:
-		return warning("Install", "failed")
+		if is.Reason != ReasonRetrying { // it failed before, and its cluster doesn't answer
+			return warning("Install", "failed")
+		}
 	case addonsv1.AddonUnassigned:
 		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:

@@ -47,13 +47,22 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 	}
 }
 
-// What somebody is to mend is told once, until it is something else: not with each
-// reconcile, not after each look at the source, and not after a restart.
+// What is wrong is told once, until it is something else: not with each reconcile, not
+// after each look at the source, nor each time the cluster is back, nor after a restart.
 func TestPendingIsToldOnce(t *testing.T) {
 	const missing, unauthorized = failure.SignatureMissing, failure.SourceUnauthorized
 	pending := func(reason, message string) addonsv1.AddonStatus {
 		return addonIn("web", addonsv1.AddonPending, reason, message)
 	}
+	const invalid, rejected = failure.ArtifactInvalid, deliver.ReasonObjectRejected
+	failed := func(reason, message string) addonsv1.AddonStatus {
+		return addonIn("web", addonsv1.AddonFailed, reason, message)
+	}
+	ofAnother := func(s addonsv1.AddonStatus) addonsv1.AddonStatus {
+		s.Stack = "another"
+		return s
+	}
+	asked := pending(failure.ArtifactPending, "")
 	cases := map[string]struct {
 		statuses []addonsv1.AddonStatus // one after the other
 		restart  int                    // the manager, before the status of this index
@@ -69,6 +78,27 @@ func TestPendingIsToldOnce(t *testing.T) {
 		"it was mended, and is there again": {
 			statuses: []addonsv1.AddonStatus{pending(missing, "a"), addonIn("web", addonsv1.AddonReady, "", ""), pending(missing, "a")},
 			want:     []string{missing + " a", "AddonReady", missing + " a"},
+		},
+		"it failed":                           {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), failed(invalid, "a")}, want: []string{invalid + " a"}},
+		"it failed, and a look that waits":    {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), asked, asked, failed(invalid, "a")}, want: []string{invalid + " a"}},
+		"it failed, a restart, and a look":    {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), asked, failed(invalid, "a"), asked, failed(invalid, "a")}, restart: 1, want: []string{invalid + " a"}},
+		"it failed, and another version, too": {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), asked, failed(invalid, "b")}, want: []string{invalid + " a", invalid + " b"}},
+		"it failed, and a cluster that comes and goes": {
+			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(rejected, "a")},
+			restart:  1, want: []string{rejected + " a"},
+		},
+		"a cluster that comes and goes": {
+			statuses: []addonsv1.AddonStatus{pending(missing, "a"), pending(ReasonRetrying, "no answer"), pending(missing, "a")}, want: []string{missing + " a"},
+		},
+		"a cluster that comes and goes, and another failure": {
+			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(deliver.ReasonHookFailed, "b")},
+			want:     []string{rejected + " a", deliver.ReasonHookFailed + " b"},
+		},
+		"another stack's": {
+			statuses: []addonsv1.AddonStatus{failed(invalid, "a"), ofAnother(asked), ofAnother(failed(invalid, "a"))}, want: []string{invalid + " a", invalid + " a"},
+		},
+		"another stack's, which waits for somebody": {
+			statuses: []addonsv1.AddonStatus{pending(missing, "a"), ofAnother(asked), ofAnother(pending(missing, "a"))}, want: []string{missing + " a", missing + " a"},
 		},
 	}
 	for name, tc := range cases {
@@ -90,8 +120,10 @@ func TestPendingIsToldOnce(t *testing.T) {
 			for e := range recorder.Events {
 				_, e, _ = strings.Cut(e, " ")
 				reason, note, _ := strings.Cut(e, " ")
-				if _, message, found := strings.Cut(note, "pending: "); found {
-					reason += " " + message
+				for _, what := range []string{"pending: ", "failed: "} {
+					if _, message, found := strings.Cut(note, what); found {
+						reason += " " + message
+					}
 				}
 				got = append(got, reason)
 			}

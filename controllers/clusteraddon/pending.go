@@ -9,17 +9,25 @@ import (
 )
 
 // toldBy is the status that events are about by now. An add-on that somebody was told
-// of keeps that while its source is asked again: what then comes out is no news if it
-// is the same.
+// of keeps that while its source is asked again, or its cluster is: what then comes out
+// is no news if it is the same. What another stack had isn't its own.
 func toldBy(before, after *addonsv1.ClusterAddonStatus) addonsv1.ClusterAddonStatus {
 	told := *after.DeepCopy()
 	for i, s := range told.Addons {
 		was := formerOf(s, before.Addons)
-		if isPendingOn(was, mendable) && isPendingOn(s, passing) && was.Revision == s.Revision {
+		if was.Stack == s.Stack && was.Revision == s.Revision && waitsWith(was, s) {
 			told.Addons[i] = was
 		}
 	}
 	return told
+}
+
+// waitsWith says whether what was told of an add-on may still be so after it has waited.
+func waitsWith(told, s addonsv1.AddonStatus) bool {
+	if s.Reason == ReasonRetrying && s.Phase == told.Phase {
+		return true
+	}
+	return isPendingOn(s, passing) && (isPendingOn(told, mendable) || told.Phase == addonsv1.AddonFailed && told.Reason != ReasonRetrying)
 }
 
 func isPendingOn(s addonsv1.AddonStatus, kind func(reason string) bool) bool {

@@ -69,12 +69,15 @@ var interruptions = []string{
 	"http2: ",
 }
 
-// isInterrupted looks for them in an error and what it wraps: elsewhere in the text they
-// may be somebody's name for an object.
+// isInterrupted looks for them in an error and all that it wraps: elsewhere in the text
+// they may be somebody's name for an object.
 func isInterrupted(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if slices.ContainsFunc(interruptions, func(text string) bool { return strings.HasPrefix(err.Error(), text) }) {
 			return true
+		}
+		if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each level is looked at
+			return slices.ContainsFunc(several.Unwrap(), isInterrupted)
 		}
 	}
 	return false

@@ -162,9 +162,11 @@ func TestSilentClusters(t *testing.T) {
 			&discovery.ErrGroupDiscoveryFailed{},
 			&apiutil.ErrResourceDiscoveryFailed{{Group: "apps", Version: "v1"}: errors.New("no answer")},
 			errors.New("http2: client connection lost"),
+			errors.Join(errors.New("what nobody knows"), fmt.Errorf("web: %w", errors.New("http2: client connection lost"))),
 		},
 		false: {
 			errors.New("what nobody knows"),
+			errors.Join(errors.New("what nobody knows"), errors.New("add-on http2: unknown")),
 			&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOSPC},
 			&fs.PathError{Op: "open", Path: "x", Err: syscall.ETIMEDOUT},
 			&url.Error{Op: "parse", URL: ":", Err: errors.New("missing protocol scheme")},

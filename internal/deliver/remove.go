@@ -176,6 +176,9 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 		o, err := r.fail(ctx, reason, message)
 		return value(o), err
 	}
+	if reason, message := failed.first(deferred); reason != "" {
+		return value(r.wait(reason, "Waiting: "+message, webhookRetry)), nil
+	}
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
 		if damaged := (*record.UnreadableError)(nil); errors.As(err, &damaged) {

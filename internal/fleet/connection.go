@@ -90,6 +90,7 @@ func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 	if err != nil {
 		return nil, a.unusable(err)
 	}
+	requests.serverTimeout = a.options.serverTimeout()
 	p := &prober{server: a.kubeconfig.endpoint.server, agent: a.options.UserAgent, round: requests}
 	version, fault := p.probe(ctx, a.subject)
 	if fault != nil {

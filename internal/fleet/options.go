@@ -45,7 +45,9 @@ type Options struct {
 	// one limit, probes are exempt. Default to 20 and 30.
 	QPS   float32
 	Burst int
-	// Timeout is the deadline of one request that isn't a watch. Defaults to 10s.
+	// Timeout is the deadline of one request that isn't a watch. The server is
+	// told four fifths of it: the API server waits 10s for a webhook, if that says
+	// no more, and so has the time to answer that it didn't. Defaults to 15s.
 	Timeout time.Duration
 	// UserAgent is sent with every request. Defaults to "chandler".
 	UserAgent string
@@ -99,7 +101,7 @@ func (o Options) defaulted() Options {
 	setDefault(&o.ProbeFailures, 5)
 	setDefault(&o.QPS, 20)
 	setDefault(&o.Burst, 30)
-	setDefault(&o.Timeout, 10*time.Second)
+	setDefault(&o.Timeout, 15*time.Second)
 	setDefault(&o.UserAgent, "chandler")
 	if o.CacheTransform == nil {
 		o.CacheTransform = cache.TransformStripManagedFields()
@@ -118,6 +120,9 @@ func (o Options) defaulted() Options {
 	}
 	return o
 }
+
+// serverTimeout is the part of Timeout that the server may use.
+func (o Options) serverTimeout() time.Duration { return o.Timeout / 5 * 4 }
 
 // policy returns what a kubeconfig may hold.
 func (o Options) policy() KubeconfigPolicy {

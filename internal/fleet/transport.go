@@ -60,6 +60,9 @@ type transport struct {
 	identity     *identity
 	base         http.RoundTripper
 	dialer       *connrotation.Dialer
+	// serverTimeout is how long the server is told at most to work on a request
+	// that comes with a time; 0 leaves that time as it is.
+	serverTimeout time.Duration
 	// unauthorized is called when the server answers 401.
 	unauthorized func()
 }
@@ -138,11 +141,25 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	request = request.Clone(request.Context())
 	t.identity.current.Load().authorize(request.Header)
+	t.bound(request.URL)
 	response, err := t.base.RoundTrip(request)
 	if err == nil && response.StatusCode == http.StatusUnauthorized {
 		t.unauthorized()
 	}
 	return response, err
+}
+
+// bound has the server give up a request before the client does, so that it is the server
+// that says why: a webhook that hangs isn't a cluster that doesn't answer. Client-go
+// tells the server the time of the client.
+func (t *transport) bound(request *url.URL) {
+	query := request.Query()
+	timeout, err := time.ParseDuration(query.Get("timeout"))
+	if err != nil || t.serverTimeout == 0 || timeout <= t.serverTimeout {
+		return
+	}
+	query.Set("timeout", t.serverTimeout.String())
+	request.RawQuery = query.Encode()
 }
 
 // CancelRequest is what client-go looks for when a request times out. Its

@@ -43,7 +43,7 @@ func (d *defaulter) Default(ctx context.Context, s *addonsv1alpha1.AddonStack) e
 	if err := ConvertAddonStackV1Alpha1ToHub(ctx, s, &hub); err != nil {
 		return err
 	}
-	if err := refuseMixture(&hub); err != nil {
+	if err := refuseMixture(&hub); err != nil && s.DeletionTimestamp.IsZero() && !isStored(ctx, err, &request) {
 		return err
 	}
 	s.Spec = specToSpoke(&hub.Spec)
@@ -67,6 +67,21 @@ func refuseMixture(hub *addonsv1.AddonStack) error {
 		return fmt.Errorf("%s has chart.verify, which charts from there can't have: edit it in v1beta1", name)
 	}
 	return nil
+}
+
+// isStored says whether the stored object is refused for the same: it stays possible to
+// edit.
+func isStored(ctx context.Context, refused error, request *admission.Request) bool {
+	if request.Operation != admissionv1.Update {
+		return false
+	}
+	var stored addonsv1alpha1.AddonStack
+	var hub addonsv1.AddonStack
+	if json.Unmarshal(request.OldObject.Raw, &stored) != nil || ConvertAddonStackV1Alpha1ToHub(ctx, &stored, &hub) != nil {
+		return false
+	}
+	err := refuseMixture(&hub)
+	return err != nil && err.Error() == refused.Error()
 }
 
 // keepStoredRest takes the annotation of the stored object, whatever the new one

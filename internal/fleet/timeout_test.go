@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// A server that gives up a request when it was told to, as an API server does whose
+// webhook hangs, is heard: it isn't taken for one that doesn't answer.
+func TestServerGivesUpFirst(t *testing.T) {
+	o := quick()
+	o.Timeout = 500 * time.Millisecond
+	f, s := startFleet(t, o), newServer(t)
+	told := make(chan string, 1)
+	s.extra = func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.Query().Get("timeout")
+		told <- given
+		if wait, err := time.ParseDuration(given); err == nil {
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusGatewayTimeout)
+		_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Timeout", "code": 504}`))
+	}
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+
+	err := conn.discovery.RESTClient().Get().AbsPath("/extra").Do(t.Context()).Error()
+	if !apierrors.IsTimeout(err) {
+		t.Errorf("got %v; want the server's own answer", err)
+	}
+	if given := <-told; given != "400ms" {
+		t.Errorf("the server was given %q", given)
+	}
+
+	for name, tc := range map[string]struct {
+		round       http.RoundTripper
+		query, want string
+	}{
+		"a shorter time":                {conn.requests, "?a=b&timeout=20ms", "20ms"},
+		"no time":                       {conn.requests, "?a=b", ""},
+		"a watch":                       {conn.watches, "?timeout=600ms", "600ms"},
+		"what isn't a time":             {conn.requests, "?timeout=soon", "soon"},
+		"an argument beside a long one": {conn.requests, "?a=b&timeout=600ms", "400ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/extra"+tc.query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := tc.round.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if given := <-told; given != tc.want {
+				t.Errorf("the server was given %q, want %q", given, tc.want)
+			}
+			if request.URL.RawQuery != tc.query[1:] {
+				t.Errorf("the caller's request was changed: %s", request.URL)
+			}
+		})
+	}
+}
