@@ -59,7 +59,17 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 	from.Digest = digest
 	expanded, err := r.open(ctx, s, from)
 	if err != nil {
-		return nil, r.refuse(ctx, s, pinnedSource(s, pins), digest, err)
+		unpinned := pinnedSource(s, pins)
+		if err = r.refuse(ctx, s, unpinned, digest, err); refusedFor(err) == 0 {
+			return nil, err
+		}
+		if from.Digest = r.Sources.Kept(ctx, source.BundleOf(s.Namespace, unpinned), digest); from.Digest == digest {
+			return nil, err
+		}
+		digest = from.Digest // of what was published anew
+		if expanded, err = r.open(ctx, s, from); err != nil {
+			return nil, r.refuse(ctx, s, unpinned, digest, err)
+		}
 	}
 	if kept.Source == nil || kept.Source.Digest != digest {
 		r.tell(s, expanded.Notes)

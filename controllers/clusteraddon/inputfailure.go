@@ -55,10 +55,15 @@ func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *
 // keepReady makes an add-on Ready whose source can't be read, if it is installed as
 // its spec wants it.
 func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
-	if away(status.Reason) && record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) {
+	if away(status.Reason) && installedAsWanted(a, record) {
 		status.Phase = addonsv1.AddonReady
 		status.Message = shorten("Installed; its source can't be read now: " + status.Message)
 	}
+}
+
+// installedAsWanted says whether an add-on is installed as its spec wants it.
+func installedAsWanted(a *addon, record deliver.Summary) bool {
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
 }
 
 // away says whether a reason is about a source, and not about what is in the chart.

@@ -43,7 +43,7 @@ func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*i
 		readiness:    a.Readiness,
 	}
 	p.useChart(a)
-	if err := p.resolve(ctx, in, record); err != nil {
+	if err := p.resolve(ctx, a, in, record); err != nil {
 		return nil, err
 	}
 	var err error
@@ -56,11 +56,15 @@ func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*i
 // resolve finds the chart's digest. After a restart the record tells it, if the
 // chart is in an object that is the same as then, or is the same version of a
 // registry or repository: so a source is asked only about what is new. (The record is trusted in this
-// for its own cluster alone: nothing of it is remembered for others.)
-func (p *pass) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
+// for its own cluster alone: nothing of it is remembered for others.) If that was refused,
+// it may have been published anew; what is installed as it is wanted is left alone.
+func (p *pass) resolve(ctx context.Context, a *addon, in *inputs, record deliver.Summary) (err error) {
 	in.version = p.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
 		in.artifact = record.Artifact
+		if !installedAsWanted(a, record) {
+			in.artifact = p.Sources.Kept(ctx, in.chart, in.artifact)
+		}
 		return nil
 	}
 	if in.artifact, err = p.Sources.Resolve(ctx, in.chart); err != nil {

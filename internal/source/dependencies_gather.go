@@ -118,11 +118,12 @@ func (g *gatherer) one(ctx context.Context, at level, w dependency.Want) ([]depe
 }
 
 // fetchOne fetches the dependency in the content that it had when the chart was put
-// together before. If that is gone, from here and from its source, it is what its
-// version is now: as when nobody had put the chart together before.
+// together before. If that is gone, from here and from its source, or was refused, it is
+// what its version is now: as when nobody had put the chart together before.
 func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verdict, error) {
 	if digest, kept := g.pins.get(by, ref); kept {
-		found, err := g.take(ctx, ref, digest)
+		digest = g.Kept(ctx, ref, digest)
+		found, err := g.takeOne(ctx, by, ref, digest)
 		var changed *failure.Error
 		if err == nil || !errors.As(err, &changed) || changed.Reason != failure.ArtifactChanged {
 			return found, err
@@ -132,11 +133,20 @@ func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verd
 	if err != nil {
 		return verdict{}, err
 	}
+	return g.takeOne(ctx, by, ref, digest)
+}
+
+// takeOne fetches the dependency in this content, and remembers that it is of use.
+func (g *gatherer) takeOne(ctx context.Context, by string, ref Reference, digest string) (verdict, error) {
 	found, err := g.take(ctx, ref, digest)
-	if err == nil {
+	if err != nil {
+		return verdict{}, err
+	}
+	g.remote.refused.used(ref.digestQuestion(), digest)
+	if known, kept := g.pins.get(by, ref); !kept || known != digest {
 		g.pins.put(by, ref, digest)
 	}
-	return found, err
+	return found, nil
 }
 
 // fetchElsewhere fetches a dependency whose repository says that it is in a registry.

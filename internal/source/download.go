@@ -59,7 +59,7 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (ar
 		r.keep(digest, got)
 		r.grants.add(digest, got.From)
 	case failed.err != nil && failed.err.Reason == failure.ArtifactChanged:
-		r.answers.Remove("digest of " + ref.String()) // for those who ask from now on
+		r.answers.Remove(ref.digestQuestion()) // for those who ask from now on
 	}
 	return got, failed.error()
 }

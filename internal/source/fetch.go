@@ -44,6 +44,9 @@ func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Art
 		return nil, err
 	}
 	whole, err := s.complete(ctx, ref, found)
+	if err == nil && ref.Kind != artifact.KindBundle { // of which paths may be wrong
+		s.remote.refused.used(ref.digestQuestion(), digest)
+	}
 	return whole, s.refuse(ctx, ref, digest, err)
 }
 

@@ -49,6 +49,9 @@ type flight struct {
 type failedFlight struct {
 	err         *failure.Error
 	credentials string
+	// until is how long it is told while the next one is under way: long enough for those
+	// who try again when it says so.
+	until time.Time
 	// untaken is set until this time if there were some to wake: they didn't hear of it.
 	untaken time.Time
 }
@@ -70,13 +73,18 @@ func board[T any](ctx context.Context, f *flights, to route, do func(context.Con
 	if failed, is := f.untaken(to); is {
 		return none, failed
 	}
-	joined := f.join(ctx, to, func(ctx context.Context) (any, error) { return do(ctx) })
-	landed, err := f.await(ctx, joined)
-	if err != nil || !landed {
-		return none, err
+	for {
+		joined := f.join(ctx, to, func(ctx context.Context) (any, error) { return do(ctx) })
+		landed, err := f.await(ctx, to, joined)
+		if err != nil || !landed {
+			return none, err
+		}
+		if joined.err != nil && joined.credentials != to.credentials {
+			continue // it was under way with those that somebody has replaced
+		}
+		value, _ := joined.value.(T)
+		return value, joined.err
 	}
-	value, _ := joined.value.(T)
-	return value, joined.err
 }
 
 func (f *flights) join(ctx context.Context, to route, do func(context.Context) (any, error)) *flight {
@@ -114,9 +122,10 @@ func (f *flights) land(landed *flight) {
 	case landed.err == nil:
 		f.failed.Remove(landed.name)
 	case errors.As(landed.err, &failed) && failed.Reason != failure.ArtifactPending:
-		last := failedFlight{err: failed, credentials: landed.credentials}
+		now := f.clock.Now()
+		last := failedFlight{err: failed, credentials: landed.credentials, until: now.Add(failed.RetryAfter + 2*maxRetry)}
 		if len(landed.waiting) > 0 {
-			last.untaken = f.clock.Now().Add(firstRetry)
+			last.untaken = now.Add(firstRetry)
 		}
 		f.failed.Put(landed.name, last)
 	}
@@ -127,8 +136,9 @@ func (f *flights) land(landed *flight) {
 	}
 }
 
-// await waits for a flight. If it doesn't land in time, the caller is woken later.
-func (f *flights) await(ctx context.Context, joined *flight) (landed bool, err error) {
+// await waits for a flight on the caller's route. If it doesn't land in time, the caller
+// is woken later.
+func (f *flights) await(ctx context.Context, to route, joined *flight) (landed bool, err error) {
 	begun := f.clock.Now()
 	defer func() { spend(ctx, f.clock.Since(begun)) }()
 	select {
@@ -136,7 +146,7 @@ func (f *flights) await(ctx context.Context, joined *flight) (landed bool, err e
 		return true, nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-f.clock.After(f.patience(ctx, joined)):
+	case <-f.clock.After(f.patience(ctx, to, joined)):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +158,7 @@ func (f *flights) await(ctx context.Context, joined *flight) (landed bool, err e
 	if by := wakerOf(ctx); by != nil {
 		joined.waiting[by.who] = by.wake
 	}
-	switch last, known := f.lastOf(joined.route); {
+	switch last, known := f.lastOf(to); {
 	case err != nil:
 		return false, err
 	case known:
@@ -161,14 +171,14 @@ func (f *flights) await(ctx context.Context, joined *flight) (landed bool, err e
 
 // patience is how long this caller waits. A host that is slow now, for whatever it was
 // asked, isn't waited for; nor is an answer in place of a failure that can be told.
-func (f *flights) patience(ctx context.Context, joined *flight) time.Duration {
+func (f *flights) patience(ctx context.Context, to route, joined *flight) time.Duration {
 	left := patient(ctx)
 	if left > patience { // no reconcile is held up
 		return left
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, failed := f.lastOf(joined.route); failed || f.slow(joined.host) {
+	if _, failed := f.lastOf(to); failed || f.slow(joined.host) {
 		return leastPatience
 	}
 	return max(leastPatience, min(left, patience-f.clock.Since(joined.begun)))
@@ -184,10 +194,10 @@ func (f *flights) slow(host string) bool {
 	return false
 }
 
-// lastOf is how the last flight failed.
+// lastOf is how the last flight failed, if that wasn't long ago.
 func (f *flights) lastOf(to route) (failedFlight, bool) {
 	last, known := f.failed.Get(to.name)
-	return last, known && last.credentials == to.credentials
+	return last, known && last.credentials == to.credentials && f.clock.Now().Before(last.until)
 }
 
 // untaken is how the last flight failed, if that is new to those who were woken.

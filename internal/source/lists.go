@@ -138,6 +138,8 @@ func (r *remote) askForList(ctx context.Context, name, question string, ref Refe
 		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
+		ctx, coming := r.lists.turns.small.Enter(ctx)
+		defer coming.Done()
 		ctx, reading := r.lists.room.Enter(ctx)
 		defer reading.Done() // when all is known that is to be known of it
 		got := list{asked: r.clock.Now()}

@@ -84,6 +84,9 @@ func (t tagReader) Do(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	defer release(response.Body)
+	if err := room.Begin(request.Context()); err != nil {
+		return nil, err
+	}
 	if err := t.read(room.Measured(request.Context(), response.Body)); err != nil {
 		return nil, err
 	}

@@ -247,3 +247,97 @@ func TestFlightsOutliveCallers(t *testing.T) {
 	close(let)
 	<-woken
 }
+
+// A failure is told while it is asked again, but not for ever: what was wrong once says
+// nothing of a source that answers now.
+func TestOldFailuresAreForgotten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failed *failure.Error
+		later  time.Duration
+		want   string
+	}{
+		"soon":                       {failure.Changed(), maxRetry, failure.ArtifactChanged},
+		"after a month":              {failure.Changed(), 30 * 24 * time.Hour, failure.ArtifactPending},
+		"when the host asked for it": {after(time.Hour, failure.Changed()), time.Hour, failure.ArtifactChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			flights := newFlights(clock)
+			to := route{name: "x", host: "h"}
+			fails := func(context.Context) (int, error) { return 0, tc.failed }
+			if _, err := board(t.Context(), flights, to, fails); asError(t, err).Reason != failure.ArtifactChanged {
+				t.Fatal(err)
+			}
+			clock.Step(tc.later)
+			let := make(chan struct{})
+			defer close(let)
+			told := make(chan error)
+			go func() {
+				_, err := board(t.Context(), flights, to, func(context.Context) (int, error) { <-let; return 1, nil })
+				told <- err
+			}()
+			for !clock.HasWaiters() {
+				runtime.Gosched()
+			}
+			clock.Step(patience)
+			if err := <-told; asError(t, err).Reason != tc.want {
+				t.Errorf("while it is asked again: %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func after(retry time.Duration, failed *failure.Error) *failure.Error {
+	failed.RetryAfter = retry
+	return failed
+}
+
+// Who comes with other credentials while a request is under way isn't told that those
+// before don't do: neither when it has failed, nor while it goes on.
+func TestOtherCredentialsAreTried(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	flights := newFlights(clock)
+	begun, let := make(chan string, 5), make(chan struct{})
+	fly := func(ctx context.Context, credentials string) error {
+		_, err := board(ctx, flights, route{name: "x", host: "h", credentials: credentials}, func(context.Context) (int, error) {
+			begun <- credentials
+			if credentials == "new" {
+				return 1, nil
+			}
+			<-let
+			return 0, failure.New(failure.SourceUnauthorized, "old credentials don't do")
+		})
+		return err
+	}
+	told := make(chan error)
+	try := func(credentials string) {
+		go func() { told <- fly(t.Context(), credentials) }()
+		for !clock.HasWaiters() {
+			runtime.Gosched()
+		}
+	}
+	go func() { let <- struct{}{} }()
+	if err := fly(t.Context(), "old"); asError(t, err).Reason != failure.SourceUnauthorized {
+		t.Fatal(err)
+	}
+	<-begun
+	clock.Step(patience) // nobody waits any more
+	leaves, leave := context.WithCancel(t.Context())
+	leave()
+	_ = fly(leaves, "old") // it goes on without him
+	<-begun
+	clock.Step(leastPatience)
+
+	try("new")
+	clock.Step(patience)
+	if err := <-told; asError(t, err).Reason != failure.ArtifactPending {
+		t.Errorf("while the old ones are tried: %v", err)
+	}
+	try("new")
+	close(let)
+	if err := <-told; err != nil {
+		t.Errorf("with new credentials: %v", err)
+	} else if who := <-begun; who != "new" || len(begun) != 0 {
+		t.Errorf("%s asked, and %d more", who, len(begun))
+	}
+}

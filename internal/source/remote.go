@@ -86,28 +86,34 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 func (r *remote) digest(ctx context.Context, question string, ref Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
 	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
-	if found && !r.refused.due(to) {
+	if found && (known.err != nil || !r.refused.due(to)) {
 		return known.digest, known.error()
 	}
 	got, err := board(ctx, r.flights, to, func(ctx context.Context) (answer, error) {
-		if known, found := r.recall(ctx, question, ref); found && !r.refused.due(to) { // by a flight that just ended
-			return known, known.error()
+		before, found := r.recall(ctx, question, ref)
+		if found && (before.err != nil || !r.refused.due(to)) { // by a flight that just ended
+			return before, before.error()
 		}
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
 		ctx, reading := r.room.Enter(ctx)
 		defer reading.Done()
-		var digest string
-		asked := r.clock.Now()
-		failed := r.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) (err error) {
-			digest, err = ask(ctx, place, as)
+		now := answer{asked: r.clock.Now()}
+		call := func(ctx context.Context, place place, as *guest) (err error) {
+			now.digest, err = ask(ctx, place, as)
 			return err
-		})
-		if failed.err == nil {
-			r.answers.Put(question, answer{digest: digest, asked: asked})
-			r.refused.asked(to, digest)
 		}
-		return answer{digest: digest}, failed.error()
+		if found {
+			if err := r.visit(ctx, ref, call); err != nil {
+				now = before
+			}
+		} else if failed := r.ask(ctx, question, ref, call); failed.err != nil {
+			r.refused.asked(to, "")
+			return failed, failed.error()
+		}
+		r.answers.Put(question, now)
+		r.refused.asked(to, now.digest)
+		return now, nil
 	})
 	if slow, ok := errors.AsType[*failure.Error](err); ok && found && slow.Reason == failure.ArtifactPending {
 		return known.digest, known.error()

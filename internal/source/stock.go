@@ -163,6 +163,9 @@ func (s *stock) ask(ctx context.Context, as *guest, at *url.URL, unless validato
 	case response.StatusCode == http.StatusNotFound:
 		return stockedIndex{}, notPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
 	}
+	if err := room.Begin(ctx); err != nil {
+		return stockedIndex{}, err
+	}
 	if firstOf(response) == '<' {
 		return stockedIndex{}, webPage(response.Request.URL.Host)
 	}

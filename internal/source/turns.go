@@ -7,19 +7,23 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 const (
-	// listsAtOnce is how many lists of versions are read at once, and listsOfHost those of
-	// one host: each takes some memory, and a connection.
+	// listsAtOnce is how many lists of versions come at once: each takes some memory.
 	listsAtOnce = 64
+	// listsOfHost is how many one host is asked for at once: each takes a connection.
 	listsOfHost = 16
 )
 
 // turns let those who want to read lists wait: as many as they are, and however slow the
-// hosts. One host, which may be silent, leaves places to others.
+// hosts. Each host has places of its own, so one that is silent keeps none from others.
+// Memory is shared by all, and is taken by lists that have begun to come.
 type turns struct {
-	places *semaphore.Weighted
+	// small has room for the first part of each list, for which no other is taken.
+	small *room.Room
 
 	mu    sync.Mutex
 	hosts map[string]*hostTurns
@@ -32,17 +36,16 @@ type hostTurns struct {
 }
 
 func newTurns() *turns {
-	return &turns{places: semaphore.NewWeighted(listsAtOnce), hosts: map[string]*hostTurns{}}
+	small := room.New(listsAtOnce*room.Little, fetchTimeout)
+	small.Each = room.Little
+	return &turns{small: small, hosts: map[string]*hostTurns{}}
 }
 
 // take waits for a turn at the host, for as long as that takes.
 func (t *turns) take(host string) (leave func()) {
 	at := t.enter(host)
-	never := context.Background()
-	_ = at.places.Acquire(never, 1) // its only error is that of the context
-	_ = t.places.Acquire(never, 1)
+	_ = at.places.Acquire(context.Background(), 1) // its only error is that of the context
 	return func() {
-		t.places.Release(1)
 		at.places.Release(1)
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -80,7 +80,7 @@ func (v *verifier) settle(name, question string, ref Reference, failed answer) {
 		v.good.Put(name, struct{}{})
 		v.remote.answers.Remove(question) // a failure before
 	case failed.err.Reason == failure.ArtifactChanged:
-		v.remote.answers.Remove("digest of " + ref.String()) // for those who ask from now on
+		v.remote.answers.Remove(ref.digestQuestion()) // for those who ask from now on
 	}
 }
 

@@ -321,7 +321,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 			t.Errorf("got %+v", missing)
 		}
 		signing.Attach(t, w.repository(t, "later"), digest, w.key.Sign(t, digest))
-		clock.Step(missing.RetryAfter)
+		clock.Step(2 * missing.RetryAfter) // of either, its version and its signature
 		expectFetched(t, sources, ref)
 	})
 	t.Run("ten thousand signatures", func(t *testing.T) {

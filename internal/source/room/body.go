@@ -28,14 +28,18 @@ func Read(ctx context.Context, body io.Reader, length int64, what string, most i
 // Why is the error of who reads with the context: that it had to make room for others,
 // if that is so.
 func Why(ctx context.Context, err error) error {
-	var slow *failure.Error
-	if err != nil && errors.As(context.Cause(ctx), &slow) {
+	var known, slow *failure.Error
+	if err != nil && !errors.As(err, &known) && errors.As(context.Cause(ctx), &slow) {
 		return slow
 	}
 	return err
 }
 
 func readInRoom(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {
+	if err := Begin(ctx); err != nil {
+		return nil, err
+	}
+	body = Measured(ctx, body)
 	start, err := io.ReadAll(io.LimitReader(body, min(most, smallBody)+1))
 	switch {
 	case err != nil:
@@ -57,7 +61,7 @@ func readInRoom(ctx context.Context, body io.Reader, length int64, what string, 
 	if err != nil {
 		return nil, err
 	}
-	data, err := fill(append(make([]byte, 0, need+1), start...), entered.count(body)) // one more, to tell the end from the limit
+	data, err := fill(append(make([]byte, 0, need+1), start...), body) // one more, to tell the end from the limit
 	switch {
 	case err != nil:
 		return nil, err
@@ -88,13 +92,10 @@ func fill(data []byte, body io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// count counts what is read of the body.
-func (r *Reading) count(body io.Reader) io.Reader { return io.TeeReader(body, (*counter)(r)) }
-
 // Measured is a body of the reading that the context is of.
 func Measured(ctx context.Context, body io.Reader) io.Reader {
 	if entered, ok := ctx.Value(readingKey{}).(*Reading); ok {
-		return entered.count(body)
+		return io.TeeReader(body, (*counter)(entered))
 	}
 	return body
 }
@@ -103,8 +104,22 @@ type counter Reading
 
 // Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
-	c.came.Add(int64(len(p)))
+	for r := (*Reading)(c); r != nil; r = r.outer {
+		r.came.Add(int64(len(p)))
+	}
 	return len(p), nil
+}
+
+// Begin takes the room that an answer needs from its first byte on, where there is to be
+// some: before that, it takes none. So who is silent holds up nobody.
+func Begin(ctx context.Context) error {
+	entered, _ := ctx.Value(readingKey{}).(*Reading)
+	for ; entered != nil; entered = entered.outer {
+		if _, err := entered.take(ctx, entered.room.Each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Reserve takes room for all that will be read with the context, if that is much.

@@ -33,6 +33,8 @@ type Room struct {
 	PaceAfter time.Duration
 	// Pace is how many bytes a second have to come then.
 	Pace float64
+	// Each is what an answer takes that begins to come, in bytes; see [Begin].
+	Each int64
 
 	waiting  atomic.Int64
 	deadline time.Duration // of an answer
@@ -45,10 +47,12 @@ func New(size int64, deadline time.Duration) *Room {
 
 // Reading is what one visit to a host reads.
 type Reading struct {
-	room *Room
-	stop context.CancelCauseFunc
-	came atomic.Int64 // bytes, since it has room
-	held int64        // bytes of room
+	room  *Room
+	outer *Reading // that it is a part of
+	stop  context.CancelCauseFunc
+	ended <-chan struct{}
+	came  atomic.Int64 // bytes
+	held  int64        // bytes of room
 }
 
 type readingKey struct{}
@@ -56,7 +60,8 @@ type readingKey struct{}
 // Enter begins to read with requests that have the context.
 func (r *Room) Enter(ctx context.Context) (context.Context, *Reading) {
 	ctx, stop := context.WithCancelCause(ctx)
-	entered := &Reading{room: r, stop: stop}
+	outer, _ := ctx.Value(readingKey{}).(*Reading)
+	entered := &Reading{room: r, outer: outer, stop: stop, ended: ctx.Done()}
 	return context.WithValue(ctx, readingKey{}, entered), entered
 }
 
@@ -94,7 +99,7 @@ func (r *Reading) take(ctx context.Context, bytes int64) (taken int64, err error
 		}
 	}
 	if r.held == 0 {
-		go r.keepPace(ctx, min(r.room.Pace, float64(taken)/r.room.deadline.Seconds()))
+		go r.keepPace(min(r.room.Pace, float64(taken)/r.room.deadline.Seconds()))
 	}
 	r.held += taken
 	return taken, nil
@@ -108,12 +113,12 @@ func (r *Reading) giveBack(bytes int64) {
 
 // keepPace ends the requests if they bring fewer bytes a second while others wait. It
 // looks at what has come lately: much may have come at once while this one waited.
-func (r *Reading) keepPace(ctx context.Context, least float64) {
+func (r *Reading) keepPace(least float64) {
 	tick := time.NewTicker(r.room.PaceAfter)
 	defer tick.Stop()
 	for came := r.came.Load(); ; {
 		select {
-		case <-ctx.Done():
+		case <-r.ended:
 			return
 		case <-tick.C:
 		}

@@ -144,3 +144,57 @@ func reasonOf(err error) string {
 	}
 	return ""
 }
+
+// TestBeginning has answers that begin to come, each of which takes a part of the room:
+// those that don't come yet take none, and those that stop give way.
+func TestBeginning(t *testing.T) {
+	const places = 4
+	r := New(places<<10, time.Minute)
+	r.Each, r.PaceAfter = 1<<10, 20*time.Millisecond
+	silent := make([]*Reading, 100)
+	for i := range silent {
+		_, silent[i] = r.Enter(t.Context())
+		defer silent[i].Done()
+	}
+	large := New(1<<20, time.Minute)
+	if err := large.Acquire(t.Context(), large.Size); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make([]context.Context, places)
+	for i := range stopped {
+		ctx, entered := r.Enter(t.Context())
+		defer entered.Done()
+		stopped[i], entered = large.Enter(ctx)
+		defer entered.Done()
+		if err := Begin(stopped[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.TryAcquire(1) {
+		t.Fatal("those that come take no room")
+	}
+	time.Sleep(10 * r.PaceAfter)
+	for _, ctx := range stopped {
+		if ctx.Err() != nil {
+			t.Fatalf("nobody waits: %v", context.Cause(ctx))
+		}
+	}
+
+	waits := make(chan error)
+	go func() { waits <- Reserve(stopped[0], large.Size) }()
+	for large.waiting.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	other, entered := r.Enter(t.Context())
+	defer entered.Done()
+	go func() { _ = Begin(other) }()
+	for _, ctx := range stopped[1:] {
+		<-ctx.Done()
+		if why := Why(ctx, ctx.Err()); why.Error() != tooSlow().Error() {
+			t.Errorf("it ended for %v", why)
+		}
+	}
+	if why := Why(stopped[0], <-waits); why.Error() != noRoom().Error() {
+		t.Errorf("who waits for room that others have ended for %v", why)
+	}
+}
