@@ -76,7 +76,7 @@ func isInterrupted(err error) bool {
 		if slices.ContainsFunc(interruptions, func(text string) bool { return strings.HasPrefix(err.Error(), text) }) {
 			return true
 		}
-		if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each level is looked at
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
 			return slices.ContainsFunc(several.Unwrap(), isInterrupted)
 		}
 	}

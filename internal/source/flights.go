@@ -206,13 +206,6 @@ func (f *flights) untaken(to route) (*failure.Error, bool) {
 	return last.err, known && f.clock.Now().Before(last.untaken)
 }
 
-// underWay says whether a flight of this name is under way.
-func (f *flights) underWay(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.aloft[name] != nil
-}
-
 // route of a flight for the reference.
 func (r *remote) route(ctx context.Context, name string, ref Reference) route {
 	if ref.Bundle != nil {

@@ -162,13 +162,14 @@ func TestBeginning(t *testing.T) {
 	}
 	stopped := make([]context.Context, places)
 	for i := range stopped {
-		ctx, entered := r.Enter(t.Context())
+		outer, entered := r.Enter(t.Context())
 		defer entered.Done()
-		stopped[i], entered = large.Enter(ctx)
-		defer entered.Done()
-		if err := Begin(stopped[i]); err != nil {
+		inner, within := large.Enter(outer)
+		defer within.Done()
+		if err := Begin(inner); err != nil {
 			t.Fatal(err)
 		}
+		stopped[i] = inner
 	}
 	if r.TryAcquire(1) {
 		t.Fatal("those that come take no room")
