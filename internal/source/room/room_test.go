@@ -160,8 +160,8 @@ func TestBeginning(t *testing.T) {
 	if err := large.Acquire(t.Context(), large.Size); err != nil {
 		t.Fatal(err)
 	}
-	stopped := make([]context.Context, places)
-	for i := range stopped {
+	var stopped []context.Context
+	for range places {
 		outer, entered := r.Enter(t.Context())
 		defer entered.Done()
 		inner, within := large.Enter(outer)
@@ -169,7 +169,7 @@ func TestBeginning(t *testing.T) {
 		if err := Begin(inner); err != nil {
 			t.Fatal(err)
 		}
-		stopped[i] = inner
+		stopped = append(stopped, inner)
 	}
 	if r.TryAcquire(1) {
 		t.Fatal("those that come take no room")
