@@ -64,16 +64,16 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	tn.awaitStack("network", "the bundle has no such path", addonsv1.ReadyCondition, metav1.ConditionUnknown, "ArtifactNotFound", `"other" of the bundle`)
 	tn.awaitCluster("prod", "nobody signed it", phase("settings", addonsv1.AddonPending, "SignatureMissing", ""), stillAt("settings", 1, "1.0.0"), installedAs("steady", 1, "1.0.0"))
 
-	time.Sleep(8 * time.Second) // the first tries come soon
+	time.Sleep(5 * time.Second) // the first tries come soon
 	server.Requests(t)
 	hub := world.hub.mark(t)
 	before, err := tn.manager.reconciled("addonstack")
 	g.Expect(err).NotTo(HaveOccurred())
-	time.Sleep(15 * time.Second)
+	time.Sleep(10 * time.Second)
 	after, err := tn.manager.reconciled("addonstack")
 	g.Expect(err).NotTo(HaveOccurred())
 	asked, written := server.Requests(t), writes(hub.requests(t, tn.user))
-	t.Logf("in 15 s: %.0f reconciles of stacks, %d writes, and these requests: %q", after-before, len(written), asked)
+	t.Logf("in 10 s: %.0f reconciles of stacks, %d writes, and these requests: %q", after-before, len(written), asked)
 	g.Expect(after-before).To(BeNumerically("<=", 5), "nothing is new of the bundle")
 	g.Expect(len(asked)).To(BeNumerically("<=", 12), "the registry is asked after times that grow: %q", asked)
 	g.Expect(written).To(BeEmpty(), "nothing is new")

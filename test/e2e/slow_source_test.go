@@ -71,7 +71,7 @@ func TestSilentBundles(t *testing.T) {
 	t.Logf("with %d stacks that wait, another has its revision after %s", stacks, held.Round(time.Millisecond))
 	g.Expect(held).To(BeNumerically("<", 15*time.Second))
 
-	const lasts = 15 * time.Second
+	const lasts = 10 * time.Second
 	before, err := tn.manager.reconciled("addonstack")
 	g.Expect(err).NotTo(HaveOccurred())
 	time.Sleep(lasts)
@@ -87,7 +87,7 @@ func TestSilentBundles(t *testing.T) {
 // has them reconciled, too.
 func TestSilentRegistry(t *testing.T) {
 	t.Parallel()
-	const clusters, lasts = 20, 60 * time.Second
+	const clusters, lasts = 20, 40 * time.Second
 	g := NewWithT(t)
 	tn := newTenant(t)
 	host, credentials, offered := silentHost(t)
