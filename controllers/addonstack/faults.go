@@ -20,9 +20,8 @@ import (
 // While a source is asked again the condition may be another one for a moment: what then
 // comes out is no news if it is the same.
 type faults struct {
-	mu      sync.Mutex
-	of      map[client.ObjectKey]fault
-	invalid map[client.ObjectKey]fault // of bundles: of the Valid condition
+	sources toldFaults
+	bundles toldFaults // that make stacks invalid: of the Valid condition
 }
 
 // fault of a stack's sources, all empty if there is none.
@@ -31,24 +30,24 @@ type fault struct {
 	reason, message string
 }
 
-// last returns the fault that was told last. Before the first one in this process it is
-// that of the status.
-func (t *faults) last(s *addonsv1.AddonStack) fault {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known, ok := t.of[client.ObjectKeyFromObject(s)]; ok && known.uid == s.UID {
-		return known
-	}
-	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status != metav1.ConditionTrue {
-		return fault{uid: s.UID, reason: c.Reason, message: c.Message}
-	}
-	return fault{uid: s.UID}
+// toldFaults remember the last one of each stack.
+type toldFaults struct {
+	mu sync.Mutex
+	of map[client.ObjectKey]fault
 }
 
-// remember the last fault before the condition becomes another one.
-func (t *faults) remember(s *addonsv1.AddonStack) { t.set(s, t.last(s)) }
+// get returns false for a stack of which none was set in this process.
+func (t *toldFaults) get(s *addonsv1.AddonStack) (fault, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, ok := t.of[client.ObjectKeyFromObject(s)]
+	if !ok || known.uid != s.UID {
+		return fault{}, false
+	}
+	return known, true
+}
 
-func (t *faults) set(s *addonsv1.AddonStack, f fault) {
+func (t *toldFaults) set(s *addonsv1.AddonStack, f fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
@@ -58,11 +57,30 @@ func (t *faults) set(s *addonsv1.AddonStack, f fault) {
 	t.of[client.ObjectKeyFromObject(s)] = f
 }
 
-func (t *faults) forget(key client.ObjectKey) {
+func (t *toldFaults) forget(key client.ObjectKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, key)
-	delete(t.invalid, key)
+}
+
+// last returns the fault that was told last. Before the first one in this process it is
+// that of the status.
+func (t *faults) last(s *addonsv1.AddonStack) fault {
+	if known, ok := t.sources.get(s); ok {
+		return known
+	}
+	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status != metav1.ConditionTrue {
+		return fault{reason: c.Reason, message: c.Message}
+	}
+	return fault{}
+}
+
+// remember the last fault before the condition becomes another one.
+func (t *faults) remember(s *addonsv1.AddonStack) { t.sources.set(s, t.last(s)) }
+
+func (t *faults) forget(key client.ObjectKey) {
+	t.sources.forget(key)
+	t.bundles.forget(key)
 }
 
 // lastInvalid returns what was last told to be wrong with the bundle, "" if that was
@@ -71,25 +89,12 @@ func (t *faults) lastInvalid(s *addonsv1.AddonStack) string {
 	if conditions.IsFalse(s, addonsv1.ValidCondition) {
 		return conditions.GetMessage(s, addonsv1.ValidCondition)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.invalid[client.ObjectKeyFromObject(s)]; known.uid == s.UID {
-		return known.message
-	}
-	return ""
+	known, _ := t.bundles.get(s)
+	return known.message
 }
 
 func (t *faults) setInvalid(s *addonsv1.AddonStack, message string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if message == "" {
-		delete(t.invalid, client.ObjectKeyFromObject(s))
-		return
-	}
-	if t.invalid == nil {
-		t.invalid = map[client.ObjectKey]fault{}
-	}
-	t.invalid[client.ObjectKeyFromObject(s)] = fault{uid: s.UID, message: message}
+	t.bundles.set(s, fault{message: message})
 }
 
 // warnOf sends an event of a fault that the stack itself found, when its message changes.
@@ -97,7 +102,7 @@ func (r *Reconciler) warnOf(s *addonsv1.AddonStack, reason, action, message stri
 	if r.faults.last(s).message != message {
 		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, reason, action, "%s", message)
 	}
-	r.faults.set(s, fault{reason: reason, message: message})
+	r.faults.sources.set(s, fault{reason: reason, message: message})
 }
 
 // warnOfClusters sends an event of what clusters say of the sources: one when the
@@ -113,7 +118,7 @@ func (r *Reconciler) warnOfClusters(s *addonsv1.AddonStack, c metav1.Condition, 
 	case c.Status == metav1.ConditionTrue && !anyAsked(sources):
 		last = fault{}
 	}
-	r.faults.set(s, last)
+	r.faults.sources.set(s, last)
 }
 
 // anyAsked says whether a source is being asked now.

@@ -56,12 +56,7 @@ func TestVersionsOfOneArchiveAreDownloadedOnce(t *testing.T) {
 	}
 	done.Wait()
 	close(artifacts)
-	first := <-artifacts
-	for fetched := range artifacts {
-		if fetched != first {
-			t.Fatal("it was unpacked more than once")
-		}
-	}
+	expectOne(t, artifacts)
 	if got := downloads.Load(); got != 1 {
 		t.Errorf("%d downloads of one digest", got)
 	}

@@ -178,12 +178,7 @@ func TestHundredClustersAskOnce(t *testing.T) {
 	}
 	done.Wait()
 	close(artifacts)
-	first := <-artifacts
-	for fetched := range artifacts {
-		if fetched != first {
-			t.Fatal("it was unpacked more than once")
-		}
-	}
+	expectOne(t, artifacts)
 	if got := server.Requests(t); len(got) != 2 {
 		t.Errorf("requests %q, want one for the manifest and one for the archive", got)
 	}
@@ -341,4 +336,15 @@ func TestRealChartFromARegistry(t *testing.T) {
 	start := time.Now()
 	fetched := expectFetched(t, sources, ref)
 	t.Logf("%d files of %d KiB in %s, with %d requests", len(fetched.Files), len(archive)>>10, time.Since(start).Round(time.Millisecond), len(server.Requests(t)))
+}
+
+// expectOne checks that all callers were given the same artifact.
+func expectOne(t *testing.T, artifacts <-chan *Artifact) {
+	t.Helper()
+	first := <-artifacts
+	for fetched := range artifacts {
+		if fetched != first {
+			t.Fatal("it was unpacked more than once")
+		}
+	}
 }
