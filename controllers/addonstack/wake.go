@@ -11,13 +11,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // patiently is for calls that may have to wait for sources: together they wait a moment,
 // and the stack is enqueued when what they wait for has come.
 func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
-	return source.WithWaker(source.WithSharedPatience(ctx), source.Waiter{Kind: "AddonStack", Key: key}, func() { r.wake.Add(key) })
+	return flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "AddonStack", Key: key}, func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.

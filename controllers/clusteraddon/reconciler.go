@@ -31,6 +31,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
@@ -116,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 // the difference.
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(ca)
-	ctx = source.WithWaker(source.WithSharedPatience(ctx), source.Waiter{Kind: "ClusterAddon", Key: key}, func() { r.Queue.Add(key) })
+	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { r.Queue.Add(key) })
 	ctx, cancel := workload.whileConnected(ctx)
 	defer cancel()
 	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}

@@ -7,26 +7,12 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-const (
-	// firstRetry is the time until the second try; each later one takes twice as long.
-	firstRetry = time.Second
-	// jitter is added at random, as part of the time, so that sources aren't asked in step.
-	jitter = 0.25
-
-	// The longest times between two tries.
-	maxUnavailable = 15 * time.Second // the source may be back at any time
-	maxNotFound    = time.Minute      // it may be published at any time
-	maxRetry       = 5 * time.Minute  // somebody has to mend something
-
-	// ownCredentials is how often the instance's own credentials are looked at
-	// while they don't do: their change is no event.
-	ownCredentials = 10 * time.Second
-)
+// ownCredentials is how often the instance's own credentials are looked at while they
+// don't do: their change is no event.
+const ownCredentials = 10 * time.Second
 
 // answer is what was found out about a chart on another host: its digest, or why not.
 type answer struct {
@@ -72,7 +58,7 @@ func (r *remote) remember(question string, ref Reference, credentials string, er
 	if before.err != nil && before.credentials == credentials {
 		failures = before.failures + 1
 	}
-	delay := max(backoff(failed.Reason, failures), failed.RetryAfter)
+	delay := max(failure.Backoff(failed.Reason, failures), failed.RetryAfter)
 	now := answer{err: failed, until: r.clock.Now().Add(delay), failures: failures, credentials: credentials}
 	r.answers.Put(question, now)
 	now.err = again(failed, delay, ref)
@@ -87,17 +73,4 @@ func again(e *failure.Error, left time.Duration, ref Reference) *failure.Error {
 		repeated.RetryAfter = min(left, ownCredentials)
 	}
 	return &repeated
-}
-
-// backoff is the time until the next try.
-func backoff(reason string, failures int) time.Duration {
-	most := maxRetry
-	switch reason {
-	case failure.SourceUnavailable:
-		most = maxUnavailable
-	case failure.ArtifactNotFound, failure.SignatureMissing:
-		most = maxNotFound
-	}
-	delay := firstRetry << min(failures, 16)
-	return wait.Jitter(min(delay, most), jitter)
 }

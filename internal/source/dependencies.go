@@ -8,6 +8,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 )
 
 // A chart that names dependencies in Chart.yaml and doesn't have them in charts/ gets
@@ -34,7 +35,7 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 	}
 	name := "dependencies of " + found.artifact.Digest + " of " + ref.String()
 	// As with the chart itself, it goes on for the others when the caller leaves.
-	complete, err := board(ctx, s.remote.flights, s.remote.route(ctx, name, ref), func(ctx context.Context) (*Artifact, error) {
+	complete, err := flight.Board(ctx, s.remote.flights, s.remote.route(ctx, name, ref), func(ctx context.Context) (*Artifact, error) {
 		ctx, cancel := context.WithTimeout(ctx, flightTimeout)
 		defer cancel()
 		return s.putTogether(ctx, ref, found)
@@ -92,6 +93,6 @@ func uncovered(wants []dependency.Want) *failure.Error {
 	}
 	failed := failure.New(failure.SignatureMissing, "the signature doesn't cover the dependencies that Chart.yaml names and charts/ doesn't have (%s); "+
 		"package the chart with its dependencies (`helm package --dependency-update`) and sign it, or take verify away", strings.Join(names, ", "))
-	failed.RetryAfter = maxNotFound // as verify may be taken away
+	failed.RetryAfter = failure.MaxNotFound // as verify may be taken away
 	return failed
 }

@@ -142,7 +142,7 @@ func (g *gatherer) takeOne(ctx context.Context, by string, ref Reference, digest
 	if err != nil {
 		return verdict{}, err
 	}
-	g.remote.refused.used(ref.digestQuestion(), digest)
+	g.remote.refused.Used(ref.digestQuestion(), digest)
 	if known, kept := g.pins.get(by, ref); !kept || known != digest {
 		g.pins.put(by, ref, digest)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -232,7 +233,7 @@ func TestDependencySourceThatIsDown(t *testing.T) {
 		t.Errorf("it was asked too early: %q", requests)
 	}
 	w.other.set(func() { w.other.down = false })
-	w.clock.Step(maxUnavailable * 2)
+	w.clock.Step(failure.MaxUnavailable * 2)
 	if _, err := w.sources.Fetch(t.Context(), w.umbrella(), digest); err != nil {
 		t.Error(err)
 	}
@@ -530,7 +531,7 @@ func TestSlowDependency(t *testing.T) {
 			done = true
 		default:
 			if w.clock.HasWaiters() {
-				w.clock.Step(patience)
+				w.clock.Step(flight.Patience)
 			}
 		}
 	}
@@ -558,19 +559,15 @@ func TestSlowDependencySharesPatience(t *testing.T) {
 	w.publishUmbrella(t)
 	digest := expectResolved(t, w.sources, w.umbrella())
 	w.other.mu.Lock() // whoever asks waits
-	w.sources.remote.flights.clock = clock.RealClock{}
-	spent := WithSharedPatience(t.Context())
-	spend(spent, patience)
+	w.sources.remote.flights = flight.New(clock.RealClock{})
+	spent := flight.WithPatience(t.Context(), 0)
 	begun := time.Now()
 	_, err := w.sources.Fetch(spent, w.umbrella(), digest)
 	if failed := asError(t, err); failed.Reason != failure.ArtifactPending {
 		t.Errorf("got %+v", failed)
 	}
-	if took := time.Since(begun); took > patience/2 {
+	if took := time.Since(begun); took > flight.Patience/2 {
 		t.Errorf("it waited for %s; nobody has that much patience left", took)
-	}
-	if left := patient(onItsOwn(spent)); left < fetchTimeout {
-		t.Errorf("what goes on without the reconcile waits for %s only", left)
 	}
 	w.other.mu.Unlock()
 	w.awaitUmbrella(t, digest)

@@ -18,5 +18,7 @@
 //
 // All content is hostile until package artifact has unpacked it. Nothing is unpacked to
 // disk; archives from other hosts are kept there as they are, by package store. Why
-// something can't be had is told by package failure.
+// something can't be had, and when to try again, is told by package failure. Slow hosts are
+// the concern of package flight, and what is refused though a source gives it that of
+// package refusal.
 package source

@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -141,7 +142,7 @@ func TestPortThatThereIsNot(t *testing.T) {
 }
 
 func TestAPanicIsAnError(t *testing.T) {
-	err := guarded(func() error { panic("sentinel") })
+	err := flight.Guarded(func() error { panic("sentinel") })
 	expectRefused(t, err, failure.ArtifactInvalid, "it can't be read: a parser failed on it")
 	expectNoSecrets(t, err.Error())
 }

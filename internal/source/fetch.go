@@ -8,6 +8,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Art
 	}
 	whole, err := s.complete(ctx, ref, found)
 	if err == nil && ref.Kind != artifact.KindBundle { // of which paths may be wrong
-		s.remote.refused.used(ref.digestQuestion(), digest)
+		s.remote.refused.Used(ref.digestQuestion(), digest)
 	}
 	return whole, s.refuse(ctx, ref, digest, err)
 }
@@ -89,9 +90,9 @@ func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (ver
 // fly joins the flight for the reference, or starts it.
 func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdict, error) {
 	if !ref.remote() && ref.Bundle == nil { // what is at hand is waited for
-		ctx = context.WithValue(ctx, patienceKey{}, alone{})
+		ctx = flight.WithEndlessPatience(ctx)
 	}
-	return board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
+	return flight.Board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
 		ctx, cancel := context.WithTimeout(ctx, flightTimeout)
 		defer cancel()
 		return s.fetch(ctx, ref, digest)

@@ -188,7 +188,7 @@ func TestReplacedFiles(t *testing.T) {
 	w.publish("1.0.0", file("demo-1.0.0.tgz", chartVersion(t, "1.0.1")))
 	_, err := sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
 	expectRefused(t, err, failure.ArtifactNotFound, "the release lists file \"demo-1.0.0.tgz\", but there is none")
-	w.clock.Step(maxRetry * 2)
+	w.clock.Step(failure.MaxRetry * 2)
 	_, err = sources.Fetch(t.Context(), w.chart("1.0.0"), digest)
 	expectRefused(t, err, failure.ArtifactChanged, "set github.digest to that of the content that is to be installed")
 }

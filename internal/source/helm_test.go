@@ -148,7 +148,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		clock.Step(2 * maxNotFound)
+		clock.Step(2 * failure.MaxNotFound)
 		expectFetched(t, sources, ref)
 	})
 	t.Run("an index that didn't change isn't sent again", func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -179,7 +180,7 @@ func TestSlowSource(t *testing.T) {
 	for !clock.HasWaiters() {
 		runtime.Gosched()
 	}
-	clock.Step(patience)
+	clock.Step(flight.Patience)
 	err := <-waiting
 	expectError(t, err, failure.ArtifactPending, "chart.helm: "+server.URL+"/demo 1.0.0: the source is slow; what it has is still being read")
 	if known := asError(t, err); !known.Wait || known.RetryAfter != time.Second {

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -186,7 +187,7 @@ func TestSlowAddress(t *testing.T) {
 	for !clock.HasWaiters() {
 		runtime.Gosched()
 	}
-	clock.Step(patience)
+	clock.Step(flight.Patience)
 	expectError(t, <-waiting, failure.ArtifactPending, "chart.http: "+server.URL+"/demo.tgz@"+digest+": the source is slow; what it has is still being read")
 	go fetch()
 	expectError(t, <-waiting, failure.SourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time; it is asked again")

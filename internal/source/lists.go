@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -133,7 +134,7 @@ func (r *remote) inquire(ctx context.Context, ref Reference, asked inquiry, notB
 // askForList lets one of the concurrent callers ask for all. It returns the replies to
 // all inquiries that were open when it landed.
 func (r *remote) askForList(ctx context.Context, name, question string, ref Reference, notBefore time.Time) (map[string]reply, error) {
-	return board(ctx, r.flights, r.route(ctx, question, ref), func(ctx context.Context) (map[string]reply, error) {
+	return flight.Board(ctx, r.flights, r.route(ctx, question, ref), func(ctx context.Context) (map[string]reply, error) {
 		leave := r.lists.turns.take(ref.base().Host)
 		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)

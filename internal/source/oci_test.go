@@ -313,7 +313,7 @@ func TestVersionThatMoved(t *testing.T) {
 	expectError(t, err, failure.SourceUnavailable, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+" refuses connections; have its server started, or correct the address")
 	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
 	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
-	clock.Step(maxUnavailable * 2)
+	clock.Step(failure.MaxUnavailable * 2)
 
 	_, err = sources.Fetch(t.Context(), ref, first)
 	expectError(t, err, failure.ArtifactChanged, "chart.oci: "+server.URL("demo")+":1.0.0: the source no longer has the content that this version was resolved to ("+

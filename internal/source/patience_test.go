@@ -3,8 +3,6 @@
 package source
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,55 +14,13 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
-
-// TestSharedPatience has one reconcile wait for several flights that don't land.
-func TestSharedPatience(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	flights := newFlights(clock)
-	shared := WithSharedPatience(t.Context())
-	expectPending := func(host string, after time.Duration) {
-		t.Helper()
-		done := make(chan error)
-		go func() {
-			_, err := board(shared, flights, route{name: "slow from " + host, host: host}, func(context.Context) (string, error) {
-				<-t.Context().Done()
-				return "", nil
-			})
-			done <- err
-		}()
-		for !clock.HasWaiters() {
-			runtime.Gosched()
-		}
-		clock.Step(after - 1)
-		select {
-		case err := <-done:
-			t.Fatalf("it gave up before %s: %v", after, err)
-		default:
-		}
-		clock.Step(1)
-		if err := <-done; asError(t, err).Reason != failure.ArtifactPending {
-			t.Errorf("after %s: %v", after, err)
-		}
-	}
-	expectPending("one", patience)
-	expectPending("two", leastPatience)
-	expectPending("two", leastPatience)
-	shared = WithSharedPatience(t.Context())
-	expectPending("one", leastPatience) // another reconcile, and a host that is known to be slow
-	expectPending("three", patience)
-
-	quick, err := board(shared, flights, route{name: "quick", host: "one"}, func(context.Context) (string, error) { return "here", nil })
-	if err != nil || quick != "here" {
-		t.Errorf("%v, %v", quick, err)
-	}
-}
 
 // silentServer answers nobody until it is told to, and counts who asks.
 func silentServer(t *testing.T, then http.HandlerFunc) (url string, asked *atomic.Int32, answer func()) {
@@ -114,7 +70,7 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	ref := at(url, "demo.tgz", chart)
 	woken := make(chan string, 100)
 	for _, who := range []string{"one", "two", "one", "two"} {
-		ctx := WithWaker(t.Context(), Waiter{Kind: who}, func() { woken <- who })
+		ctx := flight.WithWaker(t.Context(), flight.Waiter{Kind: who}, func() { woken <- who })
 		_, err := sources.Fetch(ctx, ref, ref.given())
 		if failed := asError(t, err); failed.Reason != failure.ArtifactPending || failed.RetryAfter < 30*time.Second {
 			t.Errorf("got %+v: who is woken needn't come each second", failed)
@@ -182,7 +138,7 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 						done = true
 					default:
 						if clock.HasWaiters() {
-							clock.Step(patience)
+							clock.Step(flight.Patience)
 						}
 					}
 				}
@@ -194,150 +150,5 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A flight that fails although nobody could wait for it is told to those it wakes: they
-// don't begin it anew.
-func TestFailuresThatWakeAreTold(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	flights := newFlights(clock)
-	let, begun, woken := make(chan struct{}), atomic.Int32{}, make(chan struct{}, 10)
-	fly := func() error {
-		_, err := board(WithWaker(t.Context(), Waiter{Kind: "me"}, func() { woken <- struct{}{} }), flights, route{name: "x"}, func(context.Context) (int, error) {
-			begun.Add(1)
-			<-let
-			return 0, failure.Changed()
-		})
-		return err
-	}
-	done := make(chan error)
-	go func() { done <- fly() }()
-	for !clock.HasWaiters() {
-		runtime.Gosched()
-	}
-	clock.Step(patience)
-	if err := <-done; asError(t, err).Reason != failure.ArtifactPending {
-		t.Fatal(err)
-	}
-	close(let)
-	<-woken
-	if err := fly(); asError(t, err).Reason != failure.ArtifactChanged || begun.Load() != 1 {
-		t.Errorf("%v after %d flights", err, begun.Load())
-	}
-	clock.Step(2 * firstRetry)
-	if err := fly(); asError(t, err).Reason != failure.ArtifactChanged || begun.Load() != 2 {
-		t.Errorf("%v after %d flights", err, begun.Load())
-	}
-}
-
-// A flight goes on when the caller leaves whose time is over, and wakes him as well.
-func TestFlightsOutliveCallers(t *testing.T) {
-	flights := newFlights(clock.RealClock{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	let, woken := make(chan struct{}), make(chan struct{})
-	_, err := board(WithWaker(ctx, Waiter{Kind: "me"}, func() { close(woken) }), flights, route{name: "x"}, func(ctx context.Context) (int, error) {
-		<-let
-		return 1, ctx.Err()
-	})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	close(let)
-	<-woken
-}
-
-// A failure is told while it is asked again, but not for ever: what was wrong once says
-// nothing of a source that answers now.
-func TestOldFailuresAreForgotten(t *testing.T) {
-	for name, tc := range map[string]struct {
-		failed *failure.Error
-		later  time.Duration
-		want   string
-	}{
-		"soon":                       {failure.Changed(), maxRetry, failure.ArtifactChanged},
-		"after a month":              {failure.Changed(), 30 * 24 * time.Hour, failure.ArtifactPending},
-		"when the host asked for it": {after(time.Hour, failure.Changed()), time.Hour, failure.ArtifactChanged},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock := clocktesting.NewFakeClock(time.Now())
-			flights := newFlights(clock)
-			to := route{name: "x", host: "h"}
-			fails := func(context.Context) (int, error) { return 0, tc.failed }
-			if _, err := board(t.Context(), flights, to, fails); asError(t, err).Reason != failure.ArtifactChanged {
-				t.Fatal(err)
-			}
-			clock.Step(tc.later)
-			let := make(chan struct{})
-			defer close(let)
-			told := make(chan error)
-			go func() {
-				_, err := board(t.Context(), flights, to, func(context.Context) (int, error) { <-let; return 1, nil })
-				told <- err
-			}()
-			for !clock.HasWaiters() {
-				runtime.Gosched()
-			}
-			clock.Step(patience)
-			if err := <-told; asError(t, err).Reason != tc.want {
-				t.Errorf("while it is asked again: %v, want %s", err, tc.want)
-			}
-		})
-	}
-}
-
-func after(retry time.Duration, failed *failure.Error) *failure.Error {
-	failed.RetryAfter = retry
-	return failed
-}
-
-// Who comes with other credentials while a request is under way isn't told that those
-// before don't do: neither when it has failed, nor while it goes on.
-func TestOtherCredentialsAreTried(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	flights := newFlights(clock)
-	begun, let := make(chan string, 5), make(chan struct{})
-	fly := func(ctx context.Context, credentials string) error {
-		_, err := board(ctx, flights, route{name: "x", host: "h", credentials: credentials}, func(context.Context) (int, error) {
-			begun <- credentials
-			if credentials == "new" {
-				return 1, nil
-			}
-			<-let
-			return 0, failure.New(failure.SourceUnauthorized, "old credentials don't do")
-		})
-		return err
-	}
-	told := make(chan error)
-	try := func(credentials string) {
-		go func() { told <- fly(t.Context(), credentials) }()
-		for !clock.HasWaiters() {
-			runtime.Gosched()
-		}
-	}
-	go func() { let <- struct{}{} }()
-	if err := fly(t.Context(), "old"); asError(t, err).Reason != failure.SourceUnauthorized {
-		t.Fatal(err)
-	}
-	<-begun
-	clock.Step(patience) // nobody waits any more
-	leaves, leave := context.WithCancel(t.Context())
-	leave()
-	_ = fly(leaves, "old") // it goes on without him
-	<-begun
-	clock.Step(leastPatience)
-
-	try("new")
-	clock.Step(patience)
-	if err := <-told; asError(t, err).Reason != failure.ArtifactPending {
-		t.Errorf("while the old ones are tried: %v", err)
-	}
-	try("new")
-	close(let)
-	if err := <-told; err != nil {
-		t.Errorf("with new credentials: %v", err)
-	} else if who := <-begun; who != "new" || len(begun) != 0 {
-		t.Errorf("%s asked, and %d more", who, len(begun))
 	}
 }

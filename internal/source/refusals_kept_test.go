@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -147,7 +148,7 @@ func TestRefusedVersionChangesAllTheTime(t *testing.T) {
 			targz.Entry{Name: "demo/n", Data: fmt.Sprint(downloads.Add(1))}, targz.Entry{Name: "demo/x", Link: "../../../etc/passwd", Kind: '2'}))
 	})
 	woken := 0
-	ctx := WithWaker(t.Context(), Waiter{Kind: "me"}, func() { woken++ })
+	ctx := flight.WithWaker(t.Context(), flight.Waiter{Kind: "me"}, func() { woken++ })
 	for waited := time.Duration(0); waited < time.Hour; {
 		digest, err := sources.Resolve(ctx, ref)
 		if err == nil {
@@ -207,7 +208,7 @@ func TestPinnedDependencyGivesWay(t *testing.T) {
 		t.Errorf("in an hour it was tried %d times", tries)
 	}
 	server.Push(t, chartVersion(t, "1.0.0"), "charts/demo", "1.0.0")
-	step(2 * maxRetry)
+	step(2 * failure.MaxRetry)
 	found, err := g.fetchOne(t.Context(), by, ref)
 	if err != nil {
 		t.Fatal(err)

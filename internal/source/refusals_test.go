@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -41,7 +42,7 @@ func TestRefusedVersionIsAskedForAgain(t *testing.T) {
 	server, _, step, _, try := refusedVersion(t)
 	for waited := time.Duration(0); waited < time.Hour; {
 		failed := asError(t, try())
-		if failed.Reason != failure.ArtifactRefused || failed.RetryAfter <= 0 || failed.RetryAfter > maxRetry*5/4 {
+		if failed.Reason != failure.ArtifactRefused || failed.RetryAfter <= 0 || failed.RetryAfter > failure.MaxRetry*5/4 {
 			t.Fatalf("after %s: %s, again after %s: %v", waited, failed.Reason, failed.RetryAfter, failed)
 		}
 		if failed := asError(t, try()); failed.Reason != failure.ArtifactRefused {
@@ -54,7 +55,7 @@ func TestRefusedVersionIsAskedForAgain(t *testing.T) {
 		t.Errorf("in an hour it was asked %d times: %q", len(asked), asked)
 	}
 	server.Push(t, chartVersion(t, "1.0.0"), "charts/demo", "1.0.0")
-	step(2 * maxRetry)
+	step(2 * failure.MaxRetry)
 	if err := try(); err != nil {
 		t.Error(err)
 	}
@@ -76,7 +77,7 @@ func TestRefusedVersionIsReconsidered(t *testing.T) {
 	}
 	woken := 0
 	digest := expectResolved(t, sources, ref)
-	_, err := sources.Fetch(WithWaker(t.Context(), Waiter{Kind: "me"}, func() { woken++ }), ref, digest)
+	_, err := sources.Fetch(flight.WithWaker(t.Context(), flight.Waiter{Kind: "me"}, func() { woken++ }), ref, digest)
 	if failed := asError(t, err); failed.RetryAfter < time.Minute {
 		t.Errorf("it is asked again after %s", failed.RetryAfter)
 	}

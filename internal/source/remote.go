@@ -14,7 +14,9 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/refusal"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
@@ -35,8 +37,8 @@ type remote struct {
 	answers *lru.Cache[string, answer] // by what was asked
 	tallies *tallies                   // those of all origins
 	lists   *lists
-	flights *flights
-	refused *refusals
+	flights *flight.Flights
+	refused *refusal.Refusals
 
 	store     *store.Store // nil: nothing is kept on disk
 	grants    *grants
@@ -63,8 +65,8 @@ func newRemote(options Options, limits artifact.Limits, shared *grants) *remote 
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
 		lists:   newLists(),
-		flights: newFlights(options.Clock),
-		refused: newRefusals(options.Clock),
+		flights: flight.New(options.Clock),
+		refused: refusal.New(options.Clock),
 		tallies: newTallies(),
 		store:   options.Store,
 		grants:  shared,
@@ -86,12 +88,12 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 func (r *remote) digest(ctx context.Context, question string, ref Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
 	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
-	if found && (known.err != nil || !r.refused.due(to)) {
+	if found && (known.err != nil || !r.refused.Due(to)) {
 		return known.digest, known.error()
 	}
-	got, err := board(ctx, r.flights, to, func(ctx context.Context) (answer, error) {
+	got, err := flight.Board(ctx, r.flights, to, func(ctx context.Context) (answer, error) {
 		before, found := r.recall(ctx, question, ref)
-		if found && (before.err != nil || !r.refused.due(to)) { // by a flight that just ended
+		if found && (before.err != nil || !r.refused.Due(to)) { // by a flight that just ended
 			return before, before.error()
 		}
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -108,11 +110,11 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 				now = before
 			}
 		} else if failed := r.ask(ctx, question, ref, call); failed.err != nil {
-			r.refused.asked(to, "")
+			r.refused.Asked(to, "")
 			return failed, failed.error()
 		}
 		r.answers.Put(question, now)
-		r.refused.asked(to, now.digest)
+		r.refused.Asked(to, now.digest)
 		return now, nil
 	})
 	if slow, ok := errors.AsType[*failure.Error](err); ok && found && slow.Reason == failure.ArtifactPending {
@@ -138,7 +140,7 @@ func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Con
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	as, err := r.access.guest(ctx, ref)
 	if err == nil {
-		err = as.word(ctx, guarded(func() error { return call(traced, ref.place(r.stock), as) }))
+		err = as.word(ctx, flight.Guarded(func() error { return call(traced, ref.place(r.stock), as) }))
 	}
 	ended := r.clock.Now()
 	if sent.Load() {
@@ -148,13 +150,13 @@ func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Con
 	return err
 }
 
-// guarded makes an error of a panic: flights run where controller-runtime can't
-// recover, and one chart that a parser fails on mustn't end the process for all others.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it; make it anew")
-		}
-	}()
-	return call()
+// route of a flight for the reference.
+func (r *remote) route(ctx context.Context, name string, ref Reference) flight.Route {
+	if ref.Bundle != nil {
+		ref = BundleOf(ref.Namespace, ref.Bundle)
+	}
+	if !ref.remote() {
+		return flight.Route{Name: name}
+	}
+	return flight.Route{Name: name, Host: ref.base().Host, Credentials: r.access.version(ctx, ref)}
 }

@@ -42,8 +42,8 @@ func watchHeap() func() int64 {
 	return func() int64 { close(over); return <-most }
 }
 
-// endless serves archives that never end, each at an address of its own.
-func endless(t testing.TB, pause time.Duration) *httptest.Server {
+// endlessBody serves archives that never end, each at an address of its own.
+func endlessBody(t testing.TB, pause time.Duration) *httptest.Server {
 	t.Helper()
 	part := bytes.Repeat([]byte{0x1f, 0x8b}, 16<<10)
 	return serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func fetchAll(t testing.TB, sources *Sources, server *httptest.Server, n int) []
 
 func TestMemoryOfEndlessSources(t *testing.T) {
 	sources, _ := remoteSources(t, Options{})
-	server := endless(t, 0)
+	server := endlessBody(t, 0)
 	peak := watchHeap()
 	failed := fetchAll(t, sources, server, 50)
 	most := peak()
@@ -100,7 +100,7 @@ func TestMemoryOfEndlessSources(t *testing.T) {
 func TestSlowSourcesGiveWay(t *testing.T) {
 	sources, _ := remoteSources(t, Options{})
 	sources.remote.room.PaceAfter = 200 * time.Millisecond
-	slow := endless(t, 400*time.Millisecond) // 80 KiB a second
+	slow := endlessBody(t, 400*time.Millisecond) // 80 KiB a second
 	var over sync.WaitGroup
 	over.Go(func() { fetchAll(t, sources, slow, 20) })
 	defer over.Wait()

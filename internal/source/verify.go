@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
@@ -57,7 +58,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 	if known, found := v.remote.recall(ctx, question, ref); found {
 		return known.error()
 	}
-	_, err = board(ctx, v.remote.flights, v.remote.route(ctx, question, ref), func(ctx context.Context) (answer, error) {
+	_, err = flight.Board(ctx, v.remote.flights, v.remote.route(ctx, question, ref), func(ctx context.Context) (answer, error) {
 		if _, known := v.good.Get(name); known { // by a flight that just ended
 			return answer{}, nil
 		}

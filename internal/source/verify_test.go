@@ -317,7 +317,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		sources, clock := remoteSources(t, Options{Client: w.counted, Metadata: w.metadata})
 		ref := w.ref("later", byKeys(""))
 		missing := asError(t, get(t, sources, ref))
-		if missing.Reason != failure.SignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*maxNotFound {
+		if missing.Reason != failure.SignatureMissing || !missing.Wait || missing.RetryAfter <= 0 || missing.RetryAfter > 2*failure.MaxNotFound {
 			t.Errorf("got %+v", missing)
 		}
 		signing.Attach(t, w.repository(t, "later"), digest, w.key.Sign(t, digest))

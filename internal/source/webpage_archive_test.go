@@ -88,14 +88,14 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 					err := get(t, sources, ref)
 					expectRefused(t, err, failure.SourceUnavailable, strings.TrimPrefix(login.URL, "http://")+" answers with a web page")
 					known := asError(t, err)
-					if !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > maxUnavailable*5/4 {
+					if !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > failure.MaxUnavailable*5/4 {
 						t.Errorf("wait %v, retry after %s", known.Wait, known.RetryAfter)
 					}
 					expectNoSecrets(t, err.Error())
 					clock.Step(known.RetryAfter)
 				}
 				down = false
-				clock.Step(maxUnavailable * 2)
+				clock.Step(failure.MaxUnavailable * 2)
 				expectFetched(t, sources, ref)
 			})
 		}

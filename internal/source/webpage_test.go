@@ -82,14 +82,14 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 					if known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
 						t.Fatalf("got %s: %s", known.Reason, err)
 					}
-					if !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > maxUnavailable*5/4 {
+					if !known.Wait || known.RetryAfter <= 0 || known.RetryAfter > failure.MaxUnavailable*5/4 {
 						t.Errorf("wait %v, retry after %s", known.Wait, known.RetryAfter)
 					}
 					expectNoSecrets(t, err.Error())
 					clock.Step(known.RetryAfter)
 				}
 				down = false
-				clock.Step(maxUnavailable * 2)
+				clock.Step(failure.MaxUnavailable * 2)
 				if got := expectResolved(t, sources, ref); got != digest {
 					t.Errorf("digest %s", got)
 				}

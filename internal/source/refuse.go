@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/flight"
+)
+
+// Reconsider has the source asked at once which content the reference means, if that was
+// refused: somebody says that it was mended. Whoever was told of the refusal is woken.
+func (s *Sources) Reconsider(ref Reference) { s.remote.refused.Reconsider(ref.String()) }
+
+// Refuse notes that the caller can't use what the reference was resolved to: unless the
+// reference itself names the digest, the source is asked again which content it is, after
+// times that grow. It returns when; 0 for never.
+func (s *Sources) Refuse(ctx context.Context, ref Reference, digest string) time.Duration {
+	if !ref.mayMean(digest) {
+		return 0
+	}
+	root := ref
+	for root.of != nil {
+		root = *root.of
+	}
+	to := s.remote.route(ctx, ref.digestQuestion(), ref)
+	left := s.remote.refused.Note(ctx, to, root.String(), digest)
+	if left == 0 { // the caller had the digest from elsewhere
+		_, _ = s.Resolve(ctx, ref)
+		left = s.remote.refused.Note(ctx, to, root.String(), digest)
+	}
+	if left == 0 { // it is being asked
+		return flight.ComeBack(ctx)
+	}
+	return left
+}
+
+// mayMean says whether the reference was resolved to the digest, and may mean another one
+// when its source is asked again.
+func (r Reference) mayMean(digest string) bool {
+	named, _ := r.digestField()
+	return r.remote() && r.Bundle == nil && named == "" && r.pinned() == "" && digest != ""
+}
+
+// Kept is what the reference means for a caller who knows the digest that it was resolved
+// to before: that one, unless it was refused and the source has another by now.
+func (s *Sources) Kept(ctx context.Context, ref Reference, digest string) string {
+	if !ref.mayMean(digest) || !s.remote.refused.Has(ref.digestQuestion(), digest) {
+		return digest
+	}
+	if now, err := s.Resolve(ctx, ref); err == nil {
+		return now
+	}
+	return digest
+}
+
+// refuse adds to an error about the content when the source is asked again.
+func (s *Sources) refuse(ctx context.Context, ref Reference, digest string, err error) error {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok || !failed.OfContent() {
+		return err
+	}
+	if failed.Reason == failure.DigestMismatch && ref.Chart.Verify == nil {
+		return err // it was changed on the way: asked for by its tag, another one would come in its place
+	}
+	left := s.Refuse(ctx, ref, digest)
+	if left == 0 || failed.RetryAfter > 0 && failed.RetryAfter < left {
+		return err
+	}
+	again := *failed
+	again.RetryAfter = left
+	return &again
+}
+
+// digestQuestion is the name of what is asked to resolve the reference. Who wants another
+// signature has a question of his own: what he refuses may be good for others.
+func (r Reference) digestQuestion() string {
+	question := "digest of " + r.String()
+	if r.Chart.Verify == nil {
+		return question
+	}
+	policy, err := json.Marshal(r.Chart.Verify)
+	if err != nil { // it has nothing that isn't plain
+		return question
+	}
+	return question + " for " + r.Namespace + ", verified by " + digestOf([]string{string(policy)})
+}
