@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // sourcesAwaited says it of a spec that waits for versions or its bundle: each source
@@ -19,18 +19,18 @@ func sourcesAwaited(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, cl
 	former := map[string]string{}
 	if inForce != nil {
 		for i := range inForce.Addons {
-			former[inForce.Addons[i].Name] = source.AddonOf(s.Namespace, &inForce.Addons[i], inForce.Source).String()
+			former[inForce.Addons[i].Name] = reference.AddonOf(s.Namespace, &inForce.Addons[i], inForce.Source).String()
 		}
 		if len(spec.Addons) == 0 { // those of the bundle, as it was
 			spec.Addons = inForce.Addons
 		}
 	}
 	if spec.Source != nil {
-		r.add(addonsv1.FollowedSource, source.BundleOf(s.Namespace, spec.Source), f.bundleCondition())
+		r.add(addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), f.bundleCondition())
 	}
 	for i := range spec.Addons {
 		addon := &spec.Addons[i]
-		ref, c := source.AddonOf(s.Namespace, addon, spec.Source), notAsked()
+		ref, c := reference.AddonOf(s.Namespace, addon, spec.Source), notAsked()
 		if former[addon.Name] == ref.String() {
 			c = availability(addon.Name, s, clusters)
 		}

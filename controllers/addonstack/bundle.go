@@ -14,8 +14,8 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/bundle"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -63,7 +63,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 		if err = r.refuse(ctx, s, unpinned, digest, err); refusedFor(err) == 0 {
 			return nil, err
 		}
-		if from.Digest = r.Sources.Kept(ctx, source.BundleOf(s.Namespace, unpinned), digest); from.Digest == digest {
+		if from.Digest = r.Sources.Kept(ctx, reference.BundleOf(s.Namespace, unpinned), digest); from.Digest == digest {
 			return nil, err
 		}
 		digest = from.Digest // of what was published anew
@@ -101,7 +101,7 @@ func (r *Reconciler) refuse(ctx context.Context, s *addonsv1.AddonStack, from *a
 	if failed, ok := errors.AsType[*failure.Error](err); !invalid && (!ok || !failed.OfContent()) {
 		return err
 	}
-	if again := r.Sources.Refuse(ctx, source.BundleOf(s.Namespace, from), digest); again > 0 {
+	if again := r.Sources.Refuse(ctx, reference.BundleOf(s.Namespace, from), digest); again > 0 {
 		return &refused{err, again}
 	}
 	return err
@@ -164,7 +164,7 @@ func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *add
 	}
 	said := from.Digest
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
-	digest, err := r.Sources.Resolve(ctx, source.BundleOf(namespace, &from))
+	digest, err := r.Sources.Resolve(ctx, reference.BundleOf(namespace, &from))
 	if err == nil && said != "" && said != digest {
 		err = &bundle.Error{Err: fmt.Errorf("spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, said)}
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -88,7 +88,7 @@ func (r *Reconciler) find(ctx context.Context, s *addonsv1.AddonStack, follower 
 // findNamed finds the version that the newest revision has because the spec named it
 // before, which nobody looked for then: no pin if it can't be used, as clusters say, too.
 // An error is that of a request that goes on.
-func (r *Reconciler) findNamed(ctx context.Context, ref source.Reference, follower stack.Follower, pin stack.Pin, o *outlook) (stack.Pin, error) {
+func (r *Reconciler) findNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, o *outlook) (stack.Pin, error) {
 	if pin.Version == "" || follower.HasFound(pin) {
 		return stack.Pin{}, nil
 	}
@@ -105,7 +105,7 @@ func (r *Reconciler) findNamed(ctx context.Context, ref source.Reference, follow
 // withdrawn says whether a version that was taken isn't published any more. Another
 // instance may have taken it from a list that is newer than what was found before: so
 // that is asked for again.
-func (r *Reconciler) withdrawn(ctx context.Context, ref source.Reference, line versions.Line, version string, o *outlook) (bool, error) {
+func (r *Reconciler) withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, o *outlook) (bool, error) {
 	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, o.notBefore)
 	if err != nil || !withdrawn {
 		return false, err
@@ -114,11 +114,11 @@ func (r *Reconciler) withdrawn(ctx context.Context, ref source.Reference, line v
 }
 
 // referenceOf says what the sources are to look at.
-func referenceOf(namespace string, follower stack.Follower) source.Reference {
+func referenceOf(namespace string, follower stack.Follower) reference.Reference {
 	if follower.Bundle != nil {
-		return source.BundleOf(namespace, follower.Bundle)
+		return reference.BundleOf(namespace, follower.Bundle)
 	}
-	return source.AddonOf(namespace, follower.Addon, nil)
+	return reference.AddonOf(namespace, follower.Addon, nil)
 }
 
 // isWithdrawn says that the version which a follower has isn't published any more.

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // mended remembers of each stack what somebody said last who edits the spec, or wants a
@@ -32,9 +32,9 @@ func (r *Reconciler) reconsider(s *addonsv1.AddonStack) {
 		return
 	}
 	if s.Spec.Source != nil {
-		r.Sources.Reconsider(source.BundleOf(s.Namespace, s.Spec.Source))
+		r.Sources.Reconsider(reference.BundleOf(s.Namespace, s.Spec.Source))
 	}
 	for i := range s.Spec.Addons {
-		r.Sources.Reconsider(source.AddonOf(s.Namespace, &s.Spec.Addons[i], nil))
+		r.Sources.Reconsider(reference.AddonOf(s.Namespace, &s.Spec.Addons[i], nil))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Each source of a stack has its series, labelled as status.sources is: by stack and
@@ -46,17 +47,17 @@ type collector struct {
 // measured are the sources of one stack.
 type measured struct {
 	by   *source.Sources
-	refs map[string]source.Reference // by add-on, or [addonsv1.FollowedSource]
+	refs map[string]reference.Reference // by add-on, or [addonsv1.FollowedSource]
 }
 
 // set says which sources a stack has now.
 func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addonsv1.AddonStackSpec) {
-	refs := map[string]source.Reference{}
+	refs := map[string]reference.Reference{}
 	if spec.Source != nil {
-		refs[addonsv1.FollowedSource] = source.BundleOf(s.Namespace, spec.Source)
+		refs[addonsv1.FollowedSource] = reference.BundleOf(s.Namespace, spec.Source)
 	}
 	for i := range spec.Addons {
-		if ref := source.AddonOf(s.Namespace, &spec.Addons[i], spec.Source); ref.Bundle == nil { // else it is the bundle's
+		if ref := reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source); ref.Bundle == nil { // else it is the bundle's
 			refs[spec.Addons[i].Name] = ref
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Each source of a stack has its series, as long as the stack is there.
@@ -24,7 +24,7 @@ func TestSeriesOfSources(t *testing.T) {
 		{Name: "dns", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://127.0.0.1:9/dns"}, Version: "1.0.0"}},
 		{Name: "new", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: "oci://127.0.0.1:9/new"}, Version: "1.0.0"}},
 	}
-	dns := source.AddonOf(s.Namespace, &s.Spec.Addons[1], s.Spec.Source)
+	dns := reference.AddonOf(s.Namespace, &s.Spec.Addons[1], s.Spec.Source)
 	if _, err := r.Sources.Resolve(t.Context(), dns); err == nil {
 		t.Error("there is no such host")
 	}

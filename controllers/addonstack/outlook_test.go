@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -370,7 +370,7 @@ func TestWhoseObjectsWakeAStack(t *testing.T) {
 		{"Secret", "of-bundle"}: true, {"ConfigMap", "keys"}: true, {"Secret", "of-range"}: true, {"Secret", "keyring"}: true, {"Secret", "of-files"}: true,
 		{"Secret", "of-version"}: false, {"Secret", "keys"}: false, {"ConfigMap", "of-bundle"}: false, {"ConfigMap", "other"}: false,
 	} {
-		uses := slices.ContainsFunc(references("team", spec), func(ref source.Reference) bool { return ref.Uses(object[0], object[1]) })
+		uses := slices.ContainsFunc(references("team", spec), func(ref reference.Reference) bool { return ref.Uses(object[0], object[1]) })
 		if uses != want {
 			t.Errorf("%s: %v, want %v", object, uses, want)
 		}

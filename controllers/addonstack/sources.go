@@ -13,8 +13,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -28,11 +28,11 @@ func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters [
 	r := newSourceReport(s, spec, f)
 	if spec.Source != nil {
 		// It was read to make the revision.
-		r.add(addonsv1.FollowedSource, source.BundleOf(s.Namespace, spec.Source), metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason})
+		r.add(addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason})
 	}
 	for i := range spec.Addons {
 		addon := &spec.Addons[i]
-		r.add(addon.Name, source.AddonOf(s.Namespace, addon, spec.Source), availability(addon.Name, s, clusters))
+		r.add(addon.Name, reference.AddonOf(s.Namespace, addon, spec.Source), availability(addon.Name, s, clusters))
 	}
 	return r.sources
 }
@@ -57,12 +57,12 @@ func newSourceReport(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *f
 }
 
 // add an entry with what clusters say, or the stack itself: it fetched what it follows.
-func (r *sourceReport) add(name string, ref source.Reference, c metav1.Condition) {
+func (r *sourceReport) add(name string, ref reference.Reference, c metav1.Condition) {
 	if r.found.Has(name) && c.Reason == addonsv1.SourceNotAskedReason {
 		c = metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
 	}
 	c = r.f.orFailed(name, c)
-	entry := addonsv1.StackSource{Addon: name, Address: shortenTo(ref.Address(), maxAddress)}
+	entry := addonsv1.StackSource{Addon: name, Address: shortenTo(ref.Subject(), maxAddress)}
 	for i := range r.stack.Status.Sources {
 		if r.stack.Status.Sources[i].Addon == name {
 			entry.Conditions = append(entry.Conditions, r.stack.Status.Sources[i].Conditions...)

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -35,7 +35,7 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
 		return r.stacksWith(ctx, obj.GetNamespace(), func(spec *addonsv1.AddonStackSpec) bool {
-			return slices.ContainsFunc(references(obj.GetNamespace(), spec), func(ref source.Reference) bool {
+			return slices.ContainsFunc(references(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
 				return ref.Uses(kind, obj.GetName())
 			})
 		})
@@ -43,10 +43,10 @@ func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Objec
 }
 
 // references are those that a stack asks sources about by itself.
-func references(namespace string, spec *addonsv1.AddonStackSpec) []source.Reference {
-	var all []source.Reference
+func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
+	var all []reference.Reference
 	if spec.Source != nil {
-		all = append(all, source.BundleOf(namespace, spec.Source))
+		all = append(all, reference.BundleOf(namespace, spec.Source))
 	}
 	for _, follower := range stack.Followers(spec) {
 		all = append(all, referenceOf(namespace, follower))

@@ -9,13 +9,13 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // reference says where the add-on's chart, kustomization or manifests are.
-func (p *pass) reference(a *addon) source.Reference {
-	return source.AddonOf(p.ca.Namespace, &a.Addon, a.bundle)
+func (p *pass) reference(a *addon) reference.Reference {
+	return reference.AddonOf(p.ca.Namespace, &a.Addon, a.bundle)
 }
 
 // directory of the kustomization or the manifests, "" for the artifact's root.
@@ -40,7 +40,7 @@ func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r del
 		return p.Renderer.Kustomization(ctx, plain)
 	case artifact.KindManifests:
 		if artifact.IsPlain(files) {
-			plain.Single = in.chart.Address()
+			plain.Single = in.chart.Subject()
 		}
 		return p.Renderer.Manifests(ctx, plain)
 	}

@@ -11,13 +11,13 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // inputs is all that an installation is made of, but for the facts of the
 // cluster that the chart asks about.
 type inputs struct {
-	chart    source.Reference
+	chart    reference.Reference
 	artifact string // digest
 	version  string // of the object that the artifact is in, or its address elsewhere; "" of a path
 	values   map[string]any
@@ -84,7 +84,7 @@ func (p *pass) useChart(a *addon) {
 		return
 	}
 	p.useTrust(ref.Chart.Verify)
-	p.useSource(source.BundleOf(p.ca.Namespace, ref.Bundle).Chart)
+	p.useSource(reference.BundleOf(p.ca.Namespace, ref.Bundle).Chart)
 }
 
 // useSource notes an address, and what it takes to fetch from there.

@@ -10,27 +10,28 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // accepts checks that the content is what the reference calls it, as far as it says
 // that itself: the keys that signed it signed other things, and older ones, and whoever
 // may move a tag can show one of these.
-func (r Reference) accepts(files []render.File) error {
+func accepts(r reference.Reference, files []render.File) error {
 	switch {
 	case r.Kind == artifact.KindBundle:
-		return r.acceptsRelease(files)
+		return acceptsRelease(r, files)
 	case r.Kind.Verbatim():
 		return nil // see [ociChart.approved]
 	}
-	if err := r.acceptsName(files); err != nil {
+	if err := acceptsName(r, files); err != nil {
 		return err
 	}
-	return r.acceptsVersion(files)
+	return acceptsVersion(r, files)
 }
 
 // acceptsName checks the name of a chart that is signed with cosign. A provenance file
 // says it, too.
-func (r Reference) acceptsName(files []render.File) error {
+func acceptsName(r reference.Reference, files []render.File) error {
 	if r.Chart.OCI == nil || r.Chart.Verify == nil || r.Chart.Verify.Cosign == nil {
 		return nil
 	}
@@ -44,8 +45,8 @@ func (r Reference) acceptsName(files []render.File) error {
 
 // acceptsVersion checks that content which was named by its digest is the version that
 // the reference says beside it: who changes one of both, and forgets the other, is told.
-func (r Reference) acceptsVersion(files []render.File) error {
-	digest, field := r.digestField()
+func acceptsVersion(r reference.Reference, files []render.File) error {
+	digest, field := r.DigestField()
 	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" {
 		return nil
 	}
@@ -64,5 +65,5 @@ func (r Reference) acceptsVersion(files []render.File) error {
 
 // sameVersion compares versions as they are written and as they are in tags.
 func sameVersion(a, b string) bool {
-	return strings.TrimPrefix(tagOf(a), "v") == strings.TrimPrefix(tagOf(b), "v")
+	return strings.TrimPrefix(reference.TagOf(a), "v") == strings.TrimPrefix(reference.TagOf(b), "v")
 }

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
@@ -19,6 +17,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // maxClients bounds how many clients keep their connections and access tokens.
@@ -27,7 +27,7 @@ const maxClients = 64
 // access gives out clients with the credentials that a reference may use: those of
 // the Secret that it names, or else the instance's own.
 type access struct {
-	objects       *objects // nil: no Secret can be read
+	objects       *object.Reader // nil: no Secret can be read
 	own           credentials.Directory
 	allowLoopback bool
 	userAgent     string
@@ -43,8 +43,9 @@ type clients struct {
 	registry *registryClient
 }
 
-func newAccess(options Options, limits artifact.Limits) *access {
-	a := &access{
+func newAccess(options Options, objects *object.Reader, limits artifact.Limits) *access {
+	return &access{
+		objects:       objects,
 		own:           credentials.Directory(options.CredentialsDir),
 		allowLoopback: options.AllowLoopback,
 		userAgent:     options.UserAgent,
@@ -52,38 +53,34 @@ func newAccess(options Options, limits artifact.Limits) *access {
 		clock:         options.Clock,
 		clients:       lru.New[string](maxClients, lru.One[clients]),
 	}
-	if options.Client != nil {
-		a.objects = newObjects(options.Client, options.Metadata)
-	}
-	return a
 }
 
 // version changes when the credentials that the reference may use do. It is cheap.
-func (a *access) version(ctx context.Context, ref Reference) string {
-	secret := ref.secretRef()
+func (a *access) version(ctx context.Context, ref reference.Reference) string {
+	secret := ref.SecretRef()
 	if secret == nil {
 		set, err := a.own.Load()
 		if err != nil {
 			return err.Error()
 		}
-		return ref.fingerprint(set)
+		return fingerprintOf(ref, set)
 	}
-	if ref.bound() {
+	if ref.Bound() {
 		return a.boundVersion(ctx, ref)
 	}
 	return a.secretVersion(ctx, ref)
 }
 
 // guest reads the credentials and makes the clients, if there are none yet.
-func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
+func (a *access) guest(ctx context.Context, ref reference.Reference) (*guest, error) {
 	credential, err := a.credential(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	to := ref.base()
-	host, _ := ref.host()
+	to := ref.Base()
+	host, _ := ref.Host()
 	as := &guest{ref: ref, host: host, credential: credential, limits: a.limits}
-	plain := to.Scheme == "http" || ref.plainHTTP()
+	plain := to.Scheme == "http" || ref.PlainHTTP()
 	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, as.credential.Fingerprint())
 	if known, found := a.clients.Get(name); found {
 		as.clients = known
@@ -95,7 +92,7 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 		PlainHTTP: plain, AllowLoopback: a.allowLoopback, UserAgent: a.userAgent, Clock: a.clock,
 	})
 	if err != nil {
-		return nil, ref.atCredentials(failure.SourceUnauthorized, err)
+		return nil, atCredentials(ref, failure.SourceUnauthorized, err)
 	}
 	as.registry = newRegistryClient(as.http, host, as.credential)
 	a.clients.Put(name, as.clients)
@@ -103,11 +100,11 @@ func (a *access) guest(ctx context.Context, ref Reference) (*guest, error) {
 }
 
 // credential of the set for the reference's host.
-func (r Reference) credential(set credentials.Set) (credentials.Credential, error) {
-	host, path := r.host()
-	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.base().Scheme == "http"}
+func credentialFor(r reference.Reference, set credentials.Set) (credentials.Credential, error) {
+	host, path := r.Host()
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.Base().Scheme == "http"}
 	found, err := set.For(at)
-	if repository := r.repositoryHost(); repository != host && err == nil {
+	if repository := r.RepositoryHost(); repository != host && err == nil {
 		usual := found
 		at.Name = repository
 		found, err = set.For(at)
@@ -117,8 +114,8 @@ func (r Reference) credential(set credentials.Set) (credentials.Credential, erro
 }
 
 // fingerprint changes when what the set has for the reference's host does.
-func (r Reference) fingerprint(set credentials.Set) string {
-	found, err := r.credential(set)
+func fingerprintOf(r reference.Reference, set credentials.Set) string {
+	found, err := credentialFor(r, set)
 	if err != nil {
 		return err.Error()
 	}
@@ -126,8 +123,8 @@ func (r Reference) fingerprint(set credentials.Set) string {
 }
 
 // ownKeys are those of the instance's own Secret that count for the reference's host.
-func (r Reference) ownKeys() string {
-	host := r.repositoryHost()
+func ownKeys(r reference.Reference) string {
+	host := r.RepositoryHost()
 	key := credentials.KeyOf(host)
 	keys := "config.json, or " + key + ".username and " + key + ".password"
 	switch {
@@ -141,45 +138,45 @@ func (r Reference) ownKeys() string {
 
 // plainKey is the key without which credentials that are bound to the reference's host
 // don't go there, for the end of a sentence about others; "" if none is needed.
-func (r Reference) plainKey() string {
-	if r.base().Scheme != "http" {
+func plainKey(r reference.Reference) string {
+	if r.Base().Scheme != "http" {
 		return ""
 	}
-	return "; without TLS they are sent only if " + credentials.KeyOf(r.repositoryHost()) + "." + credentials.KeyPlainHTTP + ` is "true" there`
+	return "; without TLS they are sent only if " + credentials.KeyOf(r.RepositoryHost()) + "." + credentials.KeyPlainHTTP + ` is "true" there`
 }
 
 // set reads the credentials that the reference may use.
-func (a *access) set(ctx context.Context, ref Reference) (credentials.Set, error) {
-	secret := ref.secretRef()
+func (a *access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
+	secret := ref.SecretRef()
 	if secret == nil {
 		set, err := a.own.Load()
 		if err != nil {
-			err = ref.atCredentials(failure.SourceUnauthorized, err)
+			err = atCredentials(ref, failure.SourceUnauthorized, err)
 		}
 		return set, err
 	}
 	if a.objects == nil {
 		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
-	object := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: ref.Namespace}}
-	if err := a.objects.get(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: secret.Name}, &object); err != nil {
+	object, err := a.objects.Secret(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: secret.Name})
+	if err != nil {
 		var missing *failure.Error
 		if errors.As(err, &missing) {
-			return credentials.Set{}, ref.atCredentials(failure.SourceUnauthorized, missing.Err)
+			return credentials.Set{}, atCredentials(ref, failure.SourceUnauthorized, missing.Err)
 		}
-		return credentials.Set{}, ref.atCredentials(failure.SourceUnavailable, err)
+		return credentials.Set{}, atCredentials(ref, failure.SourceUnavailable, err)
 	}
 	set, err := credentials.FromSecret(object.Data)
 	if err != nil {
-		err = ref.atCredentials(failure.SourceUnauthorized, err)
+		err = atCredentials(ref, failure.SourceUnauthorized, err)
 	}
 	return set, err
 }
 
 // atCredentials is an error about the credentials of the reference, not about the source.
-func (r Reference) atCredentials(reason string, err error) *failure.Error {
+func atCredentials(r reference.Reference, reason string, err error) *failure.Error {
 	failed := &failure.Error{Reason: reason, Err: err, Subject: ownSubject, Wait: true}
-	if secret := r.secretRef(); secret != nil {
+	if secret := r.SecretRef(); secret != nil {
 		failed.Part = ".secretRef"
 		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
 	}

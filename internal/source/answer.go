@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // ownCredentials is how often the instance's own credentials are looked at while they
@@ -34,7 +35,7 @@ func (a answer) error() error {
 }
 
 // recall returns an answer that is still good.
-func (r *remote) recall(ctx context.Context, question string, ref Reference) (answer, bool) {
+func (r *remote) recall(ctx context.Context, question string, ref reference.Reference) (answer, bool) {
 	known, found := r.answers.Get(question)
 	if !found || known.err == nil {
 		return known, found
@@ -48,7 +49,7 @@ func (r *remote) recall(ctx context.Context, question string, ref Reference) (an
 }
 
 // remember keeps a failure for a time that grows with their number.
-func (r *remote) remember(question string, ref Reference, credentials string, err error) answer {
+func (r *remote) remember(question string, ref reference.Reference, credentials string, err error) answer {
 	var failed *failure.Error
 	if !errors.As(err, &failed) {
 		failed = &failure.Error{Reason: failure.SourceUnavailable, Err: err} // of the API server, as for a Secret
@@ -66,10 +67,10 @@ func (r *remote) remember(question string, ref Reference, credentials string, er
 }
 
 // again is the error with the time after which to come back.
-func again(e *failure.Error, left time.Duration, ref Reference) *failure.Error {
+func again(e *failure.Error, left time.Duration, ref reference.Reference) *failure.Error {
 	repeated := *e
 	repeated.Wait = e.Wait || e.Reason == failure.SourceUnavailable
-	if repeated.RetryAfter = left; e.Reason == failure.SourceUnauthorized && (ref.secretRef() == nil || ref.bound()) {
+	if repeated.RetryAfter = left; e.Reason == failure.SourceUnauthorized && (ref.SecretRef() == nil || ref.Bound()) {
 		repeated.RetryAfter = min(left, ownCredentials)
 	}
 	return &repeated

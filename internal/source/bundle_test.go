@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // packedFiles is an archive with these files.
@@ -72,8 +73,8 @@ func bundleRoot(t *testing.T) (*Sources, string) {
 	return sources, root
 }
 
-func inBundle(bundle, path string) Reference {
-	return ChartOf("fleet", addonsv1.ChartSource{Path: path}).In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: bundle}})
+func inBundle(bundle, path string) reference.Reference {
+	return reference.ChartOf("fleet", addonsv1.ChartSource{Path: path}).In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: bundle}})
 }
 
 func TestChartsInBundles(t *testing.T) {
@@ -115,7 +116,7 @@ func TestChartsInBundles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if digest, err := sources.Resolve(t.Context(), ChartOf("fleet", addonsv1.ChartSource{Path: "cni"})); err != nil || digest != digests["addons.tgz/cni"] {
+	if digest, err := sources.Resolve(t.Context(), reference.ChartOf("fleet", addonsv1.ChartSource{Path: "cni"})); err != nil || digest != digests["addons.tgz/cni"] {
 		t.Errorf("as a directory: %s, %v; want %s", digest, err, digests["addons.tgz/cni"])
 	}
 }
@@ -148,7 +149,7 @@ func TestPathsThatABundleDoesNotHave(t *testing.T) {
 func TestPinnedBundle(t *testing.T) {
 	sources, root := bundleRoot(t)
 	pinned := inBundle("bundle.tgz", "addons.tgz/cni")
-	bundle, err := sources.Resolve(t.Context(), BundleOf("fleet", pinned.Bundle))
+	bundle, err := sources.Resolve(t.Context(), reference.BundleOf("fleet", pinned.Bundle))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestPinnedBundle(t *testing.T) {
 func TestChartWithTheWrongDigest(t *testing.T) {
 	sources, _ := bundleRoot(t)
 	var located *failure.Error
-	_, err := sources.Resolve(t.Context(), ChartOf("fleet", addonsv1.ChartSource{Path: "bundle/plain", Digest: "sha256:" + strings.Repeat("0", 64)}))
+	_, err := sources.Resolve(t.Context(), reference.ChartOf("fleet", addonsv1.ChartSource{Path: "bundle/plain", Digest: "sha256:" + strings.Repeat("0", 64)}))
 	if !errors.As(err, &located) || located.Reason != failure.DigestMismatch || !strings.Contains(err.Error(), "correct chart.digest") {
 		t.Errorf("%v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -65,7 +66,7 @@ func TestFollowAChannel(t *testing.T) {
 	bundle := &addonsv1.BundleSource{
 		ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("stacks")}}, ClusterStack: "docker-scs-1-31",
 	}
-	ref := BundleOf("team-a", bundle)
+	ref := reference.BundleOf("team-a", bundle)
 	expect := func(line versions.Line, want string) {
 		t.Helper()
 		if got, err := sources.Newest(t.Context(), ref, line, clock.Now()); err != nil || got != want {
@@ -110,9 +111,9 @@ func TestFollowFiles(t *testing.T) {
 		server.PushArchive(t, packedFiles(t, map[string]string{"kustomization.yaml": "# " + version}), "rules", version)
 	}
 	sources, clock := remoteSources(t, Options{CredentialsDir: trusting(t, server)})
-	for _, ref := range []Reference{
-		KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("rules")}, Version: "~1.4"}}),
-		ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("rules")}, Version: "~1.4"}}),
+	for _, ref := range []reference.Reference{
+		reference.KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("rules")}, Version: "~1.4"}}),
+		reference.ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("rules")}, Version: "~1.4"}}),
 	} {
 		expectNewest(t, sources, ref, clock.Now(), "1.4.10")
 		expectPinned(t, sources, ref, "1.4.10")
@@ -155,7 +156,7 @@ func TestManyTagsOfReleases(t *testing.T) {
 	if got, err := sources.Newest(t.Context(), ref, channelOf(t, "docker-scs-1-31", ""), clock.Now()); err != nil || got != "docker-scs-1-31-v1" {
 		t.Errorf("got %s, %v", got, err)
 	}
-	known, found := sources.remote.lists.known.Get(ref.chart())
+	known, found := sources.remote.lists.known.Get(ref.Unversioned())
 	if !found || !slices.Equal(known.versions, []string{"docker-scs-1-31-v1"}) {
 		t.Errorf("%d tags are kept", len(known.versions))
 	}

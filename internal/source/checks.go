@@ -12,6 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Checks are what asking one source came to since the process started. Whatever
@@ -33,11 +34,11 @@ const ResultSuccess = "Success"
 
 // Checks of the reference's source, that of the bundle if it is in one; false if it
 // wasn't asked yet.
-func (s *Sources) Checks(ref Reference) (Checks, bool) {
+func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 	if ref.Bundle != nil {
-		ref = BundleOf(ref.Namespace, ref.Bundle)
+		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
 	}
-	known, found := s.remote.tallies.known.Get(ref.source())
+	known, found := s.remote.tallies.known.Get(ref.Source())
 	if !found {
 		return Checks{}, false
 	}
@@ -46,23 +47,6 @@ func (s *Sources) Checks(ref Reference) (Checks, bool) {
 	is := known.Checks
 	is.Results = maps.Clone(is.Results)
 	return is, true
-}
-
-// source identifies where the reference's versions come from, and how it is asked.
-func (r Reference) source() string {
-	r.Chart = *r.Chart.DeepCopy()
-	r.Chart.Version = ""
-	switch {
-	case r.Chart.OCI != nil:
-		r.Chart.OCI.Digest = ""
-	case r.Chart.Helm != nil:
-		r.Chart.Helm.Digest = ""
-	case r.Chart.HTTP != nil:
-		r.Chart.HTTP.Digest = ""
-	case r.Chart.GitHub != nil:
-		r.Chart.GitHub.Digest = ""
-	}
-	return r.String()
 }
 
 // tallies are the checks of the sources that were asked last.
@@ -80,10 +64,10 @@ type tally struct {
 func newTallies() *tallies { return &tallies{known: lru.New[string](remembered, lru.One[*tally])} }
 
 // of a source, a new one if there is none yet.
-func (t *tallies) of(ref Reference) *tally {
+func (t *tallies) of(ref reference.Reference) *tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	name := ref.source()
+	name := ref.Source()
 	known, found := t.known.Get(name)
 	if !found {
 		known = &tally{Checks: Checks{Results: map[string]uint64{}}}
@@ -93,7 +77,7 @@ func (t *tallies) of(ref Reference) *tally {
 }
 
 // count a check.
-func (t *tallies) count(ref Reference, started, ended time.Time, err error) {
+func (t *tallies) count(ref reference.Reference, started, ended time.Time, err error) {
 	known := t.of(ref)
 	known.mu.Lock()
 	defer known.mu.Unlock()
@@ -106,7 +90,7 @@ func (t *tallies) count(ref Reference, started, ended time.Time, err error) {
 }
 
 // give counts content.
-func (t *tallies) give(ref Reference, got artifact.Content) {
+func (t *tallies) give(ref reference.Reference, got artifact.Content) {
 	known := t.of(ref)
 	known.mu.Lock()
 	defer known.mu.Unlock()
@@ -131,14 +115,14 @@ type atHand struct {
 	*Sources
 }
 
-func (o atHand) resolve(ctx context.Context, ref Reference) (string, error) {
+func (o atHand) resolve(ctx context.Context, ref reference.Reference) (string, error) {
 	started := o.clock.Now()
 	digest, err := o.origin.resolve(ctx, ref)
 	o.looked(ctx, ref, started, err)
 	return digest, err
 }
 
-func (o atHand) fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
+func (o atHand) fetch(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
 	started := o.clock.Now()
 	got, err := o.origin.fetch(ctx, ref, digest)
 	o.looked(ctx, ref, started, err)
@@ -149,7 +133,7 @@ func (o atHand) fetch(ctx context.Context, ref Reference, digest string) (artifa
 	return got, err
 }
 
-func (o atHand) looked(ctx context.Context, ref Reference, started time.Time, err error) {
+func (o atHand) looked(ctx context.Context, ref reference.Reference, started time.Time, err error) {
 	if err != nil && ctx.Err() != nil {
 		return // nobody waits for it any more
 	}

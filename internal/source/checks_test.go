@@ -17,10 +17,11 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // expectChecks compares results and bytes, and expects the last check at a time.
-func expectChecks(t *testing.T, sources *Sources, ref Reference, last time.Time, bytes int, want map[string]uint64) {
+func expectChecks(t *testing.T, sources *Sources, ref reference.Reference, last time.Time, bytes int, want map[string]uint64) {
 	t.Helper()
 	got, known := sources.Checks(ref)
 	if !known || !maps.Equal(got.Results, want) || got.Bytes != int64(bytes) || !got.Last.Equal(last) {
@@ -96,7 +97,7 @@ func TestChecksOfWhatIsAtHand(t *testing.T) {
 	server.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "charts"}, BinaryData: map[string][]byte{"chart.tgz": archive}})
 	server.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "charts"}, Data: map[string][]byte{"chart.tgz": archive}})
 
-	for kind, ref := range map[string]Reference{"path": atPath("demo"), "configmap": inConfigMap("team-a", "charts", ""), "secret": inSecret("team-a", "charts", "")} {
+	for kind, ref := range map[string]reference.Reference{"path": atPath("demo"), "configmap": inConfigMap("team-a", "charts", ""), "secret": inSecret("team-a", "charts", "")} {
 		before := testutil.ToFloat64(requests.WithLabelValues(kind, "", ResultSuccess))
 		expectFetched(t, sources, ref)
 		if got := testutil.ToFloat64(requests.WithLabelValues(kind, "", ResultSuccess)) - before; got != 2 {

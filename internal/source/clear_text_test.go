@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // TestOwnCredentialsWithoutTLS has objects that want the instance's own credentials sent
@@ -30,7 +31,7 @@ func TestOwnCredentialsWithoutTLS(t *testing.T) {
 	}))
 	host := strings.TrimPrefix(server.URL, "http://")
 	key := credentials.KeyOf(host)
-	for name, ref := range map[string]Reference{
+	for name, ref := range map[string]reference.Reference{
 		"oci":    inRegistry("oci://"+host+"/demo", "1.0.0"),
 		"helm":   inRepository(server.URL, "1.0.0"),
 		"http":   atAddress(server.URL+"/demo.tgz", "sha256:"+strings.Repeat("a", 64)),

@@ -9,6 +9,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // A chart that names dependencies in Chart.yaml and doesn't have them in charts/ gets
@@ -24,14 +25,14 @@ import (
 // is taken of. What all others were is remembered by dependencies_pins.go.
 
 // complete returns the chart with its dependencies.
-func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
+func (s *Sources) complete(ctx context.Context, ref reference.Reference, found verdict) (*Artifact, error) {
 	switch {
 	case found.flaw != nil:
-		return nil, ref.locate(found.flaw)
+		return nil, ref.Locate(found.flaw)
 	case len(found.wants) == 0:
 		return found.artifact, nil
-	case ref.verified():
-		return nil, ref.locate(uncovered(found.wants))
+	case ref.Verified():
+		return nil, ref.Locate(uncovered(found.wants))
 	}
 	name := "dependencies of " + found.artifact.Digest + " of " + ref.String()
 	// As with the chart itself, it goes on for the others when the caller leaves.
@@ -47,7 +48,7 @@ func (s *Sources) complete(ctx context.Context, ref Reference, found verdict) (*
 }
 
 // putTogether fetches what is missing, and makes one chart of all, once.
-func (s *Sources) putTogether(ctx context.Context, ref Reference, found verdict) (*Artifact, error) {
+func (s *Sources) putTogether(ctx context.Context, ref reference.Reference, found verdict) (*Artifact, error) {
 	gatherer := &gatherer{Sources: s, root: ref}
 	gatherer.left.Store(dependency.Max)
 	digest := found.artifact.Digest

@@ -43,7 +43,7 @@ func TestAddressesOfDependencies(t *testing.T) {
 			root := root
 			root.Chart = *root.Chart.DeepCopy()
 			root.Chart.OCI.PlainHTTP = &test.plain
-			ref, err := root.referenceTo(test.want)
+			ref, err := root.Dependency(test.want)
 			switch {
 			case test.refused == "" && (err != nil || ref.String() != test.address):
 				t.Errorf("got %s (%v), want %s", ref, err, test.address)
@@ -79,7 +79,7 @@ func FuzzDependencies(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, w := range wants {
-			ref, err := atPath("umbrella").referenceTo(w)
+			ref, err := atPath("umbrella").Dependency(w)
 			if err != nil {
 				_ = asError(t, w.Refused(err))
 				continue
@@ -89,7 +89,7 @@ func FuzzDependencies(f *testing.F) {
 				t.Errorf("directory %q", directory)
 			}
 			seen[directory] = true
-			if base := ref.base(); base.Scheme != "https" || base.Host == "" || base.User != nil || ref.secretRef() != nil || ref.Chart.Version == "" {
+			if base := ref.Base(); base.Scheme != "https" || base.Host == "" || base.User != nil || ref.SecretRef() != nil || ref.Chart.Version == "" {
 				t.Errorf("address %s", ref)
 			}
 		}

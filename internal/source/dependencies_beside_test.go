@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
 )
 
@@ -38,7 +39,7 @@ func TestDependenciesBeside(t *testing.T) {
 	const common, base = "charts/common-1.2.0/note", "charts/common-1.2.0/charts/base-0.1.0/note"
 
 	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "stage"}}
-	for name, ref := range map[string]Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
+	for name, ref := range map[string]reference.Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
 		t.Run(name, func(t *testing.T) {
 			fetched := expectFetched(t, sources, ref)
 			if a, b := contentOf(t, fetched, common), contentOf(t, fetched, base); a != "first" || b != "base" {
@@ -114,7 +115,7 @@ func TestDependenciesBeside(t *testing.T) {
 					put("case", map[string]string{"Chart.lock": chartfiles.Lock(t, declared, test.lock)})
 				}
 			}
-			for _, ref := range []Reference{atPath("stage/" + test.path), atPath(test.path).In(bundle)} {
+			for _, ref := range []reference.Reference{atPath("stage/" + test.path), atPath(test.path).In(bundle)} {
 				if ref.Bundle != nil && strings.Contains("by a link a file outside another version what it is in an archive beside", name) {
 					continue // bundles have no links, and their paths are others
 				}
@@ -206,7 +207,7 @@ func TestHostileArchiveBesideDependencies(t *testing.T) {
 	}
 	sources := newSources(t, Options{ArtifactRoot: root})
 	bundle := &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "stage"}}
-	for name, ref := range map[string]Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
+	for name, ref := range map[string]reference.Reference{"the artifact root": atPath("stage/umbrella"), "a bundle": atPath("umbrella").In(bundle)} {
 		begun := time.Now()
 		_, err := sources.Resolve(t.Context(), ref)
 		if took := time.Since(begun); took > time.Second {

@@ -7,34 +7,35 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Credentials for a dependency that isn't at the place of its chart: a chart may name
 // any host, and must not get anything of the Secret that way but what is for this one.
 
 // credential is what the reference may show its host.
-func (a *access) credential(ctx context.Context, ref Reference) (credentials.Credential, error) {
+func (a *access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
 	set, err := a.set(ctx, ref)
 	if err != nil {
 		return credentials.Credential{}, err
 	}
-	if ref.bound() {
+	if ref.Bound() {
 		set = set.Bound()
 	}
-	given, err := ref.credential(set)
+	given, err := credentialFor(ref, set)
 	if err != nil {
-		return credentials.Credential{}, ref.atCredentials(failure.SourceUnauthorized, err)
+		return credentials.Credential{}, atCredentials(ref, failure.SourceUnauthorized, err)
 	}
-	if !ref.bound() || !given.IsZero() {
+	if !ref.Bound() || !given.IsZero() {
 		return given, nil
 	}
 	own, err := a.own.Load()
 	if err != nil {
-		return credentials.Credential{}, ref.atOwnCredentials(failure.SourceUnauthorized, err)
+		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
 	}
-	found, err := ref.credential(own)
+	found, err := credentialFor(ref, own)
 	if err != nil {
-		return credentials.Credential{}, ref.atOwnCredentials(failure.SourceUnauthorized, err)
+		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
 	}
 	if found.IsZero() { // else whoever wrote the Secret could say whom the instance's credentials are shown
 		found.CA = append(append([]byte{}, given.CA...), found.CA...)
@@ -43,25 +44,25 @@ func (a *access) credential(ctx context.Context, ref Reference) (credentials.Cre
 }
 
 // boundVersion changes when what the reference may show its host does.
-func (a *access) boundVersion(ctx context.Context, ref Reference) string {
+func (a *access) boundVersion(ctx context.Context, ref reference.Reference) string {
 	own, err := a.own.Load()
 	if err != nil {
 		return err.Error()
 	}
-	return a.secretVersion(ctx, ref) + " " + ref.fingerprint(own)
+	return a.secretVersion(ctx, ref) + " " + fingerprintOf(ref, own)
 }
 
 // secretVersion changes when the Secret does; "" if that can't be told.
-func (a *access) secretVersion(ctx context.Context, ref Reference) string {
+func (a *access) secretVersion(ctx context.Context, ref reference.Reference) string {
 	if a.objects == nil {
 		return ""
 	}
-	return a.objects.version(ctx, objectKey{kind: kindSecret, namespace: ref.Namespace, name: ref.secretRef().Name})
+	return a.objects.Version(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: ref.SecretRef().Name})
 }
 
 // atOwnCredentials is an error about the instance's credentials.
-func (r Reference) atOwnCredentials(reason string, err error) *failure.Error {
-	failed := r.atCredentials(reason, err)
+func atOwnCredentials(r reference.Reference, reason string, err error) *failure.Error {
+	failed := atCredentials(r, reason, err)
 	failed.Part, failed.Subject = "", ownSubject
 	return failed
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // askedAtOnce is how many dependencies of one chart are fetched at the same time.
@@ -21,7 +22,7 @@ const askedAtOnce = 8
 // It holds no place to unpack while it waits.
 type gatherer struct {
 	*Sources
-	root Reference // whose credentials are used
+	root reference.Reference // whose credentials are used
 	left atomic.Int64
 }
 
@@ -76,13 +77,13 @@ func worst(failed []error) (first error) {
 
 // one fetches a dependency, and what it wants in turn.
 func (g *gatherer) one(ctx context.Context, at level, w dependency.Want) ([]dependency.Part, error) {
-	ref, err := g.root.referenceTo(w)
+	ref, err := g.root.Dependency(w)
 	if err != nil {
 		return nil, w.Refused(err)
 	}
-	w.Subject, w.Keys = ref.subject(), ref.keysFor()
+	w.Subject, w.Keys = ref.Subject(), keysFor(ref)
 	found, err := g.fetchOne(ctx, at.digest, ref)
-	var elsewhere movedToRegistry
+	var elsewhere reference.MovedToRegistry
 	if errors.As(err, &elsewhere) {
 		found, err = g.fetchElsewhere(ctx, at.digest, w, ref, elsewhere)
 	}
@@ -120,7 +121,7 @@ func (g *gatherer) one(ctx context.Context, at level, w dependency.Want) ([]depe
 // fetchOne fetches the dependency in the content that it had when the chart was put
 // together before. If that is gone, from here and from its source, or was refused, it is
 // what its version is now: as when nobody had put the chart together before.
-func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verdict, error) {
+func (g *gatherer) fetchOne(ctx context.Context, by string, ref reference.Reference) (verdict, error) {
 	if digest, kept := g.pins.get(by, ref); kept {
 		digest = g.Kept(ctx, ref, digest)
 		found, err := g.takeOne(ctx, by, ref, digest)
@@ -137,12 +138,12 @@ func (g *gatherer) fetchOne(ctx context.Context, by string, ref Reference) (verd
 }
 
 // takeOne fetches the dependency in this content, and remembers that it is of use.
-func (g *gatherer) takeOne(ctx context.Context, by string, ref Reference, digest string) (verdict, error) {
+func (g *gatherer) takeOne(ctx context.Context, by string, ref reference.Reference, digest string) (verdict, error) {
 	found, err := g.take(ctx, ref, digest)
 	if err != nil {
 		return verdict{}, err
 	}
-	g.remote.refused.Used(ref.digestQuestion(), digest)
+	g.remote.refused.Used(ref.DigestQuestion(), digest)
 	if known, kept := g.pins.get(by, ref); !kept || known != digest {
 		g.pins.put(by, ref, digest)
 	}
@@ -151,9 +152,9 @@ func (g *gatherer) takeOne(ctx context.Context, by string, ref Reference, digest
 
 // fetchElsewhere fetches a dependency whose repository says that it is in a registry.
 // That is as good as if it came from there.
-func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.Want, ref Reference, at movedToRegistry) (verdict, error) {
+func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.Want, ref reference.Reference, at reference.MovedToRegistry) (verdict, error) {
 	title := g.title(ctx, ref)
-	there, err := at.reference(ref, w.Version)
+	there, err := at.Reference(ref, w.Version)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -166,9 +167,9 @@ func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.W
 }
 
 // keysFor says where credentials for a dependency's host may be put.
-func (r Reference) keysFor() string {
-	own := "the provider instance's own Secret " + ownSecret + " (" + r.ownKeys() + ")" + r.plainKey()
-	if secret := r.secretRef(); secret != nil {
+func keysFor(r reference.Reference) string {
+	own := "the provider instance's own Secret " + ownSecret + " (" + ownKeys(r) + ")" + plainKey(r)
+	if secret := r.SecretRef(); secret != nil {
 		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
 	}
 	return own

@@ -4,6 +4,7 @@ package source
 
 import (
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -22,9 +23,11 @@ func newPins(store *store.Store) *pins {
 	return &pins{memory: lru.New[string](remembered, lru.One[string]), store: store}
 }
 
-func pinName(by string, ref Reference) string { return "dependency of " + by + ": " + ref.String() }
+func pinName(by string, ref reference.Reference) string {
+	return "dependency of " + by + ": " + ref.String()
+}
 
-func (p *pins) get(by string, ref Reference) (digest string, kept bool) {
+func (p *pins) get(by string, ref reference.Reference) (digest string, kept bool) {
 	name := pinName(by, ref)
 	if digest, kept = p.memory.Get(name); kept {
 		return digest, true
@@ -35,7 +38,7 @@ func (p *pins) get(by string, ref Reference) (digest string, kept bool) {
 	return digest, kept
 }
 
-func (p *pins) put(by string, ref Reference, digest string) {
+func (p *pins) put(by string, ref reference.Reference, digest string) {
 	name := pinName(by, ref)
 	p.memory.Put(name, digest)
 	p.store.Pin(name, digest)

@@ -26,6 +26,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -61,7 +62,7 @@ func (w *dependencyWorld) restart(t testing.TB) {
 	w.sources, w.clock = remoteSources(t, w.options)
 }
 
-func (w *dependencyWorld) umbrella() Reference {
+func (w *dependencyWorld) umbrella() reference.Reference {
 	ref := inRepository(w.own.URL, "1.0.0")
 	ref.Chart.Helm.Chart = "umbrella"
 	return ref
@@ -435,7 +436,7 @@ func TestSignedChartWithoutItsDependencies(t *testing.T) {
 	ref.Chart.Verify = &addonsv1.Verification{}
 	sources, _ := remoteSources(t, Options{})
 	found := verdict{artifact: &Artifact{}, wants: []dependency.Want{{Name: "redis", Version: "17.0.1"}}}
-	for name, ref := range map[string]Reference{
+	for name, ref := range map[string]reference.Reference{
 		"the chart is signed":  ref,
 		"the bundle is signed": atPath("umbrella").In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{OCI: ref.Chart.OCI, Verify: ref.Chart.Verify}}),
 	} {
@@ -499,7 +500,7 @@ func TestDependenciesOfChartsElsewhere(t *testing.T) {
 	if inBundle.Chart.Digest, err = opened.ChartDigest("stage/umbrella"); err != nil {
 		t.Fatal(err)
 	}
-	for name, ref := range map[string]Reference{
+	for name, ref := range map[string]reference.Reference{
 		"a registry": inRegistry(w.registry.URL("charts/umbrella"), "1.0.0"), "an address": atAddress(w.own.URL+"/umbrella-1.0.0.tgz", artifact.Content{Archive: archive}.Digest()),
 		"a ConfigMap": inConfigMap("team-a", "umbrella", ""), "an archive": atPath("umbrella.tgz"), "a directory": atPath("umbrella"), "a bundle": inBundle,
 	} {
@@ -576,13 +577,13 @@ func TestSlowDependencySharesPatience(t *testing.T) {
 // What a Secret as a whole got is no answer for a chart that may show only a part of it.
 func TestDependenciesElsewhereHaveAnswersOfTheirOwn(t *testing.T) {
 	secret := &addonsv1.CredentialsReference{Name: "keys"}
-	root := Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://own.example/umbrella", SecretRef: secret}}}
+	root := reference.Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://own.example/umbrella", SecretRef: secret}}}
 	for repository, shared := range map[string]bool{"oci://own.example": true, "oci://other.example": false, "oci://own.example:8443": false} {
-		dependency, err := root.referenceTo(dependency.Want{Name: "web", Version: "1.2.3", Repository: repository + "/charts"})
+		dependency, err := root.Dependency(dependency.Want{Name: "web", Version: "1.2.3", Repository: repository + "/charts"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		direct := Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.2.3", OCI: &addonsv1.OCISource{URL: repository + "/charts/web", SecretRef: secret}}}
+		direct := reference.Reference{Namespace: "team", Chart: addonsv1.ChartSource{Version: "1.2.3", OCI: &addonsv1.OCISource{URL: repository + "/charts/web", SecretRef: secret}}}
 		if got := dependency.String() == direct.String(); got != shared {
 			t.Errorf("%s: answers are shared with those who name it themselves: %v, want %v", repository, got, shared)
 		}

@@ -14,7 +14,7 @@
 // host ([remote]): an OCI registry ([ociChart]), a Helm repository ([helmChart]),
 // releases at GitHub ([githubRelease]) or any address ([httpArchive]).
 // A new kind is a new origin and a line in [Sources.origin]; a new protocol between
-// hosts is a new [place] and a line in [Reference.place].
+// hosts is a new [place] and a line in [placeOf].
 //
 // All content is hostile until package artifact has unpacked it. Nothing is unpacked to
 // disk; archives from other hosts are kept there as they are, by package store. Why

@@ -7,16 +7,17 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // fetch is called by one flight for each reference; see [Sources.fly], which is
 // patient, too. What one reference downloads is there for the others that go to the
 // same host for it: these only have to show that they may have it.
-func (r *remote) fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
+func (r *remote) fetch(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
 	if got, found := r.kept(ref, digest); found && (r.granted(ctx, ref, digest) || r.confirms(ctx, ref, digest)) {
 		return got, nil
 	}
-	result, err, _ := r.downloads.Do(digest+" at "+ref.base().String(), func() (any, error) {
+	result, err, _ := r.downloads.Do(digest+" at "+ref.Base().String(), func() (any, error) {
 		got, err := r.download(context.WithoutCancel(ctx), ref, digest)
 		return landing{got, ref.String()}, err
 	})
@@ -38,7 +39,7 @@ type landing struct {
 }
 
 // download asks for the archive, and keeps it.
-func (r *remote) download(ctx context.Context, ref Reference, digest string) (artifact.Content, error) {
+func (r *remote) download(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
 	question := digest + " from " + ref.String()
 	if known, found := r.recall(ctx, question, ref); found {
 		return artifact.Content{}, known.error()
@@ -59,19 +60,19 @@ func (r *remote) download(ctx context.Context, ref Reference, digest string) (ar
 		r.keep(digest, got)
 		r.grants.add(digest, got.From)
 	case failed.err != nil && failed.err.Reason == failure.ArtifactChanged:
-		r.answers.Remove(ref.digestQuestion()) // for those who ask from now on
+		r.answers.Remove(ref.DigestQuestion()) // for those who ask from now on
 	}
 	return got, failed.error()
 }
 
 // granted tells whether the reference got the archive before.
-func (r *remote) granted(ctx context.Context, ref Reference, digest string) bool {
+func (r *remote) granted(ctx context.Context, ref reference.Reference, digest string) bool {
 	return r.grants.has(digest, r.title(ctx, ref))
 }
 
 // confirms asks the reference's source if it may have the archive, which is at hand.
 // If that can't be told, for whatever reason, it has to be downloaded: that shows it.
-func (r *remote) confirms(ctx context.Context, ref Reference, digest string) bool {
+func (r *remote) confirms(ctx context.Context, ref reference.Reference, digest string) bool {
 	if _, failed := r.recall(ctx, digest+" from "+ref.String(), ref); failed {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -23,14 +24,14 @@ import (
 func TestHostsThatGetNoCredentials(t *testing.T) {
 	digest := artifact.Content{Archive: targz.Chart(t)}.Digest()
 	for kind, source := range map[string]struct {
-		ref    func(host string) Reference
+		ref    func(host string) reference.Reference
 		answer func(w http.ResponseWriter, r *http.Request, other string)
 	}{
-		"helm, by its index": {func(host string) Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request, other string) {
+		"helm, by its index": {func(host string) reference.Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request, other string) {
 			fmt.Fprintf(w, "entries:\n  demo:\n  - version: 1.0.0\n    urls: [%s/demo.tgz]\n", other)
 		}},
-		"github, by a redirect": {func(host string) Reference {
-			return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/o/n"}}}
+		"github, by a redirect": {func(host string) reference.Reference {
+			return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/o/n"}}}
 		}, func(w http.ResponseWriter, r *http.Request, other string) {
 			if strings.Contains(r.URL.Path, "/assets/") {
 				http.Redirect(w, r, other+"/x?signature=sentinel", http.StatusFound)
@@ -38,7 +39,7 @@ func TestHostsThatGetNoCredentials(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, `{"tag_name": "1.0.0", "assets": [{"id": 1, "name": "demo.tgz", "size": 10, "state": "uploaded"}]}`)
 		}},
-		"oci, by a redirect": {func(host string) Reference { return inRegistry("oci://"+host+"/demo", "1.0.0") }, func(w http.ResponseWriter, r *http.Request, other string) {
+		"oci, by a redirect": {func(host string) reference.Reference { return inRegistry("oci://"+host+"/demo", "1.0.0") }, func(w http.ResponseWriter, r *http.Request, other string) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				http.Redirect(w, r, other+"/x?signature=sentinel", http.StatusFound)
 				return

@@ -9,6 +9,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 const (
@@ -39,26 +40,26 @@ type verdict struct {
 // source has given it, or has said that it would; see grants.
 //
 // A chart that misses dependencies gets them; see [Sources.complete].
-func (s *Sources) Fetch(ctx context.Context, ref Reference, digest string) (*Artifact, error) {
+func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
 	found, err := s.take(ctx, ref, digest)
 	if err != nil {
 		return nil, err
 	}
 	whole, err := s.complete(ctx, ref, found)
 	if err == nil && ref.Kind != artifact.KindBundle { // of which paths may be wrong
-		s.remote.refused.Used(ref.digestQuestion(), digest)
+		s.remote.refused.Used(ref.DigestQuestion(), digest)
 	}
 	return whole, s.refuse(ctx, ref, digest, err)
 }
 
 // take fetches the content with the digest, as it is.
-func (s *Sources) take(ctx context.Context, ref Reference, digest string) (verdict, error) {
+func (s *Sources) take(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
 	found, err := s.accept(ctx, ref, digest)
 	return found, s.refuse(ctx, ref, digest, err)
 }
 
 // accept fetches the content with the digest, and checks it.
-func (s *Sources) accept(ctx context.Context, ref Reference, digest string) (verdict, error) {
+func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
 	if err := s.verifier.verify(ctx, ref, digest); err != nil {
 		return verdict{}, conclude(ctx, ref, err)
 	}
@@ -70,17 +71,17 @@ func (s *Sources) accept(ctx context.Context, ref Reference, digest string) (ver
 		}
 	}
 	if found.refusal != nil {
-		return verdict{}, ref.locate(found.refusal)
+		return verdict{}, ref.Locate(found.refusal)
 	}
-	if err := ref.accepts(found.artifact.Files); err != nil {
-		return verdict{}, ref.locate(err)
+	if err := accepts(ref, found.artifact.Files); err != nil {
+		return verdict{}, ref.Locate(err)
 	}
 	return found, nil
 }
 
 // recall returns what is in memory, if the reference may have it.
-func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (verdict, bool) {
-	found, known := s.known.Get(ref.held(digest))
+func (s *Sources) recall(ctx context.Context, ref reference.Reference, digest string) (verdict, bool) {
+	found, known := s.known.Get(ref.Held(digest))
 	if !known || !s.grants.has(digest, s.title(ctx, ref)) {
 		return verdict{}, false
 	}
@@ -88,8 +89,8 @@ func (s *Sources) recall(ctx context.Context, ref Reference, digest string) (ver
 }
 
 // fly joins the flight for the reference, or starts it.
-func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdict, error) {
-	if !ref.remote() && ref.Bundle == nil { // what is at hand is waited for
+func (s *Sources) fly(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
+	if !ref.Remote() && ref.Bundle == nil { // what is at hand is waited for
 		ctx = flight.WithEndlessPatience(ctx)
 	}
 	return flight.Board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
@@ -100,7 +101,7 @@ func (s *Sources) fly(ctx context.Context, ref Reference, digest string) (verdic
 }
 
 // fetch reads, verifies and unpacks.
-func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (verdict, error) {
+func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
 	if found, known := s.recall(ctx, ref, digest); known { // by a flight that ended just before this one began
 		return found, nil
 	}
@@ -109,7 +110,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (verd
 		return verdict{}, err
 	}
 	title := s.title(ctx, ref) // if the credentials change meanwhile, it is that of the former
-	if found, known := s.known.Get(ref.held(digest)); known && ref.remote() && s.remote.confirms(ctx, ref, digest) {
+	if found, known := s.known.Get(ref.Held(digest)); known && ref.Remote() && s.remote.confirms(ctx, ref, digest) {
 		s.grants.add(digest, title)
 		return found, nil
 	}
@@ -120,7 +121,7 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (verd
 		return verdict{}, err
 	}
 	if got.Digest() != digest {
-		return verdict{}, ref.changed()
+		return verdict{}, ref.Changed()
 	}
 	found, err := s.judge(ctx, ref, got, digest)
 	if err == nil {
@@ -131,8 +132,8 @@ func (s *Sources) fetch(ctx context.Context, ref Reference, digest string) (verd
 
 // judge unpacks content that has the digest, unless that was done before. Those who
 // come with equal content at the same time share one unpacking.
-func (s *Sources) judge(ctx context.Context, ref Reference, got artifact.Content, digest string) (verdict, error) {
-	held := ref.held(digest)
+func (s *Sources) judge(ctx context.Context, ref reference.Reference, got artifact.Content, digest string) (verdict, error) {
+	held := ref.Held(digest)
 	found, err, _ := s.unpacking.Do(held, func() (any, error) {
 		if found, known := s.known.Get(held); known {
 			return found, nil

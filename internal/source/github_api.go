@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
@@ -76,7 +77,7 @@ type question struct {
 
 // at is the question's address, with who asks.
 func (q question) at(as *guest) string {
-	return as.ref.base().String() + " " + repositoryOf(as.ref.Chart.GitHub) + q.path + " " + as.credential.Fingerprint()
+	return as.ref.Base().String() + " " + reference.RepositoryOf(as.ref.Chart.GitHub) + q.path + " " + as.credential.Fingerprint()
 }
 
 // since returns the answer as it was then, or later.
@@ -110,7 +111,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 	}
 	ctx, reading := s.room.Enter(ctx) // it needs no room any more when it is parsed
 	defer reading.Done()
-	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+repositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
+	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+reference.RepositoryOf(as.ref.Chart.GitHub)+asked.path, nil)
 	if err != nil {
 		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release; correct them")
 	}
@@ -149,7 +150,7 @@ func (s *releases) ask(ctx context.Context, as *guest, asked question, known tol
 
 // github is a client of the API, which shows nobody's credentials by itself.
 func (g *guest) github() (*github.Client, error) {
-	api := g.ref.base().String() + "/"
+	api := g.ref.Base().String() + "/"
 	// The guest's own client heeds rate limits, for as long as it is kept.
 	client, err := github.NewClient(github.WithHTTPClient(g.http), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
 	if err != nil {
@@ -176,13 +177,13 @@ func (r githubRelease) release() question {
 			return err
 		},
 		none: notPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
-			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), repositoryOf(r.GitHubSource)),
+			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource)),
 	}
 }
 
 // fileURL is where a file is, for those who accept its content.
 func (r githubRelease) fileURL(as *guest, file asset) *url.URL {
-	return as.ref.base().JoinPath("repos", repositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+	return as.ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
 }
 
 // read gets a file of the release. The request is redirected to another host, which

@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
@@ -120,7 +121,7 @@ func (r githubRelease) downloadWhole(ctx context.Context, as *guest, files []ass
 
 // siteOfWhole is where the release is.
 func (r githubRelease) siteOfWhole(as *guest, listing []byte) site {
-	return site{url: as.ref.base().JoinPath("repos", repositoryOf(r.GitHubSource), "releases", "tags", r.tag()).String(), bytes: int64(len(listing))}
+	return site{url: as.ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "tags", r.tag()).String(), bytes: int64(len(listing))}
 }
 
 // probeWhole tells whether the release, which was shown to the guest, has these files.

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 )
 
@@ -58,21 +59,21 @@ func (w *githubWorld) sources(t testing.TB, dir string) *Sources {
 	return newSources(t, options)
 }
 
-func (w *githubWorld) chart(version string, change ...func(*addonsv1.GitHubSource)) Reference {
+func (w *githubWorld) chart(version string, change ...func(*addonsv1.GitHubSource)) reference.Reference {
 	at := &addonsv1.GitHubSource{URL: w.URL(demoRepository)}
 	for _, change := range change {
 		change(at)
 	}
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{GitHub: at, Version: version}}
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{GitHub: at, Version: version}}
 }
 
-func (w *githubWorld) bundle(version string) Reference {
-	return BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+func (w *githubWorld) bundle(version string) reference.Reference {
+	return reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		GitHub: &addonsv1.GitHubSource{URL: w.URL(demoRepository)}, Version: version}})
 }
 
-func (w *githubWorld) manifests(version string, change ...func(*addonsv1.GitHubSource)) Reference {
-	return ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{
+func (w *githubWorld) manifests(version string, change ...func(*addonsv1.GitHubSource)) reference.Reference {
+	return reference.ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{
 		GitHub: w.chart(version, change...).Chart.GitHub, Version: version}})
 }
 
@@ -114,7 +115,7 @@ func TestChartsInReleases(t *testing.T) {
 			w.publish("many", many...)
 			sources := w.sources(t, "")
 			good := map[string]struct {
-				ref  Reference
+				ref  reference.Reference
 				want []byte
 			}{
 				"by its tag":          {w.chart("1.0.0"), one},
@@ -132,7 +133,7 @@ func TestChartsInReleases(t *testing.T) {
 				}
 			}
 			at := "chart.github: " + w.URL(demoRepository) + " release "
-			for ref, want := range map[*Reference][2]string{
+			for ref, want := range map[*reference.Reference][2]string{
 				ptrTo(w.chart("9.9.9")): {failure.ArtifactNotFound, at + "9.9.9: the server has no release with tag \"9.9.9\" in repository demo/charts, or doesn't show it to these credentials; " +
 					"publish it, correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository"},
 				ptrTo(w.chart("3.0.0")): {failure.ArtifactNotFound, "no release with tag \"3.0.0\""}, // a draft
@@ -327,13 +328,13 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 		{"https://git.example.org:8443/o/n", "https://git.example.org/api/v3", "https://git.example.org/api/v3", ""},
 		{"http://git.example.org:8443/o/n", "", "http://git.example.org:8443/api/v3", ""},
 	} {
-		ref := Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
-		got, err := ref.credential(set)
+		ref := reference.Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
+		got, err := credentialFor(ref, set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ref.base().String() != tc.goesTo || got.Token != tc.token {
-			t.Errorf("%s by %q: %q goes to %s; want %q to %s", tc.url, tc.api, got.Token, ref.base(), tc.token, tc.goesTo)
+		if ref.Base().String() != tc.goesTo || got.Token != tc.token {
+			t.Errorf("%s by %q: %q goes to %s; want %q to %s", tc.url, tc.api, got.Token, ref.Base(), tc.token, tc.goesTo)
 		}
 	}
 }
@@ -354,7 +355,7 @@ func TestPromisedDigestsGiveNoRight(t *testing.T) {
 	store := t.TempDir()
 	sources := w.sources(t, store)
 	private := expectFetched(t, sources, w.bundle("1"))
-	evil := BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+	evil := reference.BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		GitHub: &addonsv1.GitHubSource{URL: w.URL("evil/list")}, Version: "1"}})
 	for name, sources := range map[string]*Sources{"in memory": sources, "on disk": w.sources(t, store)} {
 		if digest := expectResolved(t, sources, evil); digest != private.Digest {

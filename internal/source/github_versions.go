@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -55,10 +56,10 @@ func (r githubRelease) versions(ctx context.Context, as *guest, notBefore time.T
 
 func (r githubRelease) nothingListed() *failure.Error {
 	if r.TagPrefix == "" {
-		return notPublished("repository %s has no release; publish one, or correct github.url", repositoryOf(r.GitHubSource))
+		return notPublished("repository %s has no release; publish one, or correct github.url", reference.RepositoryOf(r.GitHubSource))
 	}
 	return notPublished("repository %s has no release whose tag starts with %s; publish one, or correct github.url or github.tagPrefix",
-		repositoryOf(r.GitHubSource), failure.Quote(r.TagPrefix))
+		reference.RepositoryOf(r.GitHubSource), failure.Quote(r.TagPrefix))
 }
 
 // list is the question for a page of the list of releases.
@@ -70,7 +71,7 @@ func (r githubRelease) list(page int) question {
 			return err
 		},
 		none: notPublished("the server has no repository %s, or doesn't show it to these credentials; correct github.url, "+
-			"or name a Secret in github.secretRef whose token may read the repository", repositoryOf(r.GitHubSource)),
+			"or name a Secret in github.secretRef whose token may read the repository", reference.RepositoryOf(r.GitHubSource)),
 	}
 }
 

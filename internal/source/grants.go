@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
@@ -71,24 +72,24 @@ func (g *grants) has(digest, title string) bool {
 //
 // The instance's own credentials are no part of it: these are the instance's as
 // the cache is, and what is in them has no business on a disk.
-func (s *Sources) title(ctx context.Context, ref Reference) string {
+func (s *Sources) title(ctx context.Context, ref reference.Reference) string {
 	switch {
 	case ref.Bundle != nil:
-		bundle := s.title(ctx, BundleOf(ref.Namespace, ref.Bundle))
+		bundle := s.title(ctx, reference.BundleOf(ref.Namespace, ref.Bundle))
 		if bundle == "" {
 			return ""
 		}
 		return ref.String() + ", " + bundle
-	case ref.remote():
+	case ref.Remote():
 		return s.remote.title(ctx, ref)
 	case s.objects != nil && (ref.Chart.ConfigMap != nil || ref.Chart.Secret != nil):
-		return ref.String() + " at " + s.objects.version(ctx, ref.object())
+		return ref.String() + " at " + s.objects.Version(ctx, ref.Object())
 	}
 	return ref.String()
 }
 
-func (r *remote) title(ctx context.Context, ref Reference) string {
-	if ref.secretRef() == nil {
+func (r *remote) title(ctx context.Context, ref reference.Reference) string {
+	if ref.SecretRef() == nil {
 		return ref.String()
 	}
 	version := r.access.secretVersion(ctx, ref)

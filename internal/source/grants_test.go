@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -109,7 +110,7 @@ func TestDigestGivesNoRight(t *testing.T) {
 		}
 	})
 	host := strings.TrimPrefix(own.URL, "http://")
-	spies := map[string]Reference{
+	spies := map[string]reference.Reference{
 		"an address":   atAddress(own.URL+"/demo.tgz", digest),
 		"a repository": inRepository(own.URL, "1.0.0"),
 		"a registry":   inRegistry("oci://"+host+"/demo", "1.0.0"),
@@ -152,7 +153,7 @@ func TestTeamsShareAnArchiveByTheirOwnCredentials(t *testing.T) {
 	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}})
 	manifest := server.Push(t, archive, "demo", "1.0.0")
 	digest := artifact.Content{Archive: archive}.Digest()
-	refs := map[string]Reference{}
+	refs := map[string]reference.Reference{}
 	for team, password := range map[string]string{"team-a": sentinelPassword, "team-b": sentinelPassword, "default": "sentinel-wrong"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "shared-registry"}, Data: map[string][]byte{
 			"ca.crt": server.CA, "username": []byte(sentinelUser), "password": []byte(password)}}

@@ -11,12 +11,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // guest is who visits a host for a reference.
 type guest struct {
 	clients
-	ref        Reference
+	ref        reference.Reference
 	host       string
 	credential credentials.Credential
 	limits     artifact.Limits
@@ -67,7 +68,7 @@ func (g *guest) request(ctx context.Context, method string, at *url.URL, header 
 
 // authorize adds the credential to a request, if it goes to the source's own host.
 func (g *guest) authorize(request *http.Request) {
-	if !egress.SameOrigin(g.ref.base(), request.URL) {
+	if !egress.SameOrigin(g.ref.Base(), request.URL) {
 		return
 	}
 	switch {

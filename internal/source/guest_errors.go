@@ -29,7 +29,7 @@ func (g *guest) word(ctx context.Context, err error) error {
 	}
 	by := answeredBy(err)
 	if asked := (tokenServiceError{}); errors.As(err, &asked) {
-		by = g.ref.base() // the registry had it asked, with the credentials for the registry
+		by = g.ref.Base() // the registry had it asked, with the credentials for the registry
 	}
 	var answer *errcode.ErrorResponse
 	if errors.As(err, &answer) {
@@ -44,7 +44,7 @@ func (g *guest) word(ctx context.Context, err error) error {
 	var moved movedTokenService
 	switch {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return g.unauthorized(g.ref.base(), g.host+" wants to know who asks")
+		return g.unauthorized(g.ref.Base(), g.host+" wants to know who asks")
 	case errors.Is(err, errPasswordWanted):
 		return g.passwordWanted()
 	case errors.As(err, &moved):
@@ -89,7 +89,7 @@ func answeredBy(err error) *url.URL {
 
 // unauthorized says what credentials were shown, and where other ones may be put.
 func (g *guest) unauthorized(by *url.URL, said string) *failure.Error {
-	if own := g.ref.base(); by != nil && !egress.SameOrigin(own, by) {
+	if own := g.ref.Base(); by != nil && !egress.SameOrigin(own, by) {
 		return failure.New(failure.SourceUnavailable, "%s, and gets no credentials: these are for %s://%s only, which refers to it. Have what is there open to everyone, or in the same place as the source",
 			said, own.Scheme, own.Host)
 	}
@@ -97,10 +97,10 @@ func (g *guest) unauthorized(by *url.URL, said string) *failure.Error {
 	if g.ref.Chart.GitHub != nil {
 		add = "token"
 	}
-	secret := g.ref.secretRef()
+	secret := g.ref.SecretRef()
 	var refused *failure.Error
 	switch {
-	case g.ref.bound():
+	case g.ref.Bound():
 		refused = failure.New(failure.SourceUnauthorized, "%s", said) // the way out is told with the dependency
 	case secret != nil && g.credential.IsZero():
 		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
@@ -110,7 +110,7 @@ func (g *guest) unauthorized(by *url.URL, said string) *failure.Error {
 			said, g.ref.Namespace, secret.Name)
 	case g.credential.IsZero():
 		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)%s",
-			said, ownSecret, g.ref.ownKeys(), g.ref.plainKey())
+			said, ownSecret, ownKeys(g.ref), plainKey(g.ref))
 	default:
 		refused = failure.New(failure.SourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
 			said, ownSecret)
@@ -126,16 +126,16 @@ func (g *guest) passwordWanted() *failure.Error {
 	if half := g.missingHalf(); half != "" {
 		said, add, instead = " takes username and password (Basic authentication), and "+half+" is missing", "it", ""
 	}
-	secret := g.ref.secretRef()
+	secret := g.ref.SecretRef()
 	var refused *failure.Error
 	switch {
-	case g.ref.bound():
+	case g.ref.Bound():
 		refused = failure.New(failure.SourceUnauthorized, "%s", g.host+said) // the way out is told with the dependency
 	case secret != nil:
 		refused = failure.New(failure.SourceUnauthorized, "%s; add %s to Secret %s/%s%s", g.host+said, add, g.ref.Namespace, secret.Name, instead)
 	default:
 		refused = failure.New(failure.SourceUnauthorized, "%s; have both added to the provider instance's own Secret %s (%s), or name another Secret in its secretRef",
-			g.host+said, ownSecret, g.ref.ownKeys())
+			g.host+said, ownSecret, ownKeys(g.ref))
 	}
 	refused.Wait = true
 	return refused

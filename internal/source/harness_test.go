@@ -11,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 func newSources(t testing.TB, options Options) *Sources {
@@ -23,16 +24,16 @@ func newSources(t testing.TB, options Options) *Sources {
 }
 
 // atPath refers to a path of the artifact root.
-func atPath(path string) Reference {
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}}
+func atPath(path string) reference.Reference {
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}}
 }
 
-func inConfigMap(namespace, name, key string) Reference {
-	return Reference{Namespace: namespace, Chart: addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: name, Key: key}}}
+func inConfigMap(namespace, name, key string) reference.Reference {
+	return reference.Reference{Namespace: namespace, Chart: addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: name, Key: key}}}
 }
 
-func inSecret(namespace, name, key string) Reference {
-	return Reference{Namespace: namespace, Chart: addonsv1.ChartSource{Secret: &addonsv1.ArtifactReference{Name: name, Key: key}}}
+func inSecret(namespace, name, key string) reference.Reference {
+	return reference.Reference{Namespace: namespace, Chart: addonsv1.ChartSource{Secret: &addonsv1.ArtifactReference{Name: name, Key: key}}}
 }
 
 // write makes a file with its directories.
@@ -66,7 +67,7 @@ func rename(t testing.TB, from, to string) {
 	}
 }
 
-func expectResolved(t testing.TB, sources *Sources, ref Reference) string {
+func expectResolved(t testing.TB, sources *Sources, ref reference.Reference) string {
 	t.Helper()
 	digest, err := sources.Resolve(t.Context(), ref)
 	if err != nil {
@@ -75,7 +76,7 @@ func expectResolved(t testing.TB, sources *Sources, ref Reference) string {
 	return digest
 }
 
-func expectFetched(t testing.TB, sources *Sources, ref Reference) *Artifact {
+func expectFetched(t testing.TB, sources *Sources, ref reference.Reference) *Artifact {
 	t.Helper()
 	artifact, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/repoindex"
 )
 
@@ -35,11 +36,11 @@ func (c helmChart) resolve(ctx context.Context, as *guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.stock.setAside(as.ref.visit(), got), nil
+	return c.stock.setAside(as.ref.Visit(), got), nil
 }
 
 func (c helmChart) fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error) {
-	if got, found := c.stock.takeUp(as.ref.visit(), digest); found {
+	if got, found := c.stock.takeUp(as.ref.Visit(), digest); found {
 		return got, nil
 	}
 	entry, err := c.find(ctx, as)
@@ -129,20 +130,13 @@ func (c helmChart) archiveURL(written string) (*url.URL, error) {
 	at = base.ResolveReference(at)
 	switch {
 	case at.Scheme == "oci":
-		return nil, &failure.Error{Reason: failure.ArtifactInvalid, Err: movedToRegistry(written)}
+		return nil, &failure.Error{Reason: failure.ArtifactInvalid, Err: reference.MovedToRegistry(written)}
 	case at.User != nil:
 		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef")
 	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):
 		return at, nil
 	}
 	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
-}
-
-// movedToRegistry says that the index of a repository names a chart in a registry.
-type movedToRegistry string
-
-func (at movedToRegistry) Error() string {
-	return "the index says that the chart is in a registry, at " + failure.Quote(string(at)) + "; use chart.oci"
 }
 
 // below is an URL below that of the repository.

@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -104,8 +105,8 @@ func (r *repository) publish(t testing.TB, index *repo.IndexFile, version, url s
 }
 
 // inRepository refers to a chart in a Helm repository.
-func inRepository(url, version string) Reference {
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: url, Chart: "demo"}, Version: version}}
+func inRepository(url, version string) reference.Reference {
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Helm: &addonsv1.HelmSource{URL: url, Chart: "demo"}, Version: version}}
 }
 
 func TestChartFromAHelmRepository(t *testing.T) {
@@ -193,7 +194,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 }
 
 // guestOf is who would ask for the reference.
-func guestOf(t testing.TB, sources *Sources, ref Reference) *guest {
+func guestOf(t testing.TB, sources *Sources, ref reference.Reference) *guest {
 	t.Helper()
 	as, err := sources.remote.access.guest(t.Context(), ref)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -38,7 +39,7 @@ func serving(t testing.TB, handler http.Handler) *httptest.Server {
 }
 
 // servedBy is a chart of a Helm repository that the handler serves, with credentials for it.
-func servedBy(t testing.TB, handler http.HandlerFunc) (*Sources, *clocktesting.FakeClock, Reference, *httptest.Server) {
+func servedBy(t testing.TB, handler http.HandlerFunc) (*Sources, *clocktesting.FakeClock, reference.Reference, *httptest.Server) {
 	t.Helper()
 	server, dir := serveAt(t, handler)
 	sources, clock := remoteSources(t, Options{CredentialsDir: dir})
@@ -205,7 +206,7 @@ func TestSourceThatAsksToBeLeftAlone(t *testing.T) {
 	other.Chart.Helm = ptr.To(*ref.Chart.Helm)
 	other.Chart.Helm.Chart = "other"
 	for range 3 {
-		for _, ref := range []Reference{ref, other} {
+		for _, ref := range []reference.Reference{ref, other} {
 			_, err := sources.Resolve(t.Context(), ref)
 			known := asError(t, err)
 			if want := "chart.helm: " + server.URL + "/" + ref.Chart.Helm.Chart + " 1.0.0: " + strings.TrimPrefix(server.URL, "http://") +

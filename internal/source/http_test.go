@@ -22,12 +22,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // atAddress refers to an archive at an address of a server without TLS.
-func atAddress(url, digest string) Reference {
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{HTTP: &addonsv1.HTTPSource{URL: url, Digest: digest, PlainHTTP: ptr.To(true)}}}
+func atAddress(url, digest string) reference.Reference {
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{HTTP: &addonsv1.HTTPSource{URL: url, Digest: digest, PlainHTTP: ptr.To(true)}}}
 }
 
 // serveAt starts a server, and makes a directory of credentials for it.

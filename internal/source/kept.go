@@ -5,6 +5,7 @@ package source
 import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // keep puts what was downloaded into the store: an archive, or each of a bundle's
@@ -31,7 +32,7 @@ func (r *remote) keep(digest string, got artifact.Content) {
 // kept is what the store has under the digest, in whole: if a part is missing, or was
 // damaged, all of it is downloaded again. The caller sees to it that the reference
 // may have it.
-func (r *remote) kept(ref Reference, digest string) (artifact.Content, bool) {
+func (r *remote) kept(ref reference.Reference, digest string) (artifact.Content, bool) {
 	data, found := r.store.Get(digest)
 	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
 		return artifact.Content{Archive: data}, found

@@ -109,3 +109,33 @@ func (p bundlePart) fetch(ctx context.Context, repository *orasremote.Repository
 
 // layerType is any type of a layer: a blob is asked for by its digest alone.
 const layerType = "application/octet-stream"
+
+// filesOfManifest finds the layer with the archive of files. Those who push such
+// artifacts agree on no type: it is the one that calls itself a compressed tar, or
+// the only one.
+func filesOfManifest(data []byte) (string, error) {
+	var manifest ocispec.Manifest
+	if err := yamllimit.DecodeJSON(data, maxManifestValues, &manifest); err != nil {
+		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
+	}
+	layers := manifest.Layers
+	if len(layers) > 1 {
+		layers = slices.DeleteFunc(slices.Clone(layers), func(layer ocispec.Descriptor) bool {
+			return !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip")
+		})
+	}
+	switch {
+	case len(layers) == 0 && manifest.MediaType == ocispec.MediaTypeImageIndex:
+		return "", failure.New(failure.ArtifactInvalid, "it is an index of several artefacts; name the manifest of one of them in oci.digest")
+	case len(layers) != 1:
+		return "", failure.New(failure.ArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
+	case layers[0].MediaType == chartLayer || layers[0].MediaType == legacyChartLayer && manifest.Config.MediaType == helmConfig:
+		return "", failure.New(failure.ArtifactInvalid, "it is a Helm chart; name it in spec.addons[].chart.oci")
+	case !sha256Digest.MatchString(layers[0].Digest.String()):
+		return "", failure.New(failure.ArtifactInvalid, "its layer has a digest that isn't SHA-256")
+	}
+	return layers[0].Digest.String(), nil
+}
+
+// helmConfig is the type of a chart's config.
+const helmConfig = "application/vnd.cncf.helm.config.v1+json"

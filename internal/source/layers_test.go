@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // layer of a Cluster Stack's release, as a registry may have it.
@@ -64,7 +65,7 @@ func TestReleasesInRegistries(t *testing.T) {
 			}))
 			defer server.Close()
 			sources, _ := remoteSources(t, Options{})
-			ref := BundleOf("fleet", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+			ref := reference.BundleOf("fleet", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 				OCI: &addonsv1.OCISource{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/demo", PlainHTTP: ptr.To(true)}, Version: "v1"}})
 			digest, err := sources.Resolve(t.Context(), ref)
 			if want := (artifact.Content{Archive: []byte(manifest)}).Digest(); err != nil || digest != want {

@@ -11,6 +11,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -109,8 +110,8 @@ func (q inquiry) of(l list) reply {
 }
 
 // inquire asks of the list of the reference's artifact.
-func (r *remote) inquire(ctx context.Context, ref Reference, asked inquiry, notBefore time.Time) (reply, error) {
-	name := ref.chart()
+func (r *remote) inquire(ctx context.Context, ref reference.Reference, asked inquiry, notBefore time.Time) (reply, error) {
+	name := ref.Unversioned()
 	question := "versions of " + name
 	for {
 		if told, found := r.lists.recall(name, asked, notBefore); found {
@@ -133,9 +134,9 @@ func (r *remote) inquire(ctx context.Context, ref Reference, asked inquiry, notB
 
 // askForList lets one of the concurrent callers ask for all. It returns the replies to
 // all inquiries that were open when it landed.
-func (r *remote) askForList(ctx context.Context, name, question string, ref Reference, notBefore time.Time) (map[string]reply, error) {
+func (r *remote) askForList(ctx context.Context, name, question string, ref reference.Reference, notBefore time.Time) (map[string]reply, error) {
 	return flight.Board(ctx, r.flights, r.route(ctx, question, ref), func(ctx context.Context) (map[string]reply, error) {
-		leave := r.lists.turns.take(ref.base().Host)
+		leave := r.lists.turns.take(ref.Base().Host)
 		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()

@@ -19,6 +19,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
@@ -51,10 +52,10 @@ func late(body []byte, pause time.Duration) http.HandlerFunc {
 }
 
 // inManyPlaces are references to charts, each at a place of its own at the server.
-func inManyPlaces(kind string, server *httptest.Server, n int) []Reference {
-	refs := make([]Reference, 0, n)
+func inManyPlaces(kind string, server *httptest.Server, n int) []reference.Reference {
+	refs := make([]reference.Reference, 0, n)
 	for i := range n {
-		var ref Reference
+		var ref reference.Reference
 		switch kind {
 		case "oci":
 			ref = inRegistry(fmt.Sprintf("oci://%s/%d/demo", strings.TrimPrefix(server.URL, "http://"), i), ">=0-0")
@@ -63,7 +64,7 @@ func inManyPlaces(kind string, server *httptest.Server, n int) []Reference {
 			ref = inRepository(fmt.Sprintf("%s/%d", server.URL, i), ">=0-0")
 			ref.Chart.Helm.PlainHTTP = ptr.To(true)
 		case "github":
-			ref = Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: ">=0-0", GitHub: &addonsv1.GitHubSource{
+			ref = reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: ">=0-0", GitHub: &addonsv1.GitHubSource{
 				URL: fmt.Sprintf("%s/org/demo-%d", server.URL, i), APIURL: server.URL, PlainHTTP: ptr.To(true),
 			}}}
 		}
@@ -73,7 +74,7 @@ func inManyPlaces(kind string, server *httptest.Server, n int) []Reference {
 }
 
 // newestOfAll looks for the newest version of each at once.
-func newestOfAll(t *testing.T, sources *Sources, refs []Reference, notBefore time.Time) (found []string, failed []error) {
+func newestOfAll(t *testing.T, sources *Sources, refs []reference.Reference, notBefore time.Time) (found []string, failed []error) {
 	t.Helper()
 	found, failed = make([]string, len(refs)), make([]error, len(refs))
 	var all sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 const (
@@ -78,7 +79,7 @@ func (l *labels) of(host string) string {
 }
 
 // series of the reference's source: its kind and host, which is empty of what is at hand.
-func (r Reference) series() (kind, host string) {
+func seriesOf(r reference.Reference) (kind, host string) {
 	switch {
 	case r.Chart.Path != "":
 		return "path", ""
@@ -95,12 +96,12 @@ func (r Reference) series() (kind, host string) {
 	default:
 		kind = "helm"
 	}
-	host, _ = r.host()
+	host, _ = r.Host()
 	return kind, hosts.of(host)
 }
 
-func countRequest(ref Reference, started, ended time.Time, err error) {
-	kind, host := ref.series()
+func countRequest(ref reference.Reference, started, ended time.Time, err error) {
+	kind, host := seriesOf(ref)
 	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
 	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	if err == nil {
@@ -109,7 +110,7 @@ func countRequest(ref Reference, started, ended time.Time, err error) {
 	requests.WithLabelValues(kind, host, resultOf(err)).Inc()
 }
 
-func countBytes(ref Reference, got artifact.Content) {
-	kind, host := ref.series()
+func countBytes(ref reference.Reference, got artifact.Content) {
+	kind, host := seriesOf(ref)
 	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -47,7 +48,7 @@ type cluster struct {
 func (c *cluster) metadataVersion(t *testing.T, object client.Object) string {
 	t.Helper()
 	known := &metav1.PartialObjectMetadata{}
-	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindSecret))
+	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(reference.KindSecret))
 	if err := client.IgnoreNotFound(c.metadata.Get(t.Context(), client.ObjectKeyFromObject(object), known)); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func (c *cluster) update(t *testing.T, object client.Object) {
 
 // expectSettled resolves until the metadata cache has caught up with the API
 // server, after which an unchanged reference costs no request.
-func (c *cluster) expectSettled(t *testing.T, ref Reference, digest string) {
+func (c *cluster) expectSettled(t *testing.T, ref reference.Reference, digest string) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -191,7 +192,7 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 
 	t.Run("what isn't there yet", func(t *testing.T) {
 		for _, test := range []struct {
-			ref  Reference
+			ref  reference.Reference
 			text string
 		}{
 			{inConfigMap("team-a", "missing", ""), `chart.configMap: ConfigMap team-a/missing, key "chart.tgz": there is no such ConfigMap; create it in this namespace`},

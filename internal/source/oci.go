@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
@@ -65,7 +66,7 @@ func (c ociChart) resolve(ctx context.Context, as *guest) (string, error) {
 // manifest asks for the one of the digest, or else of the tag.
 func (c ociChart) manifest(ctx context.Context, repository *orasremote.Repository) (ocispec.Descriptor, []byte, error) {
 	none := ocispec.Descriptor{}
-	reference, what, wayOut := tagOf(c.version), "tag "+tagOf(c.version), `oci.url or version. A tag is the version written just so, with "v" or without`
+	reference, what, wayOut := reference.TagOf(c.version), "tag "+reference.TagOf(c.version), `oci.url or version. A tag is the version written just so, with "v" or without`
 	if c.Digest != "" {
 		reference, what, wayOut = c.Digest, "manifest "+c.Digest, "oci.url or oci.digest"
 		if c.version != "" {
@@ -167,11 +168,11 @@ func (c ociChart) probe(ctx context.Context, as *guest, digest string, among fun
 
 // siteOf is where a repository's blobs are. Each has its digest in its address.
 func siteOf[T int | int64](as *guest, bytes T) site {
-	return site{url: as.ref.base().String(), bytes: int64(bytes)}
+	return site{url: as.ref.Base().String(), bytes: int64(bytes)}
 }
 
 func (c ociChart) repository(as *guest) (*orasremote.Repository, error) {
-	repository, err := orasremote.NewRepository(strings.TrimPrefix(c.URL, ociScheme))
+	repository, err := orasremote.NewRepository(strings.TrimPrefix(c.URL, reference.OCIScheme))
 	if err != nil {
 		return nil, failure.New(failure.ArtifactInvalid, "oci.url is no address of a repository in a registry; correct it")
 	}

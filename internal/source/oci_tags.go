@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/jsonstream"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -126,9 +127,9 @@ func (c ociChart) pin(ctx context.Context, as *guest) (string, error) {
 		return "", err
 	}
 	// Not a HEAD request: some registries leave the digest out of its answer.
-	described, body, err := repository.Manifests().FetchReference(ctx, tagOf(c.version))
+	described, body, err := repository.Manifests().FetchReference(ctx, reference.TagOf(c.version))
 	if errors.Is(err, errdef.ErrNotFound) {
-		return "", notPublished("the registry lists tag %s, but doesn't have it; push it again, or name another version", tagOf(c.version))
+		return "", notPublished("the registry lists tag %s, but doesn't have it; push it again, or name another version", reference.TagOf(c.version))
 	}
 	if err != nil {
 		return "", err

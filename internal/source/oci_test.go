@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -43,8 +44,8 @@ func expectNoSecrets(t testing.TB, text string) {
 }
 
 // inRegistry refers to a chart in a registry.
-func inRegistry(url, version string) Reference {
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url}, Version: version}}
+func inRegistry(url, version string) reference.Reference {
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url}, Version: version}}
 }
 
 func chartVersion(t testing.TB, version string) []byte {

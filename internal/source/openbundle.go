@@ -14,6 +14,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Bundle is a bundle's files. A path in it may lead into archives, as in
@@ -34,7 +35,7 @@ type Bundle struct {
 
 // OpenBundle reads a bundle.
 func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addonsv1.BundleSource) (*Bundle, error) {
-	ref := BundleOf(namespace, from)
+	ref := reference.BundleOf(namespace, from)
 	digest, err := s.Resolve(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (b *Bundle) Read(name string) ([]byte, bool, error) {
 func (b *Bundle) ChartDigest(name string) (string, error) {
 	got, err := b.content(name, artifact.KindChart)
 	if err != nil {
-		return "", Reference{Chart: addonsv1.ChartSource{Path: name}, Bundle: &addonsv1.BundleSource{}}.locate(err)
+		return "", reference.Reference{Chart: addonsv1.ChartSource{Path: name}, Bundle: &addonsv1.BundleSource{}}.Locate(err)
 	}
 	return got.Digest(), nil
 }

@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -102,7 +103,7 @@ func TestBundlesInReleases(t *testing.T) {
 
 			// Other credentials have to show that they may have it; with digests, that
 			// takes one request.
-			other := BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+			other := reference.BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 				GitHub: &addonsv1.GitHubSource{URL: w.URL(demoRepository), SecretRef: &addonsv1.CredentialsReference{Name: "own"}}, Version: "docker-scs-1-31-v1"}})
 			for token, reason := range map[string]string{"sentinel-wrong": failure.SourceUnauthorized, sentinelToken: ""} {
 				c := startCluster(t)
@@ -163,7 +164,7 @@ func TestReleasesInRegistriesSurviveARestart(t *testing.T) {
 		files[f.Name] = f.Data
 	}
 	digest := server.PushRelease(t, files, "docker-scs-1-31", "v1")
-	ref := BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+	ref := reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		OCI: &addonsv1.OCISource{URL: server.URL("docker-scs-1-31"), PlainHTTP: ptr.To(true)}, Version: "v1"}})
 	dir := t.TempDir()
 	restarted := func() []string {
@@ -200,7 +201,7 @@ func TestAListOfDigestsGivesNoRight(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	storeAt(dir).Put(digestOfArchive(secret), secret)
-	ref := BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+	ref := reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 		HTTP: &addonsv1.HTTPSource{URL: server.URL, Digest: digestOfArchive(list), PlainHTTP: ptr.To(true)}}})
 	for range 3 {
 		sources, _ := remoteSources(t, Options{Store: storeAt(dir)})

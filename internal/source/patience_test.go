@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -40,7 +41,7 @@ func silentServer(t *testing.T, then http.HandlerFunc) (url string, asked *atomi
 	return server.URL, asked, answer
 }
 
-func at(url, file string, archive []byte) Reference {
+func at(url, file string, archive []byte) reference.Reference {
 	ref := atAddress(url+"/"+file, artifact.Content{Archive: archive}.Digest())
 	ref.Chart.HTTP.PlainHTTP = ptr.To(true)
 	return ref
@@ -53,7 +54,7 @@ func TestSilentHostKeepsFewWaiting(t *testing.T) {
 	begun := time.Now()
 	for i := range 20 {
 		ref := at(url, fmt.Sprintf("%d.tgz", i), nil)
-		if _, err := sources.Fetch(t.Context(), ref, ref.given()); asError(t, err).Reason != failure.ArtifactPending {
+		if _, err := sources.Fetch(t.Context(), ref, ref.GivenDigest()); asError(t, err).Reason != failure.ArtifactPending {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	woken := make(chan string, 100)
 	for _, who := range []string{"one", "two", "one", "two"} {
 		ctx := flight.WithWaker(t.Context(), flight.Waiter{Kind: who}, func() { woken <- who })
-		_, err := sources.Fetch(ctx, ref, ref.given())
+		_, err := sources.Fetch(ctx, ref, ref.GivenDigest())
 		if failed := asError(t, err); failed.Reason != failure.ArtifactPending || failed.RetryAfter < 30*time.Second {
 			t.Errorf("got %+v: who is woken needn't come each second", failed)
 		}
@@ -83,7 +84,7 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	if first, second := <-woken, <-woken; first == second {
 		t.Errorf("%s was woken twice", first)
 	}
-	if _, err := sources.Fetch(t.Context(), ref, ref.given()); err != nil {
+	if _, err := sources.Fetch(t.Context(), ref, ref.GivenDigest()); err != nil {
 		t.Errorf("after it is there: %v", err)
 	}
 	if len(woken) != 0 || asked.Load() != 1 {

@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
@@ -23,13 +24,13 @@ const (
 )
 
 // manifestsLike is the same reference to manifests.
-func manifestsLike(ref Reference) Reference {
+func manifestsLike(ref reference.Reference) reference.Reference {
 	ref.Kind = artifact.KindManifests
 	return ref
 }
 
 // expectPlain fetches manifests that are one file.
-func expectPlain(t *testing.T, sources *Sources, ref Reference, name, text string) {
+func expectPlain(t *testing.T, sources *Sources, ref reference.Reference, name, text string) {
 	t.Helper()
 	got := expectFetched(t, sources, ref)
 	if got.Digest != digestOfArchive([]byte(text)) {
@@ -94,8 +95,8 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, files)))
 	sources := newSources(t, Options{ArtifactRoot: root})
 	for _, bundle := range []string{"", "bundle", "bundle.tgz"} {
-		at := func(path string, kind artifact.Kind) Reference {
-			ref := Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}, Kind: kind}
+		at := func(path string, kind artifact.Kind) reference.Reference {
+			ref := reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}, Kind: kind}
 			if bundle != "" {
 				ref = ref.In(&addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: bundle}})
 			}
@@ -121,7 +122,7 @@ func TestPlainManifestsAtPaths(t *testing.T) {
 			expectRefused(t, get(t, sources, at(path, artifact.KindManifests)), failure.ArtifactInvalid, says)
 		}
 	}
-	ref := Reference{Chart: addonsv1.ChartSource{Path: "install.yaml"}, Kind: artifact.KindManifests}
+	ref := reference.Reference{Chart: addonsv1.ChartSource{Path: "install.yaml"}, Kind: artifact.KindManifests}
 	write(t, filepath.Join(root, "install.yaml"), "kind: ClusterRole\n")
 	expectPlain(t, sources, ref, artifact.PlainYAML, "kind: ClusterRole\n")
 }

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -37,13 +38,13 @@ func (p policy) who() string {
 }
 
 // policy reads the one of the reference. What is wrong with it is located there.
-func (t *trust) policy(ctx context.Context, ref Reference) (policy, error) {
+func (t *trust) policy(ctx context.Context, ref reference.Reference) (policy, error) {
 	want := ref.Chart.Verify
 	var decides []string
 	var read policy
 	switch {
 	case (want.Cosign != nil) == (want.Provenance != nil):
-		return policy{}, ref.atPolicy("", "", errors.New("set exactly one of cosign and provenance"))
+		return policy{}, atPolicy(ref, "", "", errors.New("set exactly one of cosign and provenance"))
 	case want.Cosign != nil:
 		read.cosign = &verify.Cosign{}
 		for i, reference := range want.Cosign.PublicKeys {
@@ -63,7 +64,7 @@ func (t *trust) policy(ctx context.Context, ref Reference) (policy, error) {
 			decides = append(decides, "keyless "+content)
 		}
 		if len(decides) == 0 {
-			return policy{}, ref.atPolicy(".cosign", "", errors.New("set publicKeys, keyless, or both"))
+			return policy{}, atPolicy(ref, ".cosign", "", errors.New("set publicKeys, keyless, or both"))
 		}
 	default:
 		keyring, err := trusted(ctx, t, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
@@ -72,16 +73,16 @@ func (t *trust) policy(ctx context.Context, ref Reference) (policy, error) {
 		}
 		read.keyring = keyring
 		// A provenance file names the archive, so what it is called decides, too.
-		decides = append(decides, "keyring "+keyring.Fingerprint, ref.archiveNames().String())
+		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
 	}
 	if oci := ref.Chart.OCI; oci != nil && ref.Kind != artifact.KindChart { // see [ociChart.approved]
-		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.named()))
+		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.NamesDigest()))
 	}
 	read.digest = digestOf(decides)
 	return read, nil
 }
 
-func (t *trust) keyless(ctx context.Context, ref Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
+func (t *trust) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
 	const field = ".cosign.keyless"
 	content := ""
 	root, err := trusted(ctx, t, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
@@ -94,7 +95,7 @@ func (t *trust) keyless(ctx context.Context, ref Reference, want *addonsv1.Keyle
 	}
 	made, err := verify.NewKeyless(identities, root)
 	if err != nil {
-		return nil, "", ref.atPolicy(field, "", err)
+		return nil, "", atPolicy(ref, field, "", err)
 	}
 	all, err := json.Marshal(identities)
 	if err != nil {
@@ -112,17 +113,17 @@ func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte)
 }
 
 // trusted reads and parses what a reference of the policy names.
-func trusted[T any](ctx context.Context, t *trust, ref Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
+func trusted[T any](ctx context.Context, t *trust, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
 	if at.Key != "" {
 		key = at.Key
 	}
-	object := objectKey{kind: at.Kind, namespace: ref.Namespace, name: at.Name, key: key}
+	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: key}
 	data, err := t.data(ctx, object)
 	if err != nil {
-		return parsed, ref.policyUnread(field, object, err)
+		return parsed, policyUnread(ref, field, object, err)
 	}
 	if parsed, err = parse(data); err != nil {
-		return parsed, ref.atPolicy(field, object.String(), err)
+		return parsed, atPolicy(ref, field, object.String(), err)
 	}
 	return parsed, nil
 }
@@ -132,15 +133,15 @@ func trusted[T any](ctx context.Context, t *trust, ref Reference, at addonsv1.Tr
 const policyRetry = 30 * time.Second
 
 // atPolicy is an error about the reference's policy, not about the source.
-func (r Reference) atPolicy(field, subject string, err error) *failure.Error {
+func atPolicy(r reference.Reference, field, subject string, err error) *failure.Error {
 	return &failure.Error{
 		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
 	}
 }
 
 // policyUnread is the error of an object that can't be read. What is missing may come.
-func (r Reference) policyUnread(field string, object objectKey, err error) *failure.Error {
-	at := r.atPolicy(field, object.String(), err)
+func policyUnread(r reference.Reference, field string, object reference.Object, err error) *failure.Error {
+	at := atPolicy(r, field, object.String(), err)
 	var known *failure.Error
 	switch {
 	case !errors.As(err, &known):

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -31,7 +32,7 @@ const (
 type archiveName struct{ chart, version, pattern string }
 
 // archiveNames is the one of the reference's chart.
-func (r Reference) archiveNames() archiveName {
+func archiveNames(r reference.Reference) archiveName {
 	if helm := r.Chart.Helm; helm != nil {
 		return archiveName{chart: helm.Chart, version: r.Chart.Version}
 	}
@@ -142,11 +143,11 @@ func (f *sentFile) judge(digest string, as *guest, want policy) error {
 }
 
 func judgeProvenance(file []byte, digest string, as *guest, want policy) error {
-	err := want.keyring.Verify(file, digest, as.ref.archiveNames().fits, want.now)
+	err := want.keyring.Verify(file, digest, archiveNames(as.ref).fits, want.now)
 	var flaw *verify.Flaw
 	if errors.As(err, &flaw) {
 		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
-			flaw, as.ref.archiveNames(), want.who())
+			flaw, archiveNames(as.ref), want.who())
 	}
 	return err
 }

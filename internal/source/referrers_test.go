@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 
@@ -35,7 +36,7 @@ func TestRegistriesWithoutReferrers(t *testing.T) {
 				}
 				behind.ServeHTTP(out, r)
 			}))
-			at := func(name string) Reference {
+			at := func(name string) reference.Reference {
 				ref := w.ref(name, byKeys("cosign.pub"))
 				ref.Chart.OCI.URL = "oci://" + strings.TrimPrefix(server.URL, "http://") + "/" + name
 				return ref

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -19,7 +20,7 @@ func hostileVersion(t testing.TB) []byte {
 }
 
 // refusedVersion is a registry with a version that is refused, and what it takes to try it.
-func refusedVersion(t *testing.T) (server *registry.Registry, ref Reference, step func(time.Duration), sources *Sources, try func() error) {
+func refusedVersion(t *testing.T) (server *registry.Registry, ref reference.Reference, step func(time.Duration), sources *Sources, try func() error) {
 	t.Helper()
 	server = registry.Start(t, registry.Options{})
 	dir := t.TempDir()

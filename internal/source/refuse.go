@@ -4,30 +4,30 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // Reconsider has the source asked at once which content the reference means, if that was
 // refused: somebody says that it was mended. Whoever was told of the refusal is woken.
-func (s *Sources) Reconsider(ref Reference) { s.remote.refused.Reconsider(ref.String()) }
+func (s *Sources) Reconsider(ref reference.Reference) { s.remote.refused.Reconsider(ref.String()) }
 
 // Refuse notes that the caller can't use what the reference was resolved to: unless the
 // reference itself names the digest, the source is asked again which content it is, after
 // times that grow. It returns when; 0 for never.
-func (s *Sources) Refuse(ctx context.Context, ref Reference, digest string) time.Duration {
-	if !ref.mayMean(digest) {
+func (s *Sources) Refuse(ctx context.Context, ref reference.Reference, digest string) time.Duration {
+	if !mayMean(ref, digest) {
 		return 0
 	}
 	root := ref
-	for root.of != nil {
-		root = *root.of
+	for root.Of != nil {
+		root = *root.Of
 	}
-	to := s.remote.route(ctx, ref.digestQuestion(), ref)
+	to := s.remote.route(ctx, ref.DigestQuestion(), ref)
 	left := s.remote.refused.Note(ctx, to, root.String(), digest)
 	if left == 0 { // the caller had the digest from elsewhere
 		_, _ = s.Resolve(ctx, ref)
@@ -41,15 +41,15 @@ func (s *Sources) Refuse(ctx context.Context, ref Reference, digest string) time
 
 // mayMean says whether the reference was resolved to the digest, and may mean another one
 // when its source is asked again.
-func (r Reference) mayMean(digest string) bool {
-	named, _ := r.digestField()
-	return r.remote() && r.Bundle == nil && named == "" && r.pinned() == "" && digest != ""
+func mayMean(r reference.Reference, digest string) bool {
+	named, _ := r.DigestField()
+	return r.Remote() && r.Bundle == nil && named == "" && r.PinnedDigest() == "" && digest != ""
 }
 
 // Kept is what the reference means for a caller who knows the digest that it was resolved
 // to before: that one, unless it was refused and the source has another by now.
-func (s *Sources) Kept(ctx context.Context, ref Reference, digest string) string {
-	if !ref.mayMean(digest) || !s.remote.refused.Has(ref.digestQuestion(), digest) {
+func (s *Sources) Kept(ctx context.Context, ref reference.Reference, digest string) string {
+	if !mayMean(ref, digest) || !s.remote.refused.Has(ref.DigestQuestion(), digest) {
 		return digest
 	}
 	if now, err := s.Resolve(ctx, ref); err == nil {
@@ -59,7 +59,7 @@ func (s *Sources) Kept(ctx context.Context, ref Reference, digest string) string
 }
 
 // refuse adds to an error about the content when the source is asked again.
-func (s *Sources) refuse(ctx context.Context, ref Reference, digest string, err error) error {
+func (s *Sources) refuse(ctx context.Context, ref reference.Reference, digest string, err error) error {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok || !failed.OfContent() {
 		return err
@@ -74,18 +74,4 @@ func (s *Sources) refuse(ctx context.Context, ref Reference, digest string, err 
 	again := *failed
 	again.RetryAfter = left
 	return &again
-}
-
-// digestQuestion is the name of what is asked to resolve the reference. Who wants another
-// signature has a question of his own: what he refuses may be good for others.
-func (r Reference) digestQuestion() string {
-	question := "digest of " + r.String()
-	if r.Chart.Verify == nil {
-		return question
-	}
-	policy, err := json.Marshal(r.Chart.Verify)
-	if err != nil { // it has nothing that isn't plain
-		return question
-	}
-	return question + " for " + r.Namespace + ", verified by " + digestOf([]string{string(policy)})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -130,7 +131,7 @@ func atHost(server *httptest.Server, host string) string {
 }
 
 // sources have these credentials of a host, and the chart that it has.
-func (w *tokenWorld) sources(t testing.TB, host string, keys map[string]string) (*Sources, Reference) {
+func (w *tokenWorld) sources(t testing.TB, host string, keys map[string]string) (*Sources, reference.Reference) {
 	t.Helper()
 	dir := t.TempDir()
 	for part, value := range keys {

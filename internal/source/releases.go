@@ -11,11 +11,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // acceptsRelease checks that the release of a Cluster Stack is the one that its tag
 // names. Of bundles with other tags, and others that are no release, nothing is known.
-func (r Reference) acceptsRelease(files []render.File) error {
+func acceptsRelease(r reference.Reference, files []render.File) error {
 	published := r.Chart.Version
 	if at := r.Chart.GitHub; at != nil {
 		published = at.TagPrefix + published

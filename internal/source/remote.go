@@ -16,6 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/refusal"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 	"github.com/cluster-chandler/chandler/internal/source/store"
@@ -55,10 +57,10 @@ type place interface {
 	probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error)
 }
 
-func newRemote(options Options, limits artifact.Limits, shared *grants) *remote {
+func newRemote(options Options, objects *object.Reader, limits artifact.Limits, shared *grants) *remote {
 	memory := room.New(max(limits.TotalBytes, limits.ArchiveBytes), fetchTimeout)
 	return &remote{
-		access:  newAccess(options, limits),
+		access:  newAccess(options, objects, limits),
 		stock:   newStock(limits, options.Clock, memory),
 		room:    memory,
 		clock:   options.Clock,
@@ -73,11 +75,11 @@ func newRemote(options Options, limits artifact.Limits, shared *grants) *remote 
 	}
 }
 
-func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
-	if digest := ref.given(); digest != "" {
+func (r *remote) resolve(ctx context.Context, ref reference.Reference) (string, error) {
+	if digest := ref.GivenDigest(); digest != "" {
 		return digest, nil
 	}
-	return r.digest(ctx, ref.digestQuestion(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
+	return r.digest(ctx, ref.DigestQuestion(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
 		return place.resolve(ctx, as)
 	})
 }
@@ -85,7 +87,7 @@ func (r *remote) resolve(ctx context.Context, ref Reference) (string, error) {
 // digest asks the place a question whose answer is a digest. All who have the same
 // question share one request, and its answer. If what has the digest was refused, it is
 // asked again at times; until there is another answer, the one before is the answer.
-func (r *remote) digest(ctx context.Context, question string, ref Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
+func (r *remote) digest(ctx context.Context, question string, ref reference.Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
 	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
 	if found && (known.err != nil || !r.refused.Due(to)) {
@@ -124,7 +126,7 @@ func (r *remote) digest(ctx context.Context, question string, ref Reference, ask
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.
-func (r *remote) ask(ctx context.Context, question string, ref Reference, call func(context.Context, place, *guest) error) answer {
+func (r *remote) ask(ctx context.Context, question string, ref reference.Reference, call func(context.Context, place, *guest) error) answer {
 	before := r.access.version(ctx, ref) // if it changes meanwhile, a failure won't count
 	if err := r.visit(ctx, ref, call); err != nil {
 		return r.remember(question, ref, before, err)
@@ -134,13 +136,13 @@ func (r *remote) ask(ctx context.Context, question string, ref Reference, call f
 
 // visit calls the place with the reference's credentials. Only what was sent counts as
 // a request: credentials may be missing, and an index may be at hand.
-func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Context, place, *guest) error) error {
+func (r *remote) visit(ctx context.Context, ref reference.Reference, call func(context.Context, place, *guest) error) error {
 	started := r.clock.Now()
 	var sent atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
 	as, err := r.access.guest(ctx, ref)
 	if err == nil {
-		err = as.word(ctx, flight.Guarded(func() error { return call(traced, ref.place(r.stock), as) }))
+		err = as.word(ctx, flight.Guarded(func() error { return call(traced, placeOf(ref, r.stock), as) }))
 	}
 	ended := r.clock.Now()
 	if sent.Load() {
@@ -151,12 +153,12 @@ func (r *remote) visit(ctx context.Context, ref Reference, call func(context.Con
 }
 
 // route of a flight for the reference.
-func (r *remote) route(ctx context.Context, name string, ref Reference) flight.Route {
+func (r *remote) route(ctx context.Context, name string, ref reference.Reference) flight.Route {
 	if ref.Bundle != nil {
-		ref = BundleOf(ref.Namespace, ref.Bundle)
+		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
 	}
-	if !ref.remote() {
+	if !ref.Remote() {
 		return flight.Route{Name: name}
 	}
-	return flight.Route{Name: name, Host: ref.base().Host, Credentials: r.access.version(ctx, ref)}
+	return flight.Route{Name: name, Host: ref.Base().Host, Credentials: r.access.version(ctx, ref)}
 }

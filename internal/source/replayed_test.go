@@ -11,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/signing"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -63,7 +64,7 @@ func TestReplayedReleases(t *testing.T) {
 		{"docker-scs-1-31-v4", failure.SignatureInvalid, "", "doesn't say of which version it is"},
 	} {
 		for verify, reason := range map[*addonsv1.Verification]string{byKeys(""): tc.signed, nil: tc.unsigned} {
-			err := get(t, w.sources(t), BundleOf("team-a", w.bundle("stacks", tc.tag, verify)))
+			err := get(t, w.sources(t), reference.BundleOf("team-a", w.bundle("stacks", tc.tag, verify)))
 			if reason != "" {
 				expectRefused(t, err, reason, tc.says)
 			} else if err != nil {
@@ -72,7 +73,7 @@ func TestReplayedReleases(t *testing.T) {
 		}
 	}
 	t.Run("as the newest", func(t *testing.T) {
-		_, err := w.sources(t).Pin(t.Context(), BundleOf("team-a", w.bundle("stacks", "", byKeys(""))), "docker-scs-1-31-v2", time.Time{})
+		_, err := w.sources(t).Pin(t.Context(), reference.BundleOf("team-a", w.bundle("stacks", "", byKeys(""))), "docker-scs-1-31-v2", time.Time{})
 		expectRefused(t, err, failure.SignatureInvalid, other)
 	})
 	t.Run("at GitHub", func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestReplayedReleases(t *testing.T) {
 		}
 		for prefix, version := range map[string]string{"": "docker-scs-1-31-v2", "docker-scs-1-31-": "v2"} {
 			server.Publish("demo/stacks", github.Release{Tag: prefix + version, Files: files})
-			err := get(t, w.sources(t), BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
+			err := get(t, w.sources(t), reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
 				GitHub: &addonsv1.GitHubSource{URL: server.URL("demo/stacks"), TagPrefix: prefix, PlainHTTP: ptr.To(true)}, Version: version,
 			}}))
 			expectRefused(t, err, failure.ArtifactInvalid, other)
@@ -104,7 +105,7 @@ func TestReplayedFiles(t *testing.T) {
 	const unsaid = "its manifest is signed, but doesn't say of which version it is; push and sign one with the annotation org.opencontainers.image.version=3.0.0, or name this one in oci.digest"
 	const other = `what is signed is version "1.0.0" (annotation org.opencontainers.image.version of the manifest), not `
 	for _, kind := range []artifact.Kind{artifact.KindKustomization, artifact.KindManifests, artifact.KindBundle} {
-		at := func(version, digest string) Reference {
+		at := func(version, digest string) reference.Reference {
 			ref := w.ref("files", byKeys(""))
 			ref.Kind, ref.Chart.Version, ref.Chart.OCI.Digest = kind, version, digest
 			return ref
@@ -153,7 +154,7 @@ func TestSwappedCharts(t *testing.T) {
 	signing.Attach(t, w.repository(t, "charts/cilium"), digest, w.key.Sign(t, digest))
 	named := w.ref("charts/cilium", byKeys(""))
 	named.Chart.OCI.Digest = digest
-	for _, ref := range []Reference{w.ref("charts/cilium", byKeys("")), named} {
+	for _, ref := range []reference.Reference{w.ref("charts/cilium", byKeys("")), named} {
 		expectRefused(t, get(t, w.sources(t), ref), failure.SignatureInvalid,
 			`what is signed is chart "evil", not "cilium", as the last part of oci.url says; publish the signed chart in a repository of its own name, or correct oci.url`)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/tree"
 )
 
@@ -24,11 +25,11 @@ func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
 // artifactRoot is the origin of what is in a directory tree of this machine.
 type artifactRoot struct{ *tree.Tree }
 
-func (o artifactRoot) resolve(_ context.Context, ref Reference) (string, error) {
+func (o artifactRoot) resolve(_ context.Context, ref reference.Reference) (string, error) {
 	return o.Resolve(ref.Chart.Path, ref.Kind)
 }
 
-func (o artifactRoot) fetch(_ context.Context, ref Reference, _ string) (artifact.Content, error) {
+func (o artifactRoot) fetch(_ context.Context, ref reference.Reference, _ string) (artifact.Content, error) {
 	return o.Fetch(ref.Chart.Path, ref.Kind)
 }
 

@@ -14,11 +14,12 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-func kustomizationAt(path string) Reference {
-	return KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{Path: path}})
+func kustomizationAt(path string) reference.Reference {
+	return reference.KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: addonsv1.ArtifactSource{Path: path}})
 }
 
 func namesOf(fetched *Artifact) []string {
@@ -112,8 +113,8 @@ func TestOneArchiveAsChartAndAsFiles(t *testing.T) {
 	write(t, filepath.Join(root, "files.tgz"), string(targz.Of(t, targz.Entry{Name: "a.yaml"})))
 	for _, key := range []string{"chart.tgz", "files.tgz"} {
 		chart := atPath(key)
-		files := ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{Path: key}})
-		for _, order := range [][]Reference{{chart, files}, {files, chart}, {files, chart, files}} {
+		files := reference.ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: addonsv1.ArtifactSource{Path: key}})
+		for _, order := range [][]reference.Reference{{chart, files}, {files, chart}, {files, chart, files}} {
 			sources := newSources(t, Options{ArtifactRoot: root})
 			for _, ref := range order {
 				fetched, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))

@@ -14,6 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/internal/source/tree"
 )
@@ -88,10 +90,10 @@ type Sources struct {
 // located: see [Reference.locate].
 type origin interface {
 	// resolve says which content the reference means now, by its digest.
-	resolve(ctx context.Context, ref Reference) (digest string, err error)
+	resolve(ctx context.Context, ref reference.Reference) (digest string, err error)
 	// fetch reads the content with that digest, or what is there in its place:
 	// the caller verifies the digest before it looks into the content.
-	fetch(ctx context.Context, ref Reference, digest string) (artifact.Content, error)
+	fetch(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error)
 }
 
 // New checks the options and makes the sources.
@@ -104,6 +106,10 @@ func New(options Options) (*Sources, error) {
 	}
 	limits := options.Limits.WithDefaults()
 	shared := newGrants(options.Store)
+	var reader *object.Reader
+	if options.Client != nil {
+		reader = object.NewReader(options.Client, options.Metadata)
+	}
 	sources := &Sources{
 		grants: shared,
 		pins:   newPins(options.Store),
@@ -113,12 +119,12 @@ func New(options Options) (*Sources, error) {
 		inBundles: lru.New[string](remembered, lru.One[string]),
 
 		unpack: make(chan struct{}, unpackers),
-		remote: newRemote(options, limits, shared),
+		remote: newRemote(options, reader, limits, shared),
 		clock:  options.Clock,
 	}
-	sources.verifier = newVerifier(options, sources.remote)
-	if options.Client != nil {
-		sources.objects = newObjects(options.Client, options.Metadata)
+	sources.verifier = newVerifier(reader, sources.remote)
+	if reader != nil {
+		sources.objects = newObjects(reader)
 	}
 	if options.ArtifactRoot != "" {
 		root, err := tree.New(options.ArtifactRoot, limits, options.Clock)
@@ -132,8 +138,8 @@ func New(options Options) (*Sources, error) {
 
 // Resolve says which content the reference means now, as a digest for Fetch.
 // Errors are of type [*failure.Error], but for that of ctx.
-func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
-	if digest := ref.pinned(); digest != "" {
+func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest string, err error) {
+	if digest := ref.PinnedDigest(); digest != "" {
 		return digest, nil
 	}
 	from, err := s.origin(ref)
@@ -141,7 +147,7 @@ func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, er
 		digest, err = from.resolve(ctx, ref)
 	}
 	if err == nil {
-		err = ref.expects(digest)
+		err = ref.Expects(digest)
 	}
 	if err != nil {
 		return "", conclude(ctx, ref, err)
@@ -150,31 +156,31 @@ func (s *Sources) Resolve(ctx context.Context, ref Reference) (digest string, er
 }
 
 // conclude locates an error, and leaves that of an ended context alone: it isn't the source's.
-func conclude(ctx context.Context, ref Reference, err error) error {
+func conclude(ctx context.Context, ref reference.Reference, err error) error {
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 		return err
 	}
-	return ref.locate(err)
+	return ref.Locate(err)
 }
 
 // Version identifies what the reference means now, without any request: while it
 // is the same, so is the digest. It is "" where that takes a look, as of a path, and
 // while the object isn't known. Of a chart in a registry or repository it is its
 // address: an exact version is taken to stay what it was.
-func (s *Sources) Version(ctx context.Context, ref Reference) string {
+func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	if ref.Bundle != nil {
-		return ref.versionInBundle()
+		return ref.VersionInBundle()
 	}
-	if ref.remote() {
-		return ref.address() + ref.Kind.Suffix()
+	if ref.Remote() {
+		return ref.Address() + ref.Kind.Suffix()
 	}
 	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
 		return ""
 	}
-	object := ref.object()
-	version := s.objects.version(ctx, object)
+	object := ref.Object()
+	version := s.objects.Version(ctx, object)
 	if version == "" {
 		return ""
 	}
-	return version + "/" + object.key
+	return version + "/" + object.Key
 }

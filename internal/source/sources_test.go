@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -181,11 +182,11 @@ func TestReferencesThatCantBeUsed(t *testing.T) {
 	both.Chart.Path = "demo.tgz"
 	tests := map[string]struct {
 		sources *Sources
-		ref     Reference
+		ref     reference.Reference
 		reason  string
 		text    string
 	}{
-		"no source": {everything, Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, failure.ArtifactInvalid,
+		"no source": {everything, reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{}}, failure.ArtifactInvalid,
 			"chart: set exactly one of path, configMap, secret, oci, helm, http and github"},
 		"two sources": {everything, both, failure.ArtifactInvalid,
 			`chart.secret: Secret team-a/charts, key "chart.tgz": set exactly one of path, configMap, secret, oci, helm, http and github`},

@@ -9,6 +9,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -30,20 +32,20 @@ type signed interface {
 	verify(ctx context.Context, as *guest, digest string, want policy) error
 }
 
-func newVerifier(options Options, from *remote) *verifier {
-	return &verifier{remote: from, trust: newTrust(options), good: lru.New[string](remembered, lru.One[struct{}])}
+func newVerifier(objects *object.Reader, from *remote) *verifier {
+	return &verifier{remote: from, trust: newTrust(objects), good: lru.New[string](remembered, lru.One[struct{}])}
 }
 
 // verify passes the content with the digest, or says why the reference can't have it.
-func (v *verifier) verify(ctx context.Context, ref Reference, digest string) error {
+func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest string) error {
 	if ref.Chart.Verify == nil {
 		return nil
 	}
-	if _, can := ref.signed(nil); !can {
-		return ref.atPolicy("", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
+	if _, can := signedAt(ref, nil); !can {
+		return atPolicy(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
 	}
 	if ref.Chart.Verify.Cosign != nil && ref.Chart.OCI == nil {
-		return ref.atPolicy(".cosign", "", errors.New("cosign is for oci; use provenance"))
+		return atPolicy(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
 	}
 	want, err := v.trust.policy(ctx, ref)
 	if err != nil {
@@ -65,7 +67,7 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 		ctx, cancel := context.WithTimeout(ctx, v.remote.timeout)
 		defer cancel()
 		failed := v.remote.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) error {
-			from, _ := ref.signed(place)
+			from, _ := signedAt(ref, place)
 			return from.verify(ctx, as, digest, want)
 		})
 		v.settle(name, question, ref, failed)
@@ -75,21 +77,21 @@ func (v *verifier) verify(ctx context.Context, ref Reference, digest string) err
 }
 
 // settle remembers what is good, and forgets what the source no longer has.
-func (v *verifier) settle(name, question string, ref Reference, failed answer) {
+func (v *verifier) settle(name, question string, ref reference.Reference, failed answer) {
 	switch {
 	case failed.err == nil:
 		v.good.Put(name, struct{}{})
 		v.remote.answers.Remove(question) // a failure before
 	case failed.err.Reason == failure.ArtifactChanged:
-		v.remote.answers.Remove(ref.digestQuestion()) // for those who ask from now on
+		v.remote.answers.Remove(ref.DigestQuestion()) // for those who ask from now on
 	}
 }
 
 // signed is the place, if the content there can be signed. Without a place it
 // tells what can be.
-func (r Reference) signed(at place) (signed, bool) {
-	if at == nil && r.remote() {
-		at = r.place(nil)
+func signedAt(r reference.Reference, at place) (signed, bool) {
+	if at == nil && r.Remote() {
+		at = placeOf(r, nil)
 	}
 	from, can := at.(signed)
 	return from, can

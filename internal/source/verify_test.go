@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -82,14 +83,14 @@ func chartEntry(name string) targz.Entry {
 	return targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: " + path.Base(name) + "\nversion: 1.0.0\ndescription: " + name + "\n"}
 }
 
-func (w *signedWorld) ref(name string, verify *addonsv1.Verification) Reference {
+func (w *signedWorld) ref(name string, verify *addonsv1.Verification) reference.Reference {
 	ref := inRegistry(w.server.URL(name), "1.0.0")
 	ref.Chart.OCI.PlainHTTP, ref.Chart.Verify = ptr.To(true), verify
 	return ref
 }
 
 func inTrust(key string) addonsv1.TrustReference {
-	return addonsv1.TrustReference{Kind: kindConfigMap, Name: "trust", Key: key}
+	return addonsv1.TrustReference{Kind: reference.KindConfigMap, Name: "trust", Key: key}
 }
 
 func byKeys(keys ...string) *addonsv1.Verification {
@@ -111,7 +112,7 @@ func byKeyring(key string) *addonsv1.Verification {
 }
 
 // get resolves and fetches.
-func get(t *testing.T, sources *Sources, ref Reference) error {
+func get(t *testing.T, sources *Sources, ref reference.Reference) error {
 	t.Helper()
 	digest, err := sources.Resolve(t.Context(), ref)
 	if err == nil {
@@ -186,7 +187,7 @@ func TestSignedCharts(t *testing.T) {
 			reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
 		"no-layers": {sign: func(t *testing.T, n, d string) { signing.Attach(t, w.repository(t, n), d) }, verify: byKeys(""), reason: failure.SignatureMissing, part: "has no signature"},
 
-		"no-object": {verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: kindSecret, Name: "gone"}}}},
+		"no-object": {verify: &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: reference.KindSecret, Name: "gone"}}}},
 			reason: failure.VerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[0]: Secret team-a/gone, key "cosign.pub": there is no such Secret; create it in this namespace`},
 		"no-key":        {verify: byKeys("cosign.pub", "gone"), reason: failure.VerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[1]: ConfigMap team-a/trust, key "gone": there is no such key`},
 		"no-pem":        {verify: byKeys("garbage"), reason: failure.VerificationPolicyInvalid, part: "it is no public key in PEM"},
@@ -292,7 +293,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 		keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}, Data: map[string][]byte{"cosign.pub": w.key.Public}}
 		w.create(t, keys)
 		sources := w.sources(t)
-		ref := w.ref("rotating", &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: kindSecret, Name: "keys"}}}})
+		ref := w.ref("rotating", &addonsv1.Verification{Cosign: &addonsv1.CosignVerification{PublicKeys: []addonsv1.TrustReference{{Kind: reference.KindSecret, Name: "keys"}}}})
 		artifact := expectFetched(t, sources, ref)
 		version := sources.Version(t.Context(), ref)
 		change := func(public []byte) {
@@ -424,7 +425,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, maxProvenance+1)}}, failure.ArtifactTooLarge, "the provenance file is larger"},
 		} {
 			server.Publish("demo/charts", github.Release{Tag: tag, Files: tc.files})
-			err := get(t, w.sources(t), Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{
+			err := get(t, w.sources(t), reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{
 				GitHub: &addonsv1.GitHubSource{URL: server.URL("demo/charts"), Asset: "demo-*.tgz", PlainHTTP: ptr.To(true)}, Version: tag, Verify: byKeyring(""),
 			}})
 			if tc.reason != "" {

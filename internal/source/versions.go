@@ -10,6 +10,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -27,23 +28,23 @@ type catalogue interface {
 // what version the reference itself has doesn't matter. What was found before is used,
 // if that is no older than notBefore. Errors are of type [*failure.Error], but for that of
 // ctx: then the request goes on, and the next call finds its answer.
-func (s *Sources) Newest(ctx context.Context, ref Reference, line versions.Line, notBefore time.Time) (version string, err error) {
+func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line versions.Line, notBefore time.Time) (version string, err error) {
 	if _, err := s.origin(ref); err != nil {
-		return "", ref.locate(err)
+		return "", ref.Locate(err)
 	}
 	told, err := s.remote.inquire(ctx, ref, inquiry{line: line}, notBefore)
 	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
 	if told.none != nil {
-		return "", ref.locate(notPublished("%w", told.none))
+		return "", ref.Locate(notPublished("%w", told.none))
 	}
 	return told.newest, nil
 }
 
 // Withdrawn says whether a version of the line isn't published any more. What was found
 // before is used as by Newest, and errors are as there.
-func (s *Sources) Withdrawn(ctx context.Context, ref Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
+func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
 	told, err := s.remote.inquire(ctx, ref, inquiry{line, version}, notBefore)
 	if err != nil {
 		return false, conclude(ctx, ref, err)
@@ -55,11 +56,11 @@ func (s *Sources) Withdrawn(ctx context.Context, ref Reference, line versions.Li
 // named in a revision. The content behind it was fetched then, verified and unpacked:
 // a version that can't be used is an error, as of Newest.
 // What was found before is used, if that is no older than notBefore.
-func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBefore time.Time) (digest string, err error) {
+func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart = *ref.Chart.DeepCopy()
 	ref.Chart.Version = version
 	if _, err := s.origin(ref); err != nil {
-		return "", ref.locate(err)
+		return "", ref.Locate(err)
 	}
 	published := ref
 	published.Chart = *ref.Chart.DeepCopy() // without the digest
@@ -74,7 +75,7 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBef
 	case ref.Chart.GitHub != nil:
 		ref.Chart.GitHub.Digest = digest
 	}
-	ref.found = true
+	ref.Found = true
 	content, err := s.Resolve(ctx, ref)
 	if err == nil {
 		if _, err = s.Fetch(ctx, ref, content); err != nil {
@@ -86,7 +87,7 @@ func (s *Sources) Pin(ctx context.Context, ref Reference, version string, notBef
 
 // misnamed is the error of content that was found by its version, and pinned then: if it
 // holds another version, that isn't about the digest, which nobody wrote.
-func (s *Sources) misnamed(ctx context.Context, ref, published Reference, content string, err error) error {
+func (s *Sources) misnamed(ctx context.Context, ref, published reference.Reference, content string, err error) error {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok || failed.Reason != failure.DigestMismatch {
 		return err
@@ -102,15 +103,15 @@ func (s *Sources) misnamed(ctx context.Context, ref, published Reference, conten
 	}
 	what := "what is published as version " + version
 	if ref.Chart.OCI != nil {
-		what = "tag " + tagOf(version)
+		what = "tag " + reference.TagOf(version)
 	}
-	return published.locate(failure.New(failure.DigestMismatch, "%s holds version %s of the chart; publish %s anew, or leave it out of the range", what, failure.Quote(is), version))
+	return published.Locate(failure.New(failure.DigestMismatch, "%s holds version %s of the chart; publish %s anew, or leave it out of the range", what, failure.Quote(is), version))
 }
 
 // pin asks for the digest that names the version of the reference, once for all who
 // look at about the same time. A version that couldn't be used may be published anew,
 // with another digest: so an older answer doesn't do.
-func (r *remote) pin(ctx context.Context, ref Reference, notBefore time.Time) (string, error) {
+func (r *remote) pin(ctx context.Context, ref reference.Reference, notBefore time.Time) (string, error) {
 	question := "pin of " + ref.String()
 	if known, found := r.answers.Get(question); found && known.err == nil && known.asked.Before(notBefore) {
 		r.answers.Remove(question)
@@ -122,15 +123,6 @@ func (r *remote) pin(ctx context.Context, ref Reference, notBefore time.Time) (s
 		}
 		return from.pin(ctx, as)
 	})
-}
-
-// chart identifies what has versions, and how it is asked.
-func (r Reference) chart() string {
-	r.Chart.Version = ""
-	if at := r.Chart.GitHub; at != nil {
-		return r.visit() + " with tags " + at.TagPrefix
-	}
-	return r.visit()
 }
 
 // ifFollowed is what else to do about a version that has another digest now, as those of

@@ -21,16 +21,17 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 // newest looks for the newest version of the range that the reference has for a version.
-func newest(t testing.TB, sources *Sources, ref Reference, notBefore time.Time) (string, error) {
+func newest(t testing.TB, sources *Sources, ref reference.Reference, notBefore time.Time) (string, error) {
 	t.Helper()
 	return sources.Newest(t.Context(), ref, rangeOf(t, ref.Chart.Version), notBefore)
 }
 
-func expectNewest(t testing.TB, sources *Sources, ref Reference, notBefore time.Time, want string) {
+func expectNewest(t testing.TB, sources *Sources, ref reference.Reference, notBefore time.Time, want string) {
 	t.Helper()
 	if got, err := newest(t, sources, ref, notBefore); err != nil || got != want {
 		t.Errorf("newest of %s is %q, %v; want %q", ref.Chart.Version, got, err, want)
@@ -38,7 +39,7 @@ func expectNewest(t testing.TB, sources *Sources, ref Reference, notBefore time.
 }
 
 // expectPinned pins a version, and fetches it as a revision names it.
-func expectPinned(t testing.TB, sources *Sources, ref Reference, version string) string {
+func expectPinned(t testing.TB, sources *Sources, ref reference.Reference, version string) string {
 	t.Helper()
 	digest, err := sources.Pin(t.Context(), ref, version, time.Time{})
 	if err != nil {
@@ -176,7 +177,7 @@ func tagServer(t *testing.T, handler http.HandlerFunc) string {
 	return "oci://" + strings.TrimPrefix(server.URL, "http://") + "/charts/demo"
 }
 
-func atTagServer(url string) Reference {
+func atTagServer(url string) reference.Reference {
 	ref := inRegistry(url, "^1")
 	ref.Chart.OCI.PlainHTTP = ptr.To(true)
 	return ref

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -40,27 +41,27 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) { serve(w, manifestType, text) }
 	}
 	for kind, source := range map[string]struct {
-		ref     func(host string) Reference
+		ref     func(host string) reference.Reference
 		before  http.HandlerFunc // what leads to the archive
 		archive string           // in the path of its address
 		data    string
 	}{
-		"http": {func(host string) Reference {
+		"http": {func(host string) reference.Reference {
 			ref := atAddress("http://"+host+"/demo.tgz", digest)
 			ref.Chart.HTTP.PlainHTTP = ptr.To(true)
 			return ref
 		}, nil, "demo.tgz", string(archive)},
-		"helm":              {func(host string) Reference { return inRepository("http://"+host, "1.0.0") }, text(inIndex(digest)), "demo.tgz", string(archive)},
-		"helm, no digest":   {func(host string) Reference { return inRepository("http://"+host, "1.0.0") }, text(inIndex("")), "demo.tgz", string(archive)},
+		"helm":              {func(host string) reference.Reference { return inRepository("http://"+host, "1.0.0") }, text(inIndex(digest)), "demo.tgz", string(archive)},
+		"helm, no digest":   {func(host string) reference.Reference { return inRepository("http://"+host, "1.0.0") }, text(inIndex("")), "demo.tgz", string(archive)},
 		"github":            {fromGitHub, text(atGitHub(digest)), "/assets/", string(archive)},
 		"github, no digest": {fromGitHub, text(atGitHub("")), "/assets/", string(archive)},
-		"github, all files": {func(host string) Reference {
-			return BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", GitHub: fromGitHub(host).Chart.GitHub}})
+		"github, all files": {func(host string) reference.Reference {
+			return reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", GitHub: fromGitHub(host).Chart.GitHub}})
 		}, text(atGitHub(digest)), "/assets/", string(archive)},
-		"oci": {func(host string) Reference { return inRegistry("oci://"+host+"/team/blobs/demo", "1.0.0") },
+		"oci": {func(host string) reference.Reference { return inRegistry("oci://"+host+"/team/blobs/demo", "1.0.0") },
 			manifest(manifestOf([2]string{chartLayer, digest})), "/blobs/sha256:", string(archive)},
-		"oci, all files": {func(host string) Reference {
-			return BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://" + host + "/demo"}}})
+		"oci, all files": {func(host string) reference.Reference {
+			return reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://" + host + "/demo"}}})
 		}, manifest(stack), "/blobs/sha256:", file},
 	} {
 		for name, page := range map[string]struct{ kind, text string }{
@@ -118,7 +119,7 @@ func TestFilesThatLookLikePages(t *testing.T) {
 				serve(w, manifestType, manifest)
 			}))
 			sources, _ := remoteSources(t, Options{})
-			ref := BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/demo"}}})
+			ref := reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/demo"}}})
 			plainly(&ref)
 			if got := expectFetched(t, sources, ref); len(got.Files) != 1 || string(got.Files[0].Data) != file {
 				t.Errorf("got %d files", len(got.Files))

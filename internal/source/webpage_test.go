@@ -16,12 +16,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // fromGitHub refers to a chart of a release at a host like GitHub.
-func fromGitHub(host string) Reference {
-	return Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/team/charts"}}}
+func fromGitHub(host string) reference.Reference {
+	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: "http://" + host + "/team/charts"}}}
 }
 
 // TestWebPageInPlaceOfAnAnswer has what answers with pages for people, and then the
@@ -31,24 +32,24 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 	digest := artifact.Content{Archive: archive}.Digest()
 	release := `{"id": 1, "tag_name": "1.0.0", "assets": [{"id": 1, "name": "demo-1.0.0.tgz", "size": 10, "state": "uploaded", "digest": "` + digest + `"}]}`
 	kinds := map[string]struct {
-		ref    func(host string) Reference
+		ref    func(host string) reference.Reference
 		answer http.HandlerFunc
 	}{
-		"oci": {func(host string) Reference { return inRegistry("oci://"+host+"/demo", "1.0.0") }, func(w http.ResponseWriter, r *http.Request) {
+		"oci": {func(host string) reference.Reference { return inRegistry("oci://"+host+"/demo", "1.0.0") }, func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				serve(w, "application/octet-stream", string(archive))
 				return
 			}
 			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
 		}},
-		"oci, by digest": {func(host string) Reference {
+		"oci, by digest": {func(host string) reference.Reference {
 			ref := inRegistry("oci://"+host+"/demo", "")
 			ref.Chart.OCI.Digest = artifact.Content{Archive: []byte(manifestOf([2]string{chartLayer, digest}))}.Digest()
 			return ref
 		}, func(w http.ResponseWriter, _ *http.Request) {
 			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
 		}},
-		"helm": {func(host string) Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request) {
+		"helm": {func(host string) reference.Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "entries:\n  demo:\n  - version: 1.0.0\n    digest: "+strings.TrimPrefix(digest, "sha256:")+"\n    urls: [demo.tgz]\n")
 		}},
 		"github": {fromGitHub, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, release) }},
@@ -104,7 +105,7 @@ func TestReleasesThatRedirectForever(t *testing.T) {
 	}))
 	defer server.Close()
 	sources, _ := remoteSources(t, Options{})
-	ref := Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: server.URL + "/team/charts"}}}
+	ref := reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Version: "1.0.0", GitHub: &addonsv1.GitHubSource{URL: server.URL + "/team/charts"}}}
 	plainly(&ref)
 	_, err := sources.Resolve(t.Context(), ref)
 	if known := asError(t, err); known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), "redirects more than 5 times") {
@@ -113,7 +114,7 @@ func TestReleasesThatRedirectForever(t *testing.T) {
 }
 
 // plainly lets the reference's host be asked without TLS.
-func plainly(ref *Reference) {
+func plainly(ref *reference.Reference) {
 	switch {
 	case ref.Chart.OCI != nil:
 		ref.Chart.OCI.PlainHTTP = ptr.To(true)
@@ -164,7 +165,7 @@ func TestWhatCallsItselfAPage(t *testing.T) {
 
 // registryBy is a chart in a registry that the handler is. The instance's own
 // credentials for it have these keys.
-func registryBy(t testing.TB, keys map[string]string, handler http.HandlerFunc) (*Sources, Reference, string) {
+func registryBy(t testing.TB, keys map[string]string, handler http.HandlerFunc) (*Sources, reference.Reference, string) {
 	t.Helper()
 	server := serving(t, handler)
 	host := strings.TrimPrefix(server.URL, "http://")

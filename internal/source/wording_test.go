@@ -7,6 +7,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -16,8 +17,8 @@ func TestSharedAnswersNameTheFieldThatAsks(t *testing.T) {
 	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}})
 	sources, _ := remoteSources(t, Options{Client: c.counted, Metadata: c.metadata})
 	at := addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: server.URL("files"), SecretRef: &addonsv1.CredentialsReference{Name: "registry"}}, Version: "1.0.0"}
-	kustomization := KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: at})
-	manifests := ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: at})
+	kustomization := reference.KustomizationOf("team-a", &addonsv1.KustomizationSource{ArtifactSource: at})
+	manifests := reference.ManifestsOf("team-a", &addonsv1.ManifestsSource{ArtifactSource: at})
 	const missing = ".secretRef: Secret team-a/registry: there is no such Secret; create it in this namespace"
 
 	_, err := sources.Resolve(t.Context(), kustomization)

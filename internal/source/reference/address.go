@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package reference
 
 import (
 	"net/url"
@@ -12,28 +12,15 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-const ociScheme = "oci://"
+const OCIScheme = "oci://"
 
-// remote tells whether the chart is on another host.
-func (r Reference) remote() bool {
+// Remote tells whether the chart is on another host.
+func (r Reference) Remote() bool {
 	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil || r.Chart.GitHub != nil
 }
 
-// place of a chart on another host.
-func (r Reference) place(stock *stock) place {
-	switch {
-	case r.Chart.OCI != nil:
-		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind, r.named()}
-	case r.Chart.HTTP != nil:
-		return httpArchive{r.Chart.HTTP}
-	case r.Chart.GitHub != nil:
-		return githubRelease{r.Chart.GitHub, r.Chart.Version, r.Kind, stock}
-	}
-	return helmChart{r.Chart.Helm, r.Chart.Version, stock}
-}
-
-// address says which chart on another host is meant, and nothing of how to get it.
-func (r Reference) address() string {
+// Address says which chart on another host is meant, and nothing of how to get it.
+func (r Reference) Address() string {
 	if oci := r.Chart.OCI; oci != nil {
 		if oci.Digest != "" {
 			return oci.URL + "@" + oci.Digest
@@ -41,7 +28,7 @@ func (r Reference) address() string {
 		if r.Chart.Version == "" { // whichever is found
 			return oci.URL
 		}
-		return oci.URL + ":" + tagOf(r.Chart.Version)
+		return oci.URL + ":" + TagOf(r.Chart.Version)
 	}
 	if at := r.Chart.HTTP; at != nil {
 		// A query may have what isn't for every eye. The digest says what is meant.
@@ -59,28 +46,8 @@ func (r Reference) address() string {
 	return address
 }
 
-// visit identifies the address together with how it is asked: two references with
-// the same may share the answer, in which namespaces ever they are.
-func (r Reference) visit() string {
-	address := r.address()
-	if at := r.Chart.HTTP; at != nil {
-		address = at.URL + "@" + at.Digest
-	}
-	visit := address + " over " + r.base().Scheme + r.Kind.Suffix()
-	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
-		visit += " by " + at.APIURL
-	}
-	if secret := r.secretRef(); secret != nil {
-		visit += " with Secret " + r.Namespace + "/" + secret.Name
-	}
-	if r.bound() {
-		visit += ", as far as it names the host"
-	}
-	return visit
-}
-
-// secretRef of the reference, nil if it names none.
-func (r Reference) secretRef() *addonsv1.CredentialsReference {
+// SecretRef of the reference, nil if it names none.
+func (r Reference) SecretRef() *addonsv1.CredentialsReference {
 	switch {
 	case r.Chart.OCI != nil:
 		return r.Chart.OCI.SecretRef
@@ -94,8 +61,8 @@ func (r Reference) secretRef() *addonsv1.CredentialsReference {
 	return nil
 }
 
-// digestField is the expected digest, and the field it is in.
-func (r Reference) digestField() (digest, field string) {
+// DigestField is the expected digest, and the field it is in.
+func (r Reference) DigestField() (digest, field string) {
 	switch {
 	case r.Chart.OCI != nil:
 		return r.Chart.OCI.Digest, "oci.digest"
@@ -109,15 +76,15 @@ func (r Reference) digestField() (digest, field string) {
 	return "", ""
 }
 
-// named tells whether the object itself says by its digest which content it means. A
+// NamesDigest tells whether the object itself says by its digest which content it means. A
 // digest that was found for a version doesn't.
-func (r Reference) named() bool {
-	digest, _ := r.digestField()
-	return digest != "" && !r.found
+func (r Reference) NamesDigest() bool {
+	digest, _ := r.DigestField()
+	return digest != "" && !r.Found
 }
 
-// given is the archive's digest, if the object itself names it.
-func (r Reference) given() string {
+// GivenDigest is the archive's digest, if the object itself names it.
+func (r Reference) GivenDigest() string {
 	switch {
 	case r.Chart.HTTP != nil:
 		return r.Chart.HTTP.Digest
@@ -129,18 +96,18 @@ func (r Reference) given() string {
 	return "" // that of oci is the manifest's
 }
 
-// host that the credentials are for, and the path below it.
-func (r Reference) host() (host, path string) {
-	base := r.base()
+// Host that the credentials are for, and the path below it.
+func (r Reference) Host() (host, path string) {
+	base := r.Base()
 	if at := r.Chart.GitHub; at != nil {
-		return base.Host, repositoryOf(at)
+		return base.Host, RepositoryOf(at)
 	}
 	return base.Host, strings.Trim(base.Path, "/")
 }
 
-// base is the URL that the credentials are for. The API lets only such pass that
+// Base is the URL that the credentials are for. The API lets only such pass that
 // can be parsed; another one has no host, and can't be asked.
-func (r Reference) base() *url.URL {
+func (r Reference) Base() *url.URL {
 	switch {
 	case r.Chart.Helm != nil:
 		return parsed(r.Chart.Helm.URL)
@@ -150,7 +117,7 @@ func (r Reference) base() *url.URL {
 		return apiOf(r.Chart.GitHub)
 	}
 	oci := r.Chart.OCI
-	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, ociScheme))
+	reference, err := registry.ParseReference(strings.TrimPrefix(oci.URL, OCIScheme))
 	if err != nil {
 		return &url.URL{}
 	}
@@ -169,5 +136,5 @@ func parsed(written string) *url.URL {
 	return base
 }
 
-// tagOf is a version as a tag, which can't have a plus sign.
-func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+// TagOf is a version as a tag, which can't have a plus sign.
+func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package reference
 
 import (
 	"cmp"
@@ -32,8 +32,8 @@ func addressOfRelease(from *addonsv1.GitHubSource, version string) string {
 	return address
 }
 
-// repositoryOf is the repository, as in "owner/name".
-func repositoryOf(from *addonsv1.GitHubSource) string {
+// RepositoryOf is the repository, as in "owner/name".
+func RepositoryOf(from *addonsv1.GitHubSource) string {
 	return strings.Trim(parsed(from.URL).Path, "/")
 }
 
@@ -50,14 +50,14 @@ func apiOf(from *addonsv1.GitHubSource) *url.URL {
 	return api
 }
 
-// repositoryHost is the host that people know the source by, and write credentials
+// RepositoryHost is the host that people know the source by, and write credentials
 // down for. At GitHub it isn't that of the API, which gets these credentials, but only
 // where the API is GitHub's own: whoever names another one in apiURL mustn't get the
 // credentials for url by that.
-func (r Reference) repositoryHost() string {
+func (r Reference) RepositoryHost() string {
 	at := r.Chart.GitHub
 	if at == nil || at.APIURL != "" && !sameAPI(at) {
-		host, _ := r.host()
+		host, _ := r.Host()
 		return host
 	}
 	named := parsed(at.URL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package reference
 
 import (
 	"strings"
@@ -13,40 +13,47 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
-// referenceTo is where a dependency is, seen from the chart that an object refers to.
-func (r Reference) referenceTo(w dependency.Want) (Reference, error) {
+// Dependency is where a dependency is, seen from the chart that an object refers to.
+func (r Reference) Dependency(w dependency.Want) (Reference, error) {
 	root := r
-	root.of = nil
-	ref := Reference{Namespace: root.Namespace, of: &root}
-	if err := w.Fit(root.plainHTTP()); err != nil {
+	root.Of = nil
+	ref := Reference{Namespace: root.Namespace, Of: &root}
+	if err := w.Fit(root.PlainHTTP()); err != nil {
 		return ref, err
 	}
-	secret := root.credentialsFor().secretRef()
-	if strings.HasPrefix(w.Repository, ociScheme) {
+	secret := root.credentialsFor().SecretRef()
+	if strings.HasPrefix(w.Repository, OCIScheme) {
 		ref.Chart = addonsv1.ChartSource{Version: w.Version, OCI: &addonsv1.OCISource{URL: w.InRegistry(), SecretRef: secret}}
 		// Whether a registry has TLS isn't in its address: the chart's own has, or hasn't.
-		ref.Chart.OCI.PlainHTTP = ptr.To(root.plainHTTP() && ref.atHost(root.credentialsFor()))
+		ref.Chart.OCI.PlainHTTP = ptr.To(root.PlainHTTP() && ref.atHost(root.credentialsFor()))
 	} else {
 		plain := strings.HasPrefix(w.Repository, "http://")
 		ref.Chart = addonsv1.ChartSource{Version: w.Version, Helm: &addonsv1.HelmSource{URL: w.Repository, Chart: w.Name, SecretRef: secret, PlainHTTP: &plain}}
 	}
-	if ref.base().Host == "" {
+	if ref.Base().Host == "" {
 		return ref, failure.New(failure.ArtifactInvalid, "its repository's URL has no host; correct it, "+dependency.OrVendor)
 	}
 	return ref, nil
 }
 
-// reference is the chart in the registry that the index of a repository names.
-func (at movedToRegistry) reference(from Reference, version string) (Reference, error) {
+// MovedToRegistry says that the index of a repository names a chart in a registry.
+type MovedToRegistry string
+
+func (at MovedToRegistry) Error() string {
+	return "the index says that the chart is in a registry, at " + failure.Quote(string(at)) + "; use chart.oci"
+}
+
+// Reference is the chart in the registry that the index of a repository names.
+func (at MovedToRegistry) Reference(from Reference, version string) (Reference, error) {
 	named, tag := string(at), ""
 	if i := strings.LastIndex(named, ":"); i > strings.LastIndex(named, "/") {
 		named, tag = named[:i], named[i+1:]
 	}
-	if tag != tagOf(version) || !dependency.IsOCIRepository(named) {
+	if tag != TagOf(version) || !dependency.IsOCIRepository(named) {
 		return from, failure.New(failure.ArtifactInvalid, "the index of its repository says that it is in a registry, at %s, which is no address of this version there; correct the dependency, "+dependency.OrVendor, failure.Quote(string(at)))
 	}
-	ref := Reference{Namespace: from.Namespace, of: from.of, Chart: addonsv1.ChartSource{Version: version, OCI: &addonsv1.OCISource{URL: named}}}
-	ref.Chart.OCI.SecretRef = from.secretRef()
+	ref := Reference{Namespace: from.Namespace, Of: from.Of, Chart: addonsv1.ChartSource{Version: version, OCI: &addonsv1.OCISource{URL: named}}}
+	ref.Chart.OCI.SecretRef = from.SecretRef()
 	return ref, nil
 }
 
@@ -59,8 +66,8 @@ func (r Reference) credentialsFor() Reference {
 	return r
 }
 
-// plainHTTP tells whether the object lets the chart come without TLS.
-func (r Reference) plainHTTP() bool {
+// PlainHTTP tells whether the object lets the chart come without TLS.
+func (r Reference) PlainHTTP() bool {
 	at := r.credentialsFor().Chart
 	switch {
 	case at.OCI != nil:
@@ -77,16 +84,16 @@ func (r Reference) plainHTTP() bool {
 
 // atHost tells whether both are at the same host and port.
 func (r Reference) atHost(other Reference) bool {
-	return other.remote() && strings.EqualFold(r.base().Host, other.base().Host)
+	return other.Remote() && strings.EqualFold(r.Base().Host, other.Base().Host)
 }
 
-// bound tells whether the Secret counts only as far as it names the host: it was given
+// Bound tells whether the Secret counts only as far as it names the host: it was given
 // for the place of the chart, and this is a dependency somewhere else.
-func (r Reference) bound() bool {
-	return r.of != nil && r.secretRef() != nil && !egress.SameOrigin(r.base(), r.of.credentialsFor().base())
+func (r Reference) Bound() bool {
+	return r.Of != nil && r.SecretRef() != nil && !egress.SameOrigin(r.Base(), r.Of.credentialsFor().Base())
 }
 
-// verified tells whether the object wants a signature.
-func (r Reference) verified() bool {
+// Verified tells whether the object wants a signature.
+func (r Reference) Verified() bool {
 	return r.Chart.Verify != nil || r.Bundle != nil && r.Bundle.Verify != nil
 }

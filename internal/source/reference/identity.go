@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"encoding/json"
+)
+
+// Visit identifies the address together with how it is asked: two references with
+// the same may share the answer, in which namespaces ever they are.
+func (r Reference) Visit() string {
+	address := r.Address()
+	if at := r.Chart.HTTP; at != nil {
+		address = at.URL + "@" + at.Digest
+	}
+	visit := address + " over " + r.Base().Scheme + r.Kind.Suffix()
+	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
+		visit += " by " + at.APIURL
+	}
+	if secret := r.SecretRef(); secret != nil {
+		visit += " with Secret " + r.Namespace + "/" + secret.Name
+	}
+	if r.Bound() {
+		visit += ", as far as it names the host"
+	}
+	return visit
+}
+
+// Unversioned identifies what has versions, and how it is asked.
+func (r Reference) Unversioned() string {
+	r.Chart.Version = ""
+	if at := r.Chart.GitHub; at != nil {
+		return r.Visit() + " with tags " + at.TagPrefix
+	}
+	return r.Visit()
+}
+
+// Source identifies where the reference's versions come from, and how it is asked.
+func (r Reference) Source() string {
+	r.Chart = *r.Chart.DeepCopy()
+	r.Chart.Version = ""
+	switch {
+	case r.Chart.OCI != nil:
+		r.Chart.OCI.Digest = ""
+	case r.Chart.Helm != nil:
+		r.Chart.Helm.Digest = ""
+	case r.Chart.HTTP != nil:
+		r.Chart.HTTP.Digest = ""
+	case r.Chart.GitHub != nil:
+		r.Chart.GitHub.Digest = ""
+	}
+	return r.String()
+}
+
+// DigestQuestion is the name of what is asked to resolve the reference. Who wants another
+// signature has a question of his own: what he refuses may be good for others.
+func (r Reference) DigestQuestion() string {
+	question := "digest of " + r.String()
+	if r.Chart.Verify == nil {
+		return question
+	}
+	policy, err := json.Marshal(r.Chart.Verify)
+	if err != nil { // it has nothing that isn't plain
+		return question
+	}
+	return question + " for " + r.Namespace + ", verified by " + string(policy)
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+// Kinds of objects that hold charts.
+const (
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+)
+
+// Reference says which artifact, seen from an object in Namespace.
+type Reference struct {
+	// Namespace that ConfigMaps and Secrets are read from, and no other.
+	Namespace string
+	// Chart is where it is: a path, a ConfigMap, a Secret, a registry or a
+	// repository. Of what isn't a chart, too; see [KustomizationOf].
+	Chart addonsv1.ChartSource
+	// Kind is what it has to be.
+	Kind artifact.Kind
+	// Bundle that Chart.Path is in, nil if it is in the artifact root.
+	Bundle *addonsv1.BundleSource
+
+	// Of is the chart that an object refers to and this is a dependency of; nil if the
+	// object refers to this one.
+	Of *Reference
+	// Found is set if the digest was just found for the version, which may be a tag's that
+	// was moved.
+	Found bool
+}
+
+// String identifies what is referred to.
+func (r Reference) String() string {
+	switch {
+	case r.Bundle != nil:
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix() + " in " + BundleOf(r.Namespace, r.Bundle).String()
+	case r.Chart.Path != "":
+		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix()
+	case r.Remote():
+		return r.Visit()
+	}
+	return r.Subject() + r.Kind.Suffix()
+}
+
+// field is the one that is set.
+func (r Reference) field() string {
+	kind := r.Kind.Field()
+	switch {
+	case r.Chart.ConfigMap != nil:
+		return kind + ".configMap"
+	case r.Chart.Secret != nil:
+		return kind + ".secret"
+	case r.Chart.Path != "":
+		return kind + ".path"
+	case r.Chart.OCI != nil:
+		return kind + ".oci"
+	case r.Chart.Helm != nil:
+		return kind + ".helm"
+	case r.Chart.HTTP != nil:
+		return kind + ".http"
+	case r.Chart.GitHub != nil:
+		return kind + ".github"
+	}
+	return kind
+}
+
+// Subject is the object, path or address that is referred to, for people: nothing of how
+// to get it.
+func (r Reference) Subject() string {
+	switch {
+	case r.Chart.ConfigMap != nil || r.Chart.Secret != nil:
+		return r.Object().String()
+	case r.Bundle != nil:
+		return failure.Quote(r.Chart.Path) + " of the bundle"
+	case r.Chart.Path != "":
+		return failure.Quote(r.Chart.Path) + " of the artifact root"
+	case r.Remote():
+		return r.Address()
+	}
+	return ""
+}
+
+// Object is the key of the ConfigMap or Secret that is referred to.
+func (r Reference) Object() Object {
+	kind, artifact := KindConfigMap, r.Chart.ConfigMap
+	if artifact == nil {
+		kind, artifact = KindSecret, r.Chart.Secret
+	}
+	key := artifact.Key
+	if key == "" {
+		key = addonsv1.DefaultArtifactKey
+	}
+	return Object{Kind: kind, Namespace: r.Namespace, Name: artifact.Name, Key: key}
+}
+
+// Object is a key of a ConfigMap or Secret.
+type Object struct{ Kind, Namespace, Name, Key string }
+
+func (k Object) String() string {
+	return fmt.Sprintf("%s %s/%s, key %q", k.Kind, k.Namespace, k.Name, k.Key)
+}
+
+// Locate says where err is, seen from the object with the reference. An error
+// that isn't a [failure.Error] comes from a source that could not be asked.
+func (r Reference) Locate(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *failure.Error
+	if !errors.As(err, &known) {
+		known = &failure.Error{Reason: failure.SourceUnavailable, Err: err}
+	}
+	located := *known
+	if located.Field == "" { // it may be remembered for others, with a field of their own
+		located.Field, located.Subject = r.field()+located.Part, cmp.Or(located.Subject, r.Subject())
+	}
+	return &located
+}
+
+// Uses says whether the reference reads a ConfigMap or Secret of its namespace: for
+// what it refers to, credentials, or keys.
+func (r Reference) Uses(kind, name string) bool {
+	isIt := func(artifact *addonsv1.ArtifactReference, of string) bool {
+		return artifact != nil && of == kind && artifact.Name == name
+	}
+	if isIt(r.Chart.ConfigMap, KindConfigMap) || isIt(r.Chart.Secret, KindSecret) {
+		return true
+	}
+	if secret := r.SecretRef(); secret != nil && kind == KindSecret && secret.Name == name {
+		return true
+	}
+	return slices.ContainsFunc(r.Chart.Verify.References(), func(trusted addonsv1.TrustReference) bool {
+		return trusted.Kind == kind && trusted.Name == name
+	})
+}
