@@ -4,7 +4,6 @@ package source
 
 import (
 	"path"
-	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
@@ -21,7 +20,7 @@ func accepts(r reference.Reference, files []render.File) error {
 	case r.Kind == artifact.KindBundle:
 		return acceptsRelease(r, files)
 	case r.Kind.Verbatim():
-		return nil // see [ociChart.approved]
+		return nil // see [oci.Artifact.Verify]
 	}
 	if err := acceptsName(r, files); err != nil {
 		return err
@@ -55,15 +54,10 @@ func acceptsVersion(r reference.Reference, files []render.File) error {
 	}
 	_, is := dependency.ChartOf(files)
 	switch {
-	case sameVersion(is, r.Chart.Version):
+	case reference.SameVersion(is, r.Chart.Version):
 		return nil
 	case digest == "":
 		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not %s; publish the signed chart under its own version, or correct version", failure.Quote(is), failure.Quote(r.Chart.Version))
 	}
 	return failure.New(failure.DigestMismatch, "%s is version %s of the chart, not %s; correct one of both", field, failure.Quote(is), failure.Quote(r.Chart.Version))
-}
-
-// sameVersion compares versions as they are written and as they are in tags.
-func sameVersion(a, b string) bool {
-	return strings.TrimPrefix(reference.TagOf(a), "v") == strings.TrimPrefix(reference.TagOf(b), "v")
 }

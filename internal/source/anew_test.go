@@ -14,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -48,7 +49,7 @@ func TestTakenVersionIsPublishedAnew(t *testing.T) {
 		elsewhere, _ := remoteSources(t, Options{})
 		_, err = elsewhere.Fetch(t.Context(), ref, expectResolved(t, elsewhere, ref))
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.1.0@"+digest+
-			": the index says that this version is "+is+", not helm.digest; correct one of helm.digest and version. "+ifFollowed)
+			": the index says that this version is "+is+", not helm.digest; correct one of helm.digest and version. "+place.IfFollowed)
 	})
 	t.Run("oci", func(t *testing.T) {
 		server := registry.Start(t, registry.Options{})
@@ -61,6 +62,6 @@ func TestTakenVersionIsPublishedAnew(t *testing.T) {
 		ref.Chart.OCI.Digest = gone
 		_, err := sources.Resolve(t.Context(), ref)
 		expectError(t, err, failure.ArtifactNotFound, "chart.oci: "+server.URL("charts/demo")+"@"+gone+": the registry has no manifest "+gone+
-			" of this chart, or doesn't show it to these credentials; publish it, or correct oci.url or oci.digest. "+ifFollowed)
+			" of this chart, or doesn't show it to these credentials; publish it, or correct oci.url or oci.digest. "+place.IfFollowed)
 	})
 }

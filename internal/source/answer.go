@@ -41,7 +41,7 @@ func (r *remote) recall(ctx context.Context, question string, ref reference.Refe
 		return known, found
 	}
 	left := known.until.Sub(r.clock.Now())
-	if left <= 0 || known.credentials != r.access.version(ctx, ref) {
+	if left <= 0 || known.credentials != r.access.Version(ctx, ref) {
 		return answer{}, false
 	}
 	known.err = again(known.err, left, ref)

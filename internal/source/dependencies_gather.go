@@ -11,6 +11,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -81,7 +82,7 @@ func (g *gatherer) one(ctx context.Context, at level, w dependency.Want) ([]depe
 	if err != nil {
 		return nil, w.Refused(err)
 	}
-	w.Subject, w.Keys = ref.Subject(), keysFor(ref)
+	w.Subject, w.Keys = ref.Subject(), guest.KeysFor(ref)
 	found, err := g.fetchOne(ctx, at.digest, ref)
 	var elsewhere reference.MovedToRegistry
 	if errors.As(err, &elsewhere) {
@@ -164,13 +165,4 @@ func (g *gatherer) fetchElsewhere(ctx context.Context, by string, w dependency.W
 		g.pins.put(by, ref, found.artifact.Digest)
 	}
 	return found, err
-}
-
-// keysFor says where credentials for a dependency's host may be put.
-func keysFor(r reference.Reference) string {
-	own := "the provider instance's own Secret " + ownSecret + " (" + ownKeys(r) + ")" + plainKey(r)
-	if secret := r.SecretRef(); secret != nil {
-		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
-	}
-	return own
 }

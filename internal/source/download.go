@@ -7,6 +7,8 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -49,8 +51,8 @@ func (r *remote) download(ctx context.Context, ref reference.Reference, digest s
 	ctx, reading := r.room.Enter(ctx)
 	defer reading.Leave(ctx)
 	var got artifact.Content
-	failed := r.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) (err error) {
-		got, err = place.fetch(ctx, as, digest)
+	failed := r.ask(ctx, question, ref, func(ctx context.Context, at place.Place, as *guest.Guest) (err error) {
+		got, err = at.Fetch(ctx, as, digest)
 		return err
 	})
 	switch {
@@ -77,8 +79,8 @@ func (r *remote) confirms(ctx context.Context, ref reference.Reference, digest s
 		return false
 	}
 	confirmed := false
-	err := r.visit(ctx, ref, func(ctx context.Context, place place, as *guest) (err error) {
-		confirmed, err = place.probe(ctx, as, digest, func(at site) bool { return r.grants.has(digest, at.title()) })
+	err := r.visit(ctx, ref, func(ctx context.Context, at place.Place, as *guest.Guest) (err error) {
+		confirmed, err = at.Probe(ctx, as, digest, func(from place.Site) bool { return r.grants.has(digest, from.Title()) })
 		return err
 	})
 	return err == nil && confirmed

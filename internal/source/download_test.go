@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
 
 // TestVersionsOfOneArchiveAreDownloadedOnce has one archive under many versions, which
@@ -24,7 +25,7 @@ func TestVersionsOfOneArchiveAreDownloadedOnce(t *testing.T) {
 	twice := make(chan struct{})
 	sources, ref, _ := registryBy(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "/blobs/") {
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 			return
 		}
 		if r.Method == http.MethodGet {

@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -44,7 +45,7 @@ func TestHostsThatGetNoCredentials(t *testing.T) {
 				http.Redirect(w, r, other+"/x?signature=sentinel", http.StatusFound)
 				return
 			}
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 		}},
 	} {
 		for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden} {

@@ -18,6 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 )
@@ -145,7 +147,7 @@ func TestChartsInReleases(t *testing.T) {
 					"\"demo-1.0.0.tgz\", \"demo-1.0.0.tgz.prov\", \"notes.txt\"; put the archive or file of manifests there, or correct github.asset"},
 				ptrTo(w.chart("page")): {failure.ArtifactInvalid, "the release's file \"demo.tgz\" is no archive: it isn't compressed with gzip"},
 				ptrTo(w.chart("1.0.0", being(digestOfArchive(two)))): {failure.DigestMismatch, at + "1.0.0@" + digestOfArchive(two) + ": the release's file \"demo-1.0.0.tgz\" is " + digestOfArchive(one) +
-					", not github.digest; correct one of github.digest and version. " + ifFollowed},
+					", not github.digest; correct one of github.digest and version. " + place.IfFollowed},
 			} {
 				expectRefused(t, get(t, sources, *ref), want[0], want[1])
 			}
@@ -297,48 +299,6 @@ func TestCredentialsForReleases(t *testing.T) {
 	expectNoSecrets(t, err.Error())
 }
 
-// The instance's credentials for a repository's host are for the API that belongs to it.
-func TestWhereCredentialsForReleasesGo(t *testing.T) {
-	dir := t.TempDir()
-	for _, host := range []string{"github.com", "example.ghe.com", "git.example.org_8443"} {
-		write(t, filepath.Join(dir, host+".token"), "for "+host)
-	}
-	write(t, filepath.Join(dir, "api.elsewhere.org.token"), "for api.elsewhere.org")
-	write(t, filepath.Join(dir, "config.json"), `{"auths": {"github.com/paid": {"username": "u", "password": "for github.com/paid"}}}`)
-	set, err := credentials.Directory(dir).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct{ url, api, goesTo, token string }{
-		{"https://github.com/o/n", "", "https://api.github.com", "for github.com"},
-		{"https://GitHub.com/o/n", "", "https://api.github.com", "for github.com"},
-		{"https://github.com:443/o/n", "", "https://api.github.com", "for github.com"},
-		{"https://github.com/o/n", "https://api.github.com:443", "https://api.github.com:443", "for github.com"},
-		{"https://github.com:444/o/n", "", "https://github.com:444/api/v3", ""},
-		{"https://github.com/o/n", "https://api.github.com/", "https://api.github.com", "for github.com"},
-		{"https://github.com/o/n", "https://evil.example.org/api", "https://evil.example.org/api", ""},
-		{"https://github.com/o/n", "https://api.github.com:444", "https://api.github.com:444", ""},
-		{"https://github.com/o/n", "http://api.github.com", "http://api.github.com", ""},
-		{"https://github.com/o/n", "https://api.elsewhere.org", "https://api.elsewhere.org", "for api.elsewhere.org"},
-		{"https://example.ghe.com/o/n", "", "https://api.example.ghe.com", "for example.ghe.com"},
-		{"https://example.ghe.com:443/o/n", "", "https://api.example.ghe.com", "for example.ghe.com"},
-		{"https://notghe.com/o/n", "", "https://notghe.com/api/v3", ""},
-		{"https://git.example.org:8443/o/n", "", "https://git.example.org:8443/api/v3", "for git.example.org_8443"},
-		{"https://git.example.org:8443/o/n", "https://git.example.org:8443/git/api/v3", "https://git.example.org:8443/git/api/v3", "for git.example.org_8443"},
-		{"https://git.example.org:8443/o/n", "https://git.example.org/api/v3", "https://git.example.org/api/v3", ""},
-		{"http://git.example.org:8443/o/n", "", "http://git.example.org:8443/api/v3", ""},
-	} {
-		ref := reference.Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
-		got, err := credentialFor(ref, set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ref.Base().String() != tc.goesTo || got.Token != tc.token {
-			t.Errorf("%s by %q: %q goes to %s; want %q to %s", tc.url, tc.api, got.Token, ref.Base(), tc.token, tc.goesTo)
-		}
-	}
-}
-
 // A server may promise any digests: who lists the files of others doesn't get them.
 func TestPromisedDigestsGiveNoRight(t *testing.T) {
 	w := startGitHub(t, github.Options{})
@@ -348,8 +308,8 @@ func TestPromisedDigestsGiveNoRight(t *testing.T) {
 		if !strings.HasSuffix(r.URL.Path, "/repos/evil/list/releases/tags/1") {
 			return false
 		}
-		listed := partOf("values.yaml", data)
-		_, err := fmt.Fprintf(w, `{"tag_name": "1", "assets": [{"id": 4711, "name": %q, "size": %d, "state": "uploaded", "digest": %q}]}`, listed.name, listed.size, listed.digest)
+		listed := layout.PartOf("values.yaml", data)
+		_, err := fmt.Fprintf(w, `{"tag_name": "1", "assets": [{"id": 4711, "name": %q, "size": %d, "state": "uploaded", "digest": %q}]}`, listed.Name, listed.Size, listed.Digest)
 		return err == nil
 	})
 	store := t.TempDir()
@@ -372,8 +332,8 @@ func TestHostileReleases(t *testing.T) {
 	release := func(assets ...string) string {
 		return `{"tag_name": "1", "assets": [` + strings.Join(assets, ", ") + `]}`
 	}
-	many := make([]string, 0, maxAssets+1)
-	for i := range maxAssets + 1 {
+	many := make([]string, 0, 1001)
+	for i := range 1001 {
 		many = append(many, asset(i+1, fmt.Sprint(i)))
 	}
 	for name, tc := range map[string]struct {
@@ -392,9 +352,9 @@ func TestHostileReleases(t *testing.T) {
 		"a line break":     {release(asset(1, "a\nb")), failure.ArtifactRefused, "control characters"},
 		"twice":            {release(asset(1, "a"), asset(2, "a")), failure.ArtifactRefused, "there twice"},
 		"too many files":   {release(many...), failure.ArtifactTooLarge, "more than 1000 files"},
-		"many files":       {release(many[:maxParts+1]...), failure.ArtifactTooLarge, "more than 128 files"},
+		"many files":       {release(many[:128+1]...), failure.ArtifactTooLarge, "more than 128 files"},
 		"large in sum":     {release(strings.Replace(asset(1, "a"), "3", "9000000", 1), strings.Replace(asset(2, "b"), "3", "9000000", 1), strings.Replace(asset(4, "c"), "3", "9000000", 1), strings.Replace(asset(5, "d"), "3", "9000000", 1)), failure.ArtifactTooLarge, "its content is larger than 33554432 bytes"},
-		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", maxRelease) + `"}`, failure.ArtifactTooLarge, "the description of the release is larger than 4194304 bytes"},
+		"a huge answer":    {`{"tag_name": "1", "body": "` + strings.Repeat("x", 4<<20) + `"}`, failure.ArtifactTooLarge, "the description of the release is larger than 4194304 bytes"},
 		"a deep answer":    {strings.Repeat("[", 1<<20), failure.ArtifactInvalid, "isn't what GitHub's API does"},
 		"still on its way": {release(`{"id": 1, "name": "a", "state": "starter"}`), failure.ArtifactNotFound, "the release has no files"},
 	} {
@@ -414,11 +374,11 @@ func TestHostileListsOfReleases(t *testing.T) {
 		link, answer, reason, says string
 		requests                   int
 	}{
-		"pages without end": {`<https://x/?page=%d>; rel="next"`, "[]", failure.ArtifactTooLarge, "more than 100 pages; name an exact version", maxReleasePages},
+		"pages without end": {`<https://x/?page=%d>; rel="next"`, "[]", failure.ArtifactTooLarge, "more than 100 pages; name an exact version", 100},
 		"the same page":     {`<https://x/?page=1>; rel="next"`, "[]", failure.ArtifactInvalid, "isn't what GitHub's API does", 1},
 		"no list":           {"", "{}", failure.ArtifactInvalid, "isn't what GitHub's API does", 1},
 		"nothing":           {"", "null", failure.ArtifactNotFound, "has no release", 1},
-		"a huge page":       {"", `[{"body": "` + strings.Repeat("x", maxReleasePage) + `"}]`, failure.ArtifactTooLarge, "larger than 33554432 bytes", 1},
+		"a huge page":       {"", `[{"body": "` + strings.Repeat("x", 32<<20) + `"}]`, failure.ArtifactTooLarge, "larger than 33554432 bytes", 1},
 		"no tags":           {"", `[{"tag_name": null}, {"tag_name": ""}, {}]`, failure.ArtifactNotFound, "has no release", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,27 +398,4 @@ func TestHostileListsOfReleases(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzRelease(f *testing.F) {
-	f.Add([]byte(`{"tag_name": "1", "assets": [{"id": 1, "name": "a", "size": 3, "digest": "sha256:00"}]}`))
-	f.Add([]byte(`[{"tag_name": "1", "draft": true}, {"tag_name": "2"}]`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if tags, err := parseTags(data); err == nil && slices.Contains(tags, "") {
-			t.Error("a release without a tag is listed")
-		}
-		found, err := parseRelease(data)
-		if err != nil {
-			return
-		}
-		parts, err := partsIn(filesIn(found), artifact.Limits{}.WithDefaults())
-		if err != nil {
-			return
-		}
-		if listing, complete := promisedParts(parts); complete {
-			if _, listed, err := partsOf(listing, artifact.Limits{}.WithDefaults()); !listed || err != nil {
-				t.Errorf("its list can't be read: %v\n%s", err, listing)
-			}
-		}
-	})
 }

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -29,15 +28,6 @@ type grants struct {
 }
 
 type grant struct{ digest, title string }
-
-// site is where an archive came from, with its size: the two together tell if what
-// is there is still the same, as far as a HEAD request can.
-type site struct {
-	url   string
-	bytes int64
-}
-
-func (s site) title() string { return fmt.Sprintf("site %s of %d bytes", s.url, s.bytes) }
 
 func newGrants(store *store.Store) *grants {
 	return &grants{memory: lru.New[grant](maxGrants, lru.One[struct{}]), store: store}
@@ -92,7 +82,7 @@ func (r *remote) title(ctx context.Context, ref reference.Reference) string {
 	if ref.SecretRef() == nil {
 		return ref.String()
 	}
-	version := r.access.secretVersion(ctx, ref)
+	version := r.access.SecretVersion(ctx, ref)
 	if version == "" {
 		return ""
 	}

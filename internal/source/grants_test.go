@@ -21,6 +21,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -104,7 +105,7 @@ func TestDigestGivesNoRight(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "index.yaml"):
 			fmt.Fprintf(w, "entries:\n  demo:\n  - version: 1.0.0\n    digest: %s\n    urls: [demo.tgz]\n", strings.TrimPrefix(digest, "sha256:"))
 		case strings.Contains(r.URL.Path, "/manifests/"):
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 		default:
 			_, _ = w.Write(chartVersion(t, "6.6.6"))
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -37,6 +40,21 @@ type repository struct {
 
 	mu       sync.Mutex
 	requests []string
+
+	unchanged atomic.Int32 // answers without content: what was asked for is what it was
+}
+
+// countingWriter counts such answers.
+type countingWriter struct {
+	http.ResponseWriter
+	unchanged *atomic.Int32
+}
+
+func (w countingWriter) WriteHeader(status int) {
+	if status == http.StatusNotModified {
+		w.unchanged.Add(1)
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 func startRepository(t testing.TB, plainHTTP, clientCertificate bool) (*repository, *registry.Authority) {
@@ -53,7 +71,7 @@ func startRepository(t testing.TB, plainHTTP, clientCertificate bool) (*reposito
 			http.Error(w, "no "+password, http.StatusUnauthorized)
 			return
 		}
-		files.ServeHTTP(w, request)
+		files.ServeHTTP(countingWriter{w, &r.unchanged}, request)
 	}))
 	t.Cleanup(r.Close)
 	if plainHTTP {
@@ -160,9 +178,8 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		if asError(t, err).Reason != failure.ArtifactNotFound {
 			t.Errorf("%v after %q", err, before)
 		}
-		known, _ := sources.remote.stock.indexes.Get(server.URL + "/charts " + guestOf(t, sources, ref).credential.Fingerprint())
-		if known.lastModified == "" || !known.came.Equal(clock.Now()) {
-			t.Errorf("the index was read at %s, last modified %q", known.came, known.lastModified)
+		if asked, unchanged := server.asked(), server.unchanged.Swap(0); !slices.Equal(asked, []string{"GET /charts/index.yaml"}) || unchanged != 1 {
+			t.Errorf("requests %q, %d of them answered with 304", asked, unchanged)
 		}
 	})
 	t.Run("overwritten", func(t *testing.T) {
@@ -177,7 +194,7 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		pinned.Chart.Helm.Digest = digest
 		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
 		expectError(t, err, failure.DigestMismatch, "chart.helm: "+server.URL+"/charts/demo 1.2.0@"+digest+
-			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest()+"; correct one of helm.digest and version. "+ifFollowed)
+			": the archive isn't the one of helm.digest: it is "+artifact.Content{Archive: noDigest}.Digest()+"; correct one of helm.digest and version. "+place.IfFollowed)
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		for _, name := range []string{".username", ".password"} {
@@ -194,9 +211,9 @@ func TestChartFromAHelmRepository(t *testing.T) {
 }
 
 // guestOf is who would ask for the reference.
-func guestOf(t testing.TB, sources *Sources, ref reference.Reference) *guest {
+func guestOf(t testing.TB, sources *Sources, ref reference.Reference) *guest.Guest {
 	t.Helper()
-	as, err := sources.remote.access.guest(t.Context(), ref)
+	as, err := sources.remote.access.Guest(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -262,7 +264,7 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 
 func TestPanicOfAFlightIsNotOurs(t *testing.T) {
 	sources, _, ref, _ := servedBy(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "entries: {}") })
-	failed := sources.remote.ask(context.Background(), "x", ref, func(context.Context, place, *guest) error { panic("a parser's") })
+	failed := sources.remote.ask(context.Background(), "x", ref, func(context.Context, place.Place, *guest.Guest) error { panic("a parser's") })
 	if failed.err == nil || failed.err.Reason != failure.ArtifactInvalid {
 		t.Errorf("got %v", failed.err)
 	}

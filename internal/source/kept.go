@@ -5,6 +5,7 @@ package source
 import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -20,10 +21,10 @@ func (r *remote) keep(digest string, got artifact.Content) {
 		return
 	}
 	for _, file := range got.Files {
-		p := partOf(file.Name, file.Data)
-		r.store.Put(p.digest, file.Data)
-		if !r.store.Granted(p.digest, partTitle(digest)) {
-			r.store.Grant(p.digest, partTitle(digest))
+		p := layout.PartOf(file.Name, file.Data)
+		r.store.Put(p.Digest, file.Data)
+		if !r.store.Granted(p.Digest, partTitle(digest)) {
+			r.store.Grant(p.Digest, partTitle(digest))
 		}
 	}
 	r.store.Put(digest, got.Manifest)
@@ -37,17 +38,17 @@ func (r *remote) kept(ref reference.Reference, digest string) (artifact.Content,
 	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
 		return artifact.Content{Archive: data}, found
 	}
-	parts, listed, err := partsOf(data, r.access.limits)
+	parts, listed, err := layout.Parts(data, r.access.Limits)
 	if !listed || err != nil {
 		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
 	}
 	got := artifact.Content{Manifest: data, Files: make([]render.File, 0, len(parts))}
 	for _, p := range parts {
-		file, found := r.store.Get(p.digest)
-		if !found || int64(len(file)) != p.size || !r.store.Granted(p.digest, partTitle(digest)) {
+		file, found := r.store.Get(p.Digest)
+		if !found || int64(len(file)) != p.Size || !r.store.Granted(p.Digest, partTitle(digest)) {
 			return artifact.Content{}, false
 		}
-		got.Files = append(got.Files, render.File{Name: p.name, Data: file})
+		got.Files = append(got.Files, render.File{Name: p.Name, Data: file})
 	}
 	return got, true
 }

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -29,7 +30,7 @@ func releaseManifest(layers ...layer) string {
 		}
 		parts = append(parts, fmt.Sprintf(`{"mediaType": %q, "digest": %q, "size": %d, "annotations": {"org.opencontainers.image.title": %q}}`, l.kind, l.digest, len(l.data), l.title))
 	}
-	return `{"schemaVersion": 2, "mediaType": "` + manifestType + `", "artifactType": "` + clusterStack + `", "layers": [` + strings.Join(parts, ", ") + `]}`
+	return `{"schemaVersion": 2, "mediaType": "` + manifestType + `", "artifactType": "` + layout.ClusterStack + `", "layers": [` + strings.Join(parts, ", ") + `]}`
 }
 
 func TestReleasesInRegistries(t *testing.T) {

@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
+	"github.com/cluster-chandler/chandler/internal/source/lists"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/room"
 )
@@ -113,7 +114,7 @@ func pageOfReleases() []byte {
 
 func TestMemoryOfLists(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what isn't used any more doesn't matter here
-	const lists = 12
+	const many = 12
 	for name, tc := range map[string]struct {
 		kind string
 		body func() []byte
@@ -135,22 +136,22 @@ func TestMemoryOfLists(t *testing.T) {
 			body := tc.body()
 			server := serving(t, late(body, 200*time.Millisecond))
 			sources, clock := remoteSources(t, Options{})
-			refs := inManyPlaces(tc.kind, server, lists)
-			sources.remote.lists.known = lru.New[string](1, list.bytes) // what is kept is bounded anyway
-			sources.remote.stock.indexes = lru.New[string](1, func(stockedIndex) int64 { return 1 })
+			refs := inManyPlaces(tc.kind, server, many)
+			sources.remote.lists = lists.New(1) // what is kept is bounded anyway
+			sources.remote.places.indexes = helm.NewIndexes(sources.limits, clock, sources.remote.room, 1)
 			peak := watchHeap()
 			_, failed := newestOfAll(t, sources, refs, clock.Now())
 			most := peak()
-			t.Logf("%d lists of %d MiB at once take %d MiB: %v", lists, len(body)>>20, most>>20, failed[0])
+			t.Logf("%d lists of %d MiB at once take %d MiB: %v", many, len(body)>>20, most>>20, failed[0])
 			if most > tc.most<<20 {
-				t.Errorf("%d lists of %d MiB at once take %d MiB", lists, len(body)>>20, most>>20)
+				t.Errorf("%d lists of %d MiB at once take %d MiB", many, len(body)>>20, most>>20)
 			}
 			for _, err := range failed {
 				if (err != nil) != tc.lost {
 					t.Errorf("got %v", err)
 				}
 			}
-			for _, room := range []*room.Room{sources.remote.room, sources.remote.lists.room} {
+			for _, room := range []*room.Room{sources.remote.room, sources.remote.lists.Room} {
 				if !room.TryAcquire(room.Size) {
 					t.Error("not all room is given back")
 				}
@@ -163,9 +164,9 @@ func TestMemoryOfLists(t *testing.T) {
 func TestManyListsOfAFastHost(t *testing.T) {
 	for _, n := range []int{1_000, 5_000} {
 		body := manyTags(n)
-		var lists atomic.Int64
+		var listed atomic.Int64
 		server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			lists.Add(1)
+			listed.Add(1)
 			_, _ = w.Write(body)
 		}))
 		sources, clock := remoteSources(t, Options{})
@@ -181,8 +182,8 @@ func TestManyListsOfAFastHost(t *testing.T) {
 				t.Errorf("found %q, %v", found[i], failed[i])
 			}
 		}
-		if lists.Load() != 60 {
-			t.Errorf("%d lists were asked for", lists.Load())
+		if listed.Load() != 60 {
+			t.Errorf("%d lists were asked for", listed.Load())
 		}
 	}
 }
@@ -211,7 +212,7 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 	for begins, start := range map[string]string{"silent": "", "silent from then on": `{"tags":["1.0.0",`} {
 		for _, kind := range []string{"oci", "helm", "github"} {
 			t.Run(kind+" "+begins, func(t *testing.T) {
-				const hosts = 2 * listsAtOnce
+				const hosts = 2 * 64
 				let, asked := make(chan struct{}), make(chan struct{}, hosts)
 				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					_, _ = w.Write([]byte(start))
@@ -223,7 +224,7 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 				})
 				sources, clock := remoteSources(t, Options{})
 				sources.remote.timeout = 8 * time.Second
-				sources.remote.lists.turns.small.PaceAfter = 500 * time.Millisecond
+				sources.remote.lists.Starts.PaceAfter = 500 * time.Millisecond
 				for range hosts {
 					ref := inManyPlaces(kind, serving(t, handler), 1)[0]
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -231,7 +232,7 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 					cancel()
 				}
 				defer close(let)
-				for range listsAtOnce {
+				for range 64 {
 					<-asked
 				}
 				other := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { sendTags(w, []string{"1.0.0"}) }))
@@ -249,9 +250,9 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 // though nobody waits for them: what was to be known of them is found by who comes again.
 func TestLargeListsLand(t *testing.T) {
 	body := manyTags(99_000)
-	var lists atomic.Int64
+	var listed atomic.Int64
 	server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		lists.Add(1)
+		listed.Add(1)
 		_, _ = w.Write(body)
 	}))
 	sources, clock := remoteSources(t, Options{})
@@ -278,12 +279,12 @@ func TestLargeListsLand(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("%d of 8 questions were answered, with %d lists", len(answered), lists.Load())
+	t.Logf("%d of 8 questions were answered, with %d lists", len(answered), listed.Load())
 	if len(answered) < 2*len(refs) {
 		t.Errorf("%d of 8 questions were answered", len(answered))
 	}
-	if lists.Load() > 8 {
-		t.Errorf("%d lists were asked for", lists.Load())
+	if listed.Load() > 8 {
+		t.Errorf("%d lists were asked for", listed.Load())
 	}
 }
 

@@ -78,7 +78,7 @@ func (l *labels) of(host string) string {
 	return host
 }
 
-// series of the reference's source: its kind and host, which is empty of what is at hand.
+// seriesOf the reference's source: its kind and host, which is empty of what is at hand.
 func seriesOf(r reference.Reference) (kind, host string) {
 	switch {
 	case r.Chart.Path != "":

@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -43,7 +44,7 @@ func serve(w http.ResponseWriter, kind, data string) {
 func TestHostileRegistries(t *testing.T) {
 	archive := targz.Chart(t)
 	digest := artifact.Content{Archive: archive}.Digest()
-	right := manifestOf([2]string{chartLayer, digest})
+	right := manifestOf([2]string{layout.ChartLayer, digest})
 	manifest := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { serve(w, manifestType, text) }
 	}
@@ -51,14 +52,14 @@ func TestHostileRegistries(t *testing.T) {
 		manifest, blob http.HandlerFunc
 		reason, text   string
 	}{
-		"an image":         {manifest: manifest(manifestOf([2]string{"application/vnd.oci.image.layer.v1.tar+gzip", digest})), reason: failure.ArtifactInvalid, text: "it is no Helm chart: there is no layer of type " + chartLayer + "; push it with `helm push`"},
-		"two charts":       {manifest: manifest(manifestOf([2]string{chartLayer, digest}, [2]string{chartLayer, digest})), reason: failure.ArtifactInvalid, text: "it has more than one layer with a chart; push it with `helm push`"},
-		"another hash":     {manifest: manifest(manifestOf([2]string{chartLayer, "sha512:" + strings.Repeat("a", 128)})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
-		"a path as digest": {manifest: manifest(manifestOf([2]string{chartLayer, "../../sentinel"})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
+		"an image":         {manifest: manifest(manifestOf([2]string{"application/vnd.oci.image.layer.v1.tar+gzip", digest})), reason: failure.ArtifactInvalid, text: "it is no Helm chart: there is no layer of type " + layout.ChartLayer + "; push it with `helm push`"},
+		"two charts":       {manifest: manifest(manifestOf([2]string{layout.ChartLayer, digest}, [2]string{layout.ChartLayer, digest})), reason: failure.ArtifactInvalid, text: "it has more than one layer with a chart; push it with `helm push`"},
+		"another hash":     {manifest: manifest(manifestOf([2]string{layout.ChartLayer, "sha512:" + strings.Repeat("a", 128)})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
+		"a path as digest": {manifest: manifest(manifestOf([2]string{layout.ChartLayer, "../../sentinel"})), reason: failure.ArtifactInvalid, text: "its chart has a digest that isn't SHA-256; push it with `helm push`"},
 		"an index": {manifest: manifest(`{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []}`),
 			reason: failure.ArtifactInvalid, text: "it is an index of several artefacts; name the chart's own manifest in oci.digest"},
 		"no JSON": {manifest: manifest("sentinel"), reason: failure.ArtifactInvalid, text: "its manifest is no JSON; push it again, or correct oci.url"},
-		"a large manifest": {manifest: manifest(strings.Repeat(" ", maxManifest+1)), reason: failure.ArtifactTooLarge,
+		"a large manifest": {manifest: manifest(strings.Repeat(" ", layout.MaxManifest+1)), reason: failure.ArtifactTooLarge,
 			text: "the manifest is larger than 1048576 bytes, the most that is accepted; make it smaller"},
 		"a manifest with another digest": {manifest: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", manifestType)
@@ -136,7 +137,7 @@ func TestTokenService(t *testing.T) {
 		case strings.Contains(r.URL.Path, "/blobs/"):
 			serve(w, "application/octet-stream", string(archive))
 		default:
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 		}
 	}))
 	defer server.Close()

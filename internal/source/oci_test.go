@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -129,7 +130,7 @@ func TestChartFromARegistry(t *testing.T) {
 			"chart.oci: "+server.URL("charts/demo")+"@"+manifest+`: oci.digest is version "1.0.0+build.7" of the chart, not "1.0.1"; correct one of both`)
 	})
 	t.Run("what isn't there is called what was looked for", func(t *testing.T) {
-		const tag, digest = "; publish it, or correct oci.url or version. A tag is the version written just so, with \"v\" or without", "; publish it, or correct oci.url or oci.digest. " + ifFollowed
+		const tag, digest = "; publish it, or correct oci.url or version. A tag is the version written just so, with \"v\" or without", "; publish it, or correct oci.url or oci.digest. " + place.IfFollowed
 		other := "sha256:" + strings.Repeat("a", 64)
 		for kind, noun := range map[artifact.Kind]string{
 			artifact.KindChart: "this chart", artifact.KindKustomization: "this kustomization", artifact.KindManifests: "these manifests", artifact.KindBundle: "this bundle",

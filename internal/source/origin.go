@@ -4,7 +4,12 @@ package source
 
 import (
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
+	"github.com/cluster-chandler/chandler/internal/source/oci"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/web"
 )
 
 // origin of the reference. A new kind of source gets its line here.
@@ -36,15 +41,22 @@ func (s *Sources) origin(ref reference.Reference) (origin, error) {
 	return atHand{s.objects, s}, nil
 }
 
-// placeOf is where a chart on another host is. A new protocol gets its line here.
-func placeOf(r reference.Reference, stock *stock) place {
+// places are what those of each protocol share.
+type places struct {
+	aside    *place.Aside
+	indexes  *helm.Indexes
+	releases *github.Releases
+}
+
+// of is where a chart on another host is. A new protocol gets its line here.
+func (p places) of(r reference.Reference) place.Place {
 	switch {
 	case r.Chart.OCI != nil:
-		return ociChart{r.Chart.OCI, r.Chart.Version, r.Kind, r.NamesDigest()}
+		return oci.New(r)
 	case r.Chart.HTTP != nil:
-		return httpArchive{r.Chart.HTTP}
+		return web.New(r)
 	case r.Chart.GitHub != nil:
-		return githubRelease{r.Chart.GitHub, r.Chart.Version, r.Kind, stock}
+		return github.New(r, p.releases, p.aside)
 	}
-	return helmChart{r.Chart.Helm, r.Chart.Version, stock}
+	return helm.New(r, p.indexes, p.aside)
 }

@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
@@ -208,25 +207,4 @@ func TestAListOfDigestsGivesNoRight(t *testing.T) {
 		_, err := sources.Fetch(t.Context(), ref, digestOfArchive(list))
 		expectRefused(t, err, failure.ArtifactInvalid, "isn't a gzip-compressed tar archive")
 	}
-}
-
-func FuzzListing(f *testing.F) {
-	f.Add([]byte(listed(stackFiles()...)))
-	f.Add([]byte(listed(file("a", nil), file("a", nil))))
-	f.Add([]byte(listed(file("../a", nil))))
-	limits := artifact.Limits{}.WithDefaults()
-	f.Fuzz(func(t *testing.T, data []byte) {
-		parts, listed, err := partsOf(data, limits)
-		if !listed || err != nil {
-			return
-		}
-		for i, p := range parts {
-			if artifact.CheckName(p.name, limits) != nil || strings.Contains(p.name, "/") || !sha256Digest.MatchString(p.digest) || i > 0 && parts[i-1].name >= p.name {
-				t.Errorf("file %+v", p)
-			}
-		}
-		if bytes.HasPrefix(data, []byte(listingDomain)) && !bytes.Equal(listingOf(parts), data) {
-			t.Error("there is another way to write it")
-		}
-	})
 }

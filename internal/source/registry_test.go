@@ -19,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -117,7 +118,7 @@ func startTokenWorld(t testing.TB) *tokenWorld {
 		case strings.Contains(r.URL.Path, "/blobs/"):
 			serve(out, "application/octet-stream", string(w.archive))
 		default:
-			serve(out, manifestType, manifestOf([2]string{chartLayer, artifact.Content{Archive: w.archive}.Digest()}))
+			serve(out, manifestType, manifestOf([2]string{layout.ChartLayer, artifact.Content{Archive: w.archive}.Digest()}))
 		}
 	}))
 	t.Cleanup(w.registry.Close)

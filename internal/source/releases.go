@@ -3,14 +3,13 @@
 package source
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -28,7 +27,7 @@ func acceptsRelease(r reference.Reference, files []render.File) error {
 	for _, file := range files {
 		names = append(names, file.Name)
 	}
-	root := onlyDirectory(names)
+	root := layout.OnlyDirectory(names)
 	at := artifact.Find(files, root+clusterstack.MetadataFile)
 	if at == nil {
 		return nil
@@ -36,7 +35,7 @@ func acceptsRelease(r reference.Reference, files []render.File) error {
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], root)
 	}
-	if known, err := isRelease(published, at.Data, names); known && err != nil {
+	if known, err := layout.IsRelease(published, at.Data, names); known && err != nil {
 		reason := failure.ArtifactInvalid
 		if r.Chart.Verify != nil {
 			reason = failure.SignatureInvalid
@@ -44,48 +43,4 @@ func acceptsRelease(r reference.Reference, files []render.File) error {
 		return failure.New(reason, "%w", err)
 	}
 	return nil
-}
-
-// isRelease compares a release with the tag, or the version alone, that it is published
-// under. It is not known to be one if metadata.yaml says no version of a Cluster Stack,
-// or if what it is published under is neither.
-func isRelease(published string, metadata []byte, names []string) (known bool, _ error) {
-	is, err := clusterstack.ParseMetadata(metadata)
-	if err != nil {
-		return false, nil //nolint:nilerr // it is no release
-	}
-	tag, err := clusterstack.ParseTag(published)
-	named := err == nil
-	if !named {
-		if tag.Version, err = clusterstack.ParseVersion(published); err != nil {
-			return false, nil //nolint:nilerr // it is published as something else
-		}
-	}
-	const wayOut = "publish each release under its own tag, or correct version"
-	if is.ClusterStack != tag.Version {
-		return true, fmt.Errorf("what is published as %s is version %s of its Cluster Stack (versions.clusterStack of %s); %s",
-			published, is.ClusterStack, clusterstack.MetadataFile, wayOut)
-	}
-	stem, isOf := strings.TrimSuffix(published, strings.ReplaceAll(tag.Version.String(), ".", "-")), "cluster-addon-"+is.ClusterAddon+".tgz"
-	if named && !slices.Contains(names, stem+isOf) {
-		if other := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "-"+isOf) }); other >= 0 {
-			return true, fmt.Errorf("what is published as %s has %s, not %s: it is a release of another Cluster Stack; %s",
-				published, failure.Quote(names[other]), stem+isOf, wayOut)
-		}
-	}
-	return true, nil
-}
-
-// onlyDirectory is the one that has all files, with a slash; "" if there is none.
-func onlyDirectory(names []string) string {
-	root := ""
-	for i, name := range names {
-		top, _, below := strings.Cut(name, "/")
-		switch {
-		case !below, i > 0 && top+"/" != root:
-			return ""
-		}
-		root = top + "/"
-	}
-	return root
 }

@@ -15,8 +15,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
+	"github.com/cluster-chandler/chandler/internal/source/lists"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/refusal"
 	"github.com/cluster-chandler/chandler/internal/source/room"
@@ -31,14 +36,14 @@ import (
 // credentials are others: however many clusters wait for a source that is down,
 // it is asked by one of them.
 type remote struct {
-	access  *access
-	stock   *stock
+	access  *guest.Access
+	places  places
 	clock   clock.Clock
 	timeout time.Duration // of one request, with its body
 	room    *room.Room
 	answers *lru.Cache[string, answer] // by what was asked
 	tallies *tallies                   // those of all origins
-	lists   *lists
+	lists   *lists.Lists
 	flights *flight.Flights
 	refused *refusal.Refusals
 
@@ -47,26 +52,23 @@ type remote struct {
 	downloads singleflight.Group
 }
 
-// place is one chart on another host. Its errors needn't be worded: see [guest.word].
-type place interface {
-	// resolve asks for the digest of the chart's archive.
-	resolve(ctx context.Context, as *guest) (digest string, err error)
-	// fetch asks for the archive with that digest, and verifies it.
-	fetch(ctx context.Context, as *guest, digest string) (artifact.Content, error)
-	// probe asks whether this guest may fetch it, at one of the sites where others did.
-	probe(ctx context.Context, as *guest, digest string, among func(site) bool) (bool, error)
-}
-
 func newRemote(options Options, objects *object.Reader, limits artifact.Limits, shared *grants) *remote {
 	memory := room.New(max(limits.TotalBytes, limits.ArchiveBytes), fetchTimeout)
 	return &remote{
-		access:  newAccess(options, objects, limits),
-		stock:   newStock(limits, options.Clock, memory),
+		access: guest.New(guest.Options{
+			Objects: objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
+			UserAgent: options.UserAgent, Limits: limits, Clock: options.Clock,
+		}),
+		places: places{
+			aside:    place.NewAside(),
+			indexes:  helm.NewIndexes(limits, options.Clock, memory, helm.IndexCache),
+			releases: github.NewReleases(options.Clock, memory),
+		},
 		room:    memory,
 		clock:   options.Clock,
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
-		lists:   newLists(),
+		lists:   lists.New(lists.Cache),
 		flights: flight.New(options.Clock),
 		refused: refusal.New(options.Clock),
 		tallies: newTallies(),
@@ -79,15 +81,15 @@ func (r *remote) resolve(ctx context.Context, ref reference.Reference) (string, 
 	if digest := ref.GivenDigest(); digest != "" {
 		return digest, nil
 	}
-	return r.digest(ctx, ref.DigestQuestion(), ref, func(ctx context.Context, place place, as *guest) (string, error) {
-		return place.resolve(ctx, as)
+	return r.digest(ctx, ref.DigestQuestion(), ref, func(ctx context.Context, at place.Place, as *guest.Guest) (string, error) {
+		return at.Resolve(ctx, as)
 	})
 }
 
 // digest asks the place a question whose answer is a digest. All who have the same
 // question share one request, and its answer. If what has the digest was refused, it is
 // asked again at times; until there is another answer, the one before is the answer.
-func (r *remote) digest(ctx context.Context, question string, ref reference.Reference, ask func(context.Context, place, *guest) (string, error)) (string, error) {
+func (r *remote) digest(ctx context.Context, question string, ref reference.Reference, ask func(context.Context, place.Place, *guest.Guest) (string, error)) (string, error) {
 	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
 	if found && (known.err != nil || !r.refused.Due(to)) {
@@ -103,8 +105,8 @@ func (r *remote) digest(ctx context.Context, question string, ref reference.Refe
 		ctx, reading := r.room.Enter(ctx)
 		defer reading.Done()
 		now := answer{asked: r.clock.Now()}
-		call := func(ctx context.Context, place place, as *guest) (err error) {
-			now.digest, err = ask(ctx, place, as)
+		call := func(ctx context.Context, at place.Place, as *guest.Guest) (err error) {
+			now.digest, err = ask(ctx, at, as)
 			return err
 		}
 		if found {
@@ -126,8 +128,8 @@ func (r *remote) digest(ctx context.Context, question string, ref reference.Refe
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.
-func (r *remote) ask(ctx context.Context, question string, ref reference.Reference, call func(context.Context, place, *guest) error) answer {
-	before := r.access.version(ctx, ref) // if it changes meanwhile, a failure won't count
+func (r *remote) ask(ctx context.Context, question string, ref reference.Reference, call func(context.Context, place.Place, *guest.Guest) error) answer {
+	before := r.access.Version(ctx, ref) // if it changes meanwhile, a failure won't count
 	if err := r.visit(ctx, ref, call); err != nil {
 		return r.remember(question, ref, before, err)
 	}
@@ -136,13 +138,13 @@ func (r *remote) ask(ctx context.Context, question string, ref reference.Referen
 
 // visit calls the place with the reference's credentials. Only what was sent counts as
 // a request: credentials may be missing, and an index may be at hand.
-func (r *remote) visit(ctx context.Context, ref reference.Reference, call func(context.Context, place, *guest) error) error {
+func (r *remote) visit(ctx context.Context, ref reference.Reference, call func(context.Context, place.Place, *guest.Guest) error) error {
 	started := r.clock.Now()
 	var sent atomic.Bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
-	as, err := r.access.guest(ctx, ref)
+	as, err := r.access.Guest(ctx, ref)
 	if err == nil {
-		err = as.word(ctx, flight.Guarded(func() error { return call(traced, placeOf(ref, r.stock), as) }))
+		err = as.Word(ctx, flight.Guarded(func() error { return call(traced, r.places.of(ref), as) }))
 	}
 	ended := r.clock.Now()
 	if sent.Load() {
@@ -160,5 +162,5 @@ func (r *remote) route(ctx context.Context, name string, ref reference.Reference
 	if !ref.Remote() {
 		return flight.Route{Name: name}
 	}
-	return flight.Route{Name: name, Host: ref.Base().Host, Credentials: r.access.version(ctx, ref)}
+	return flight.Route{Name: name, Host: ref.Base().Host, Credentials: r.access.Version(ctx, ref)}
 }

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"io"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -32,6 +31,3 @@ func (o artifactRoot) resolve(_ context.Context, ref reference.Reference) (strin
 func (o artifactRoot) fetch(_ context.Context, ref reference.Reference, _ string) (artifact.Content, error) {
 	return o.Fetch(ref.Chart.Path, ref.Kind)
 }
-
-// release closes what was only read from: there is nothing left to fail.
-func release(closer io.Closer) { _ = closer.Close() }

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -148,13 +149,13 @@ func TestLayerWithFiles(t *testing.T) {
 		"two archives":      {`{"layers":[` + layer("x/tar+gzip", "b") + `,` + layer("x/tar+gzip", "a") + `]}`, "", "2 of its 2 layers"},
 		"none":              {`{"layers":[]}`, "", "0 of its 0 layers"},
 		"an index":          {`{"mediaType":"application/vnd.oci.image.index.v1+json"}`, "", "index"},
-		"a chart":           {`{"layers":[` + layer(chartLayer, "a") + `]}`, "", "chart.oci"},
+		"a chart":           {`{"layers":[` + layer(layout.ChartLayer, "a") + `]}`, "", "chart.oci"},
 		"another digest":    {`{"layers":[{"mediaType":"x/tar+gzip","digest":"sha512:ab","size":1}]}`, "", "SHA-256"},
 		"no JSON":           {`<html>`, "", "no JSON"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := filesOfManifest([]byte(c.manifest))
+			got, err := layout.Archive([]byte(c.manifest))
 			if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %q, %v", got, err)
 			}

@@ -87,7 +87,7 @@ type Sources struct {
 }
 
 // origin is one kind of place that charts come from. Its errors needn't be
-// located: see [Reference.locate].
+// located: see [reference.Reference.Locate].
 type origin interface {
 	// resolve says which content the reference means now, by its digest.
 	resolve(ctx context.Context, ref reference.Reference) (digest string, err error)

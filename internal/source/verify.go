@@ -8,8 +8,14 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/oci"
+	"github.com/cluster-chandler/chandler/internal/source/place"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
@@ -22,18 +28,12 @@ import (
 // many clusters want it, it is verified once, and again when a key changes.
 type verifier struct {
 	remote *remote
-	trust  *trust
+	trust  *policy.Reader
 	good   *lru.Cache[string, struct{}]
 }
 
-// signed is a place that has signatures of its content.
-type signed interface {
-	// verify checks that the content with the digest is signed as the policy wants.
-	verify(ctx context.Context, as *guest, digest string, want policy) error
-}
-
 func newVerifier(objects *object.Reader, from *remote) *verifier {
-	return &verifier{remote: from, trust: newTrust(objects), good: lru.New[string](remembered, lru.One[struct{}])}
+	return &verifier{remote: from, trust: policy.NewReader(objects), good: lru.New[string](remembered, lru.One[struct{}])}
 }
 
 // verify passes the content with the digest, or says why the reference can't have it.
@@ -42,17 +42,17 @@ func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest s
 		return nil
 	}
 	if _, can := signedAt(ref, nil); !can {
-		return atPolicy(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
+		return policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
 	}
 	if ref.Chart.Verify.Cosign != nil && ref.Chart.OCI == nil {
-		return atPolicy(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
+		return policy.Fault(ref, ".cosign", "", errors.New("cosign is for oci; use provenance"))
 	}
-	want, err := v.trust.policy(ctx, ref)
+	want, err := v.trust.Of(ctx, ref)
 	if err != nil {
 		return err
 	}
-	want.now = v.remote.clock.Now()
-	name := digest + " for " + want.digest
+	want.Now = v.remote.clock.Now()
+	name := digest + " for " + want.Digest
 	if _, known := v.good.Get(name); known {
 		return nil
 	}
@@ -66,9 +66,9 @@ func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest s
 		}
 		ctx, cancel := context.WithTimeout(ctx, v.remote.timeout)
 		defer cancel()
-		failed := v.remote.ask(ctx, question, ref, func(ctx context.Context, place place, as *guest) error {
-			from, _ := signedAt(ref, place)
-			return from.verify(ctx, as, digest, want)
+		failed := v.remote.ask(ctx, question, ref, func(ctx context.Context, at place.Place, as *guest.Guest) error {
+			from, _ := signedAt(ref, at)
+			return from.Verify(ctx, as, digest, want)
 		})
 		v.settle(name, question, ref, failed)
 		return failed, failed.error()
@@ -87,26 +87,19 @@ func (v *verifier) settle(name, question string, ref reference.Reference, failed
 	}
 }
 
-// signed is the place, if the content there can be signed. Without a place it
+// signedAt is the place, if the content there can be signed. Without a place it
 // tells what can be.
-func signedAt(r reference.Reference, at place) (signed, bool) {
+func signedAt(r reference.Reference, at place.Place) (place.Signed, bool) {
 	if at == nil && r.Remote() {
-		at = placeOf(r, nil)
+		at = places{}.of(r)
 	}
-	from, can := at.(signed)
+	from, can := at.(place.Signed)
 	return from, can
 }
 
-// unsigned is the error of content without any signature.
-func unsigned(want policy, where, wayOut string) *failure.Error {
-	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.who(), wayOut)
-	missing.Wait = true
-	return missing
-}
-
 var (
-	_ signed = ociChart{}
-	_ signed = helmChart{}
-	_ signed = githubRelease{}
-	_ error  = (*verify.Flaw)(nil)
+	_ place.Signed = oci.Artifact{}
+	_ place.Signed = helm.Chart{}
+	_ place.Signed = github.Release{}
+	_ error        = (*verify.Flaw)(nil)
 )

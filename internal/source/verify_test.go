@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 	"github.com/cluster-chandler/chandler/test/realdata"
@@ -182,8 +183,8 @@ func TestSignedCharts(t *testing.T) {
 			return w.authority.Bundle(t, d, signing.SignaturePredicate, signing.Certified{Subject: workflow, Issuer: actions, Unlogged: true, Untimed: true})
 		}), verify: byIdentity(actions, workflow), reason: failure.SignatureInvalid, part: "no transparency log of the trust root"},
 		"garbage-bundle": {sign: bundle(func(string) []byte { return []byte("garbage") }), verify: byKeys(""), reason: failure.SignatureInvalid, part: "no Sigstore bundle"},
-		"large-bundle":   {sign: bundle(func(string) []byte { return make([]byte, maxBundle+1) }), verify: byKeys(""), reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
-		"large-layer": {sign: layer(func(string) signing.Layer { return signing.Layer{Payload: make([]byte, maxPayload+1)} }), verify: byKeys(""),
+		"large-bundle":   {sign: bundle(func(string) []byte { return make([]byte, 1<<20+1) }), verify: byKeys(""), reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
+		"large-layer": {sign: layer(func(string) signing.Layer { return signing.Layer{Payload: make([]byte, 64<<10+1)} }), verify: byKeys(""),
 			reason: failure.SignatureInvalid, part: "the registry doesn't have all of it"},
 		"no-layers": {sign: func(t *testing.T, n, d string) { signing.Attach(t, w.repository(t, n), d) }, verify: byKeys(""), reason: failure.SignatureMissing, part: "has no signature"},
 
@@ -192,7 +193,7 @@ func TestSignedCharts(t *testing.T) {
 		"no-key":        {verify: byKeys("cosign.pub", "gone"), reason: failure.VerificationPolicyInvalid, part: `chart.verify.cosign.publicKeys[1]: ConfigMap team-a/trust, key "gone": there is no such key`},
 		"no-pem":        {verify: byKeys("garbage"), reason: failure.VerificationPolicyInvalid, part: "it is no public key in PEM"},
 		"no-keyring":    {verify: byKeyring("garbage"), reason: failure.VerificationPolicyInvalid, part: `chart.verify.provenance.keyring: ConfigMap team-a/trust, key "garbage": it has no OpenPGP public keys`},
-		"no-provenance": {verify: byKeyring(""), reason: failure.SignatureMissing, part: "there is no layer of type " + provenanceLayer},
+		"no-provenance": {verify: byKeyring(""), reason: failure.SignatureMissing, part: "there is no layer of type application/vnd.cncf.helm.chart.provenance.v1.prov"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			digest := w.push(t, name)
@@ -341,7 +342,7 @@ func TestSignatureInTimeAndPlace(t *testing.T) {
 			took, requests := time.Since(start), len(w.server.Requests(t))
 			expectRefused(t, err, failure.SignatureInvalid, "")
 			t.Logf("%s: refused in %s with %d requests: %v", name, took.Round(time.Millisecond), requests, err)
-			if took > 5*time.Second || requests > 4*maxSignatures {
+			if took > 5*time.Second || requests > 4*32 {
 				t.Error("that is too much")
 			}
 		}
@@ -385,7 +386,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 		renamed := server.publish(t, index, "1.5.0", "", true)
 		write(t, file("1.5.0"), string(w.openpgp.Provenance(t, renamed, "other-1.5.0.tgz")))
 		server.publish(t, index, "1.6.0", "", true)
-		write(t, file("1.6.0"), strings.Repeat("x", maxProvenance+1))
+		write(t, file("1.6.0"), strings.Repeat("x", policy.MaxProvenance+1))
 		for version, want := range map[string]struct{ reason, part string }{
 			"1.0.0": {}, "v1.0.0": {}, "1.1.0": {},
 			"1.2.0": {failure.SignatureInvalid, "a key that isn't in the keyring. verify wants demo-1.2.0.tgz to be signed by the OpenPGP key "},
@@ -422,7 +423,7 @@ func TestProvenanceOfCharts(t *testing.T) {
 			"other":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: good}}, failure.SignatureInvalid, `it is of another archive, "demo-1.0.0.tgz"`},
 			"named":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: other}, {Name: "demo-1.0.0.tgz.prov", Data: w.openpgp.Provenance(t, other, "else-1.0.0.tgz")}}, failure.SignatureInvalid, `says that it is "else-1.0.0.tgz"`},
 			"1.1.0":  {[]github.File{{Name: "demo-1.1.0.tgz", Data: archive}, {Name: "demo-1.1.0.tgz.prov", Data: good}}, failure.SignatureInvalid, `what is signed is version "1.0.0"`},
-			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, maxProvenance+1)}}, failure.ArtifactTooLarge, "the provenance file is larger"},
+			"large":  {[]github.File{{Name: "demo-1.0.0.tgz", Data: archive}, {Name: "demo-1.0.0.tgz.prov", Data: make([]byte, policy.MaxProvenance+1)}}, failure.ArtifactTooLarge, "the provenance file is larger"},
 		} {
 			server.Publish("demo/charts", github.Release{Tag: tag, Files: tc.files})
 			err := get(t, w.sources(t), reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{

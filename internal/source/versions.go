@@ -10,19 +10,12 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/lists"
+	"github.com/cluster-chandler/chandler/internal/source/place"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
-
-// catalogue is a place that tells which versions of an artifact there are.
-type catalogue interface {
-	// versions asks for all versions; an answer that is no older than that will do. It says
-	// as of when they are, if not as of now. Of charts they are semantic ones, of anything
-	// else whatever releases are called. None is longer than [versions.MaxLength].
-	versions(ctx context.Context, as *guest, notBefore time.Time) (published []string, asOf time.Time, err error)
-	// pin asks for the digest by which the object names this version from now on.
-	pin(ctx context.Context, as *guest) (digest string, err error)
-}
 
 // Newest returns the newest published version of the line that the reference follows;
 // what version the reference itself has doesn't matter. What was found before is used,
@@ -32,24 +25,24 @@ func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line vers
 	if _, err := s.origin(ref); err != nil {
 		return "", ref.Locate(err)
 	}
-	told, err := s.remote.inquire(ctx, ref, inquiry{line: line}, notBefore)
+	told, err := s.remote.inquire(ctx, ref, lists.Inquiry{Line: line}, notBefore)
 	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
-	if told.none != nil {
-		return "", ref.Locate(notPublished("%w", told.none))
+	if told.None != nil {
+		return "", ref.Locate(failure.NotPublished("%w", told.None))
 	}
-	return told.newest, nil
+	return told.Newest, nil
 }
 
 // Withdrawn says whether a version of the line isn't published any more. What was found
 // before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
-	told, err := s.remote.inquire(ctx, ref, inquiry{line, version}, notBefore)
+	told, err := s.remote.inquire(ctx, ref, lists.Inquiry{Line: line, Version: version}, notBefore)
 	if err != nil {
 		return false, conclude(ctx, ref, err)
 	}
-	return told.missing, nil
+	return told.Missing, nil
 }
 
 // Pin returns the digest by which the reference, with this exact version, is to be
@@ -116,15 +109,11 @@ func (r *remote) pin(ctx context.Context, ref reference.Reference, notBefore tim
 	if known, found := r.answers.Get(question); found && known.err == nil && known.asked.Before(notBefore) {
 		r.answers.Remove(question)
 	}
-	return r.digest(ctx, question, ref, func(ctx context.Context, place place, as *guest) (string, error) {
-		from, ok := place.(catalogue)
+	return r.digest(ctx, question, ref, func(ctx context.Context, at place.Place, as *guest.Guest) (string, error) {
+		from, ok := at.(place.Catalogue)
 		if !ok {
 			return "", failure.New(failure.ArtifactInvalid, "this kind of source has no versions; name an exact one")
 		}
-		return from.pin(ctx, as)
+		return from.Pin(ctx, as)
 	})
 }
-
-// ifFollowed is what else to do about a version that has another digest now, as those of
-// a range have that were taken: nobody wrote the digest.
-const ifFollowed = "If the stack follows a range, the version was published anew, or removed, since it was taken: publish a newer one, or narrow the range"

@@ -14,7 +14,10 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/webpage"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -24,10 +27,10 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 	archive := targz.Chart(t)
 	digest := artifact.Content{Archive: archive}.Digest()
 	layer := func(name, data string) string {
-		return fmt.Sprintf(`{"mediaType": %q, "digest": %q, "size": %d, "annotations": {"org.opencontainers.image.title": %q}}`, layerType, digestOfArchive([]byte(data)), len(data), name)
+		return fmt.Sprintf(`{"mediaType": %q, "digest": %q, "size": %d, "annotations": {"org.opencontainers.image.title": %q}}`, "application/octet-stream", digestOfArchive([]byte(data)), len(data), name)
 	}
 	const file = "addons: {}\n"
-	stack := fmt.Sprintf(`{"schemaVersion": 2, "mediaType": %q, "artifactType": %q, "layers": [%s]}`, manifestType, clusterStack, layer("clusteraddon.yaml", file))
+	stack := fmt.Sprintf(`{"schemaVersion": 2, "mediaType": %q, "artifactType": %q, "layers": [%s]}`, manifestType, layout.ClusterStack, layer("clusteraddon.yaml", file))
 	atGitHub := func(promised string) string {
 		return fmt.Sprintf(`{"tag_name": "1.0.0", "assets": [{"id": 1, "name": "demo-1.0.0.tgz", "size": %d, "state": "uploaded", "digest": %q}]}`, len(archive), promised)
 	}
@@ -59,7 +62,7 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 			return reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", GitHub: fromGitHub(host).Chart.GitHub}})
 		}, text(atGitHub(digest)), "/assets/", string(archive)},
 		"oci": {func(host string) reference.Reference { return inRegistry("oci://"+host+"/team/blobs/demo", "1.0.0") },
-			manifest(manifestOf([2]string{chartLayer, digest})), "/blobs/sha256:", string(archive)},
+			manifest(manifestOf([2]string{layout.ChartLayer, digest})), "/blobs/sha256:", string(archive)},
 		"oci, all files": {func(host string) reference.Reference {
 			return reference.BundleOf("team-a", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Version: "1.0.0", OCI: &addonsv1.OCISource{URL: "oci://" + host + "/demo"}}})
 		}, manifest(stack), "/blobs/sha256:", file},
@@ -106,11 +109,11 @@ func TestWebPageInPlaceOfAnArchive(t *testing.T) {
 // TestFilesThatLookLikePages has a registry's layer that starts as a page does, and is
 // the one that was asked for; and one that is too long for a page.
 func TestFilesThatLookLikePages(t *testing.T) {
-	for name, file := range map[string]string{"short": "<svg/>", "long": "<svg>" + strings.Repeat(" ", 2*maxPage)} {
+	for name, file := range map[string]string{"short": "<svg/>", "long": "<svg>" + strings.Repeat(" ", 2*webpage.MaxPage)} {
 		t.Run(name, func(t *testing.T) {
 			digest := digestOfArchive([]byte(file))
 			manifest := fmt.Sprintf(`{"schemaVersion": 2, "mediaType": %q, "artifactType": %q, "layers": [{"mediaType": %q, "digest": %q, "size": %d, "annotations": {"org.opencontainers.image.title": "logo.svg"}}]}`,
-				manifestType, clusterStack, layerType, digest, len(file))
+				manifestType, layout.ClusterStack, "application/octet-stream", digest, len(file))
 			server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if strings.Contains(r.URL.Path, "/blobs/") {
 					serve(w, "text/html", file)
@@ -136,7 +139,7 @@ func TestWebPageInPlaceOfAProvenanceFile(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "index.yaml"):
 			_, _ = io.WriteString(out, "entries:\n  demo:\n  - version: 1.0.0\n    urls: [demo-1.0.0.tgz]\n")
-		case strings.HasSuffix(r.URL.Path, provenanceSuffix):
+		case strings.HasSuffix(r.URL.Path, policy.ProvenanceSuffix):
 			serve(out, "text/html", page) // whatever it is
 		default:
 			_, _ = out.Write(archive)

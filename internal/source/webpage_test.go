@@ -16,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -40,14 +41,14 @@ func TestWebPageInPlaceOfAnAnswer(t *testing.T) {
 				serve(w, "application/octet-stream", string(archive))
 				return
 			}
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 		}},
 		"oci, by digest": {func(host string) reference.Reference {
 			ref := inRegistry("oci://"+host+"/demo", "")
-			ref.Chart.OCI.Digest = artifact.Content{Archive: []byte(manifestOf([2]string{chartLayer, digest}))}.Digest()
+			ref.Chart.OCI.Digest = artifact.Content{Archive: []byte(manifestOf([2]string{layout.ChartLayer, digest}))}.Digest()
 			return ref
 		}, func(w http.ResponseWriter, _ *http.Request) {
-			serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+			serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 		}},
 		"helm": {func(host string) reference.Reference { return inRepository("http://"+host, "1.0.0") }, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "entries:\n  demo:\n  - version: 1.0.0\n    digest: "+strings.TrimPrefix(digest, "sha256:")+"\n    urls: [demo.tgz]\n")
@@ -132,7 +133,7 @@ func TestWebPageInPlaceOfABlob(t *testing.T) {
 			_, _ = io.WriteString(w, "<html>sentinel")
 			return
 		}
-		serve(w, manifestType, manifestOf([2]string{chartLayer, digest}))
+		serve(w, manifestType, manifestOf([2]string{layout.ChartLayer, digest}))
 	})
 	_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
 	if known := asError(t, err); known.Reason != failure.SourceUnavailable || !strings.Contains(err.Error(), host+" answers with a web page") {
@@ -149,7 +150,7 @@ func TestWhatCallsItselfAPage(t *testing.T) {
 			serve(w, "text/html", string(archive))
 			return
 		}
-		serve(w, "text/html", manifestOf([2]string{chartLayer, digest}))
+		serve(w, "text/html", manifestOf([2]string{layout.ChartLayer, digest}))
 	})
 	expectFetched(t, sources, ref)
 	repository, _, ref, _ := servedBy(t, func(w http.ResponseWriter, r *http.Request) {

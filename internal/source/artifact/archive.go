@@ -33,7 +33,7 @@ type inspection struct {
 	decompressors []*gzip.Reader
 }
 
-// Archive reads one archive, which is nested in depth others, to its very end.
+// archive reads one archive, which is nested in depth others, to its very end.
 func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 	in := bytes.NewReader(data) // an io.ByteReader, so that nothing is read ahead of the gzip stream's end
 	expanded, err := i.decompress(in, depth)
@@ -71,7 +71,7 @@ func (i *inspection) decompress(in *bytes.Reader, depth int) (*gzip.Reader, erro
 	return expanded, nil
 }
 
-// Verbatim reads the entries of a tar stream.
+// files reads the entries of a tar stream.
 func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 	files := []render.File{}
 	archive := tar.NewReader(in)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
 
 	"github.com/cluster-chandler/chandler/internal/render"
 )
@@ -80,3 +81,8 @@ func (c Content) Bytes() int64 {
 
 // FormatDigest writes a SHA-256 sum as digests are written.
 func FormatDigest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+
+var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// IsDigest tells whether it is a SHA-256 digest as [FormatDigest] writes them.
+func IsDigest(written string) bool { return sha256Digest.MatchString(written) }

@@ -101,7 +101,7 @@ func (w Want) sameChart(other Want) bool {
 	return w.Within == other.Within && w.Name == other.Name && w.Version == other.Version
 }
 
-// Want is the dependency with that index, in whichever version.
+// want is the dependency with that index, in whichever version.
 func (r requirements) want(index int, within string) Want {
 	declared := r.declared[index]
 	return Want{
@@ -110,7 +110,7 @@ func (r requirements) want(index int, within string) Want {
 	}
 }
 
-// Version is the one that the dependency has to be fetched in.
+// version is the one that the dependency has to be fetched in.
 func (r requirements) version(declared *chart.Dependency) (string, error) {
 	switch {
 	case declared.Repository == "":

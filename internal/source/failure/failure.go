@@ -127,3 +127,15 @@ func Quote(name string) string {
 func Changed() *Error {
 	return New(ArtifactChanged, "the content changed while it was read; it will be read again")
 }
+
+// NotPublished is the error of a chart that the source doesn't have.
+func NotPublished(format string, args ...any) *Error {
+	missing := New(ArtifactNotFound, format, args...)
+	missing.Wait = true
+	return missing
+}
+
+// Gone is the error of a version that isn't what it was.
+func Gone(digest, wayOut string) *Error {
+	return New(ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
+}

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
+// OCIScheme starts the addresses of registries.
 const OCIScheme = "oci://"
 
 // Remote tells whether the chart is on another host.
@@ -138,3 +139,8 @@ func parsed(written string) *url.URL {
 
 // TagOf is a version as a tag, which can't have a plus sign.
 func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// SameVersion compares versions as they are written and as they are in tags.
+func SameVersion(a, b string) bool {
+	return strings.TrimPrefix(TagOf(a), "v") == strings.TrimPrefix(TagOf(b), "v")
+}

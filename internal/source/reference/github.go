@@ -5,6 +5,7 @@ package reference
 import (
 	"cmp"
 	"net/url"
+	"path"
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -80,4 +81,18 @@ func githubsOwn(at *url.URL) string {
 // sameAPI tells whether apiURL names the API that it defaults to.
 func sameAPI(from *addonsv1.GitHubSource) bool {
 	return egress.SameOrigin(apiOf(from), apiOf(&addonsv1.GitHubSource{URL: from.URL}))
+}
+
+// defaultAsset is the chart among a release's files, if the object doesn't say.
+const defaultAsset = "*.tgz"
+
+// AssetPattern is the pattern of the name that the archive has among a release's files.
+func AssetPattern(from *addonsv1.GitHubSource) string {
+	return cmp.Or(from.Asset, defaultAsset)
+}
+
+// FitsAsset tells whether a name is as the pattern says, in which "*" stands for any characters.
+func FitsAsset(pattern, name string) bool {
+	ok, err := path.Match(pattern, name) // of what it knows beside "*", the API lets nothing pass
+	return err == nil && ok
 }

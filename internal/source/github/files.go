@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package github
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/place"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/room"
+)
+
+// unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
+// named so beside its metadata.yaml is for the management cluster, or for machines.
+var unusedFiles = regexp.MustCompile(`^[0-9a-z]+-[0-9a-z]+-[0-9]+-[0-9]+-(cluster-class|node-images?)-.*[.](tgz|tar[.]gz)$`)
+
+// filesIn are the files of the release that make the bundle, as its list has them.
+// Without digests, the list isn't complete.
+func filesIn(in published) []asset {
+	files := slices.Clone(in.assets)
+	if slices.ContainsFunc(files, func(a asset) bool { return a.name == clusterstack.MetadataFile }) {
+		files = slices.DeleteFunc(files, func(a asset) bool { return unusedFiles.MatchString(a.name) })
+	}
+	return files
+}
+
+// partsIn checks the files of the release before any of them is read.
+func partsIn(files []asset, limits artifact.Limits) ([]layout.Part, error) {
+	if len(files) == 0 {
+		return nil, failure.NotPublished("the release has no files; put them there")
+	}
+	parts := make([]layout.Part, 0, len(files))
+	for _, file := range files {
+		parts = append(parts, layout.Part{Name: file.name, Digest: file.digest, Size: file.size})
+	}
+	return layout.Check(parts, limits)
+}
+
+// promisedParts is the list of files as the server promises it; false if it doesn't
+// say all of the digests.
+func promisedParts(parts []layout.Part) (listing []byte, complete bool) {
+	if slices.ContainsFunc(parts, func(p layout.Part) bool { return p.Digest == "" }) {
+		return nil, false
+	}
+	return layout.Listing(parts), true
+}
+
+func (r Release) resolveWhole(ctx context.Context, as *guest.Guest, found published) (string, error) {
+	files := filesIn(found)
+	parts, err := partsIn(files, as.Limits)
+	if err != nil {
+		return "", err
+	}
+	if listing, complete := promisedParts(parts); complete {
+		return artifact.Content{Manifest: listing}.Digest(), nil
+	}
+	got, err := r.downloadWhole(ctx, as, files, layout.Size(parts))
+	if err != nil {
+		return "", err
+	}
+	return r.aside.SetAside(r.stocked(as), got), nil
+}
+
+func (r Release) fetchWhole(ctx context.Context, as *guest.Guest, found published, digest string) (artifact.Content, error) {
+	files := filesIn(found)
+	parts, err := partsIn(files, as.Limits)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if listing, complete := promisedParts(parts); complete {
+		if is := (artifact.Content{Manifest: listing}).Digest(); is != digest {
+			return artifact.Content{}, r.other("list of files", is, digest)
+		}
+	}
+	got, err := r.downloadWhole(ctx, as, files, layout.Size(parts))
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if is := got.Digest(); is != digest {
+		return artifact.Content{}, r.other("list of files", is, digest)
+	}
+	return got, nil
+}
+
+// downloadWhole gets all files, one after the other: as many bytes, if they are what
+// the list says.
+func (r Release) downloadWhole(ctx context.Context, as *guest.Guest, files []asset, bytes int64) (artifact.Content, error) {
+	if err := room.Reserve(ctx, bytes); err != nil {
+		return artifact.Content{}, err
+	}
+	parts := make([]layout.Part, 0, len(files))
+	got := artifact.Content{Files: make([]render.File, 0, len(files))}
+	left := as.Limits.TotalBytes
+	for _, file := range files {
+		sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.Limits.ArchiveBytes, left))
+		if err != nil {
+			return artifact.Content{}, err
+		}
+		left -= int64(len(sent.Data))
+		is := layout.PartOf(file.name, sent.Data)
+		if file.digest != "" && file.digest != is.Digest {
+			return artifact.Content{}, sent.OrPage(file.digest, damaged(file))
+		}
+		parts = append(parts, is)
+		got.Files = append(got.Files, render.File{Name: file.name, Data: sent.Data})
+	}
+	parts, err := layout.Check(parts, as.Limits)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	got.Manifest = layout.Listing(parts)
+	got.From = r.siteOfWhole(as, got.Manifest).Title()
+	layout.SortFiles(got.Files)
+	return got, nil
+}
+
+// siteOfWhole is where the release is.
+func (r Release) siteOfWhole(as *guest.Guest, listing []byte) place.Site {
+	return place.Site{URL: as.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "tags", r.tag()).String(), Bytes: int64(len(listing))}
+}
+
+// probeWhole tells whether the release, which was shown to the guest, has these files.
+func (r Release) probeWhole(as *guest.Guest, found published, digest string, among func(place.Site) bool) bool {
+	parts, err := partsIn(filesIn(found), as.Limits)
+	if err != nil {
+		return false
+	}
+	listing, complete := promisedParts(parts)
+	return complete && artifact.Content{Manifest: listing}.Digest() == digest && among(r.siteOfWhole(as, listing))
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package github
+
+import (
+	"context"
+	"slices"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
+)
+
+// Verify checks the provenance file beside the archive.
+func (r Release) Verify(ctx context.Context, as *guest.Guest, digest string, want policy.Policy) error {
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return err
+	}
+	archive, err := r.archiveIn(found)
+	if err != nil {
+		return err
+	}
+	name := archive.name + policy.ProvenanceSuffix
+	at := slices.IndexFunc(found.assets, func(a asset) bool { return a.name == name })
+	if at < 0 {
+		return policy.Unsigned(want, "the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
+	}
+	file, err := r.read(ctx, as, found.assets[at], "the provenance file", policy.MaxProvenance)
+	if err != nil {
+		return err
+	}
+	return policy.CheckFile(file, digest, as, want)
+}

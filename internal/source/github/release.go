@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package github
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/place"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+const (
+	// maxNamed is how many files a message names.
+	maxNamed = 8
+)
+
+// Release is a release at GitHub: the one of its files that is the archive, or
+// all of its files, as a bundle. The API tells the digest of a file; of one that was
+// put there long ago, or at an older server, it doesn't, and it has to be read.
+type Release struct {
+	*addonsv1.GitHubSource
+	version  string
+	kind     artifact.Kind
+	releases *Releases
+	aside    *place.Aside
+}
+
+// whole tells whether all files of the release are meant.
+func (r Release) whole() bool { return r.Asset == "" && r.kind == artifact.KindBundle }
+
+// tag of the release. What a release is called besides, people see only.
+func (r Release) tag() string { return r.TagPrefix + r.version }
+
+// New is the place of a release.
+func New(r reference.Reference, releases *Releases, aside *place.Aside) Release {
+	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases, aside}
+}
+
+// Resolve asks the API for the digest.
+func (r Release) Resolve(ctx context.Context, as *guest.Guest) (string, error) {
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return "", err
+	}
+	if r.whole() {
+		return r.resolveWhole(ctx, as, found)
+	}
+	file, err := r.archiveIn(found)
+	if err != nil {
+		return "", err
+	}
+	if file.digest != "" {
+		return file.digest, nil
+	}
+	got, err := r.download(ctx, as, file)
+	if err != nil {
+		return "", err
+	}
+	return r.aside.SetAside(r.stocked(as), got), nil
+}
+
+// Fetch downloads the archive, or all files.
+func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (artifact.Content, error) {
+	if got, found := r.aside.TakeUp(r.stocked(as), digest); found {
+		return got, nil
+	}
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if r.whole() {
+		return r.fetchWhole(ctx, as, found, digest)
+	}
+	file, err := r.archiveIn(found)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if file.digest != "" && file.digest != digest {
+		return artifact.Content{}, r.other("file "+failure.Quote(file.name), file.digest, digest)
+	}
+	got, err := r.download(ctx, as, file)
+	switch {
+	case err != nil:
+		return artifact.Content{}, err
+	case got.Digest() == digest:
+		return got, nil
+	case file.digest != "":
+		return artifact.Content{}, damaged(file)
+	}
+	return artifact.Content{}, r.other("file "+failure.Quote(file.name), got.Digest(), digest)
+}
+
+// stocked is the name of what was read to know its digest, for who asks, whether it was
+// the digest that was asked for or not.
+func (r Release) stocked(as *guest.Guest) string {
+	return r.release().at(as) + " file " + r.Asset + as.Ref.Kind.Suffix()
+}
+
+// other is the error of a release that has something else now.
+func (r Release) other(what, is, wanted string) *failure.Error {
+	if r.Digest != "" {
+		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version. "+place.IfFollowed, what, is)
+	}
+	return failure.Gone(wanted, "set github.digest to that of the content that is to be installed, or publish another release")
+}
+
+// damaged is the error of a file that isn't what the server itself says it is.
+func damaged(file asset) *failure.Error {
+	return failure.New(failure.DigestMismatch, "the release's file %s isn't the one that the server names by its digest: it is damaged, or was tampered with; put it there again", failure.Quote(file.name))
+}
+
+// archiveIn picks the archive among the release's files.
+func (r Release) archiveIn(in published) (asset, error) {
+	fits := slices.DeleteFunc(slices.Clone(in.assets), func(a asset) bool {
+		return !reference.FitsAsset(reference.AssetPattern(r.GitHubSource), a.name) || strings.HasSuffix(a.name, policy.ProvenanceSuffix)
+	})
+	switch {
+	case len(fits) == 1:
+		return fits[0], nil
+	case len(fits) > 1:
+		return asset{}, failure.New(failure.ArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), failure.Quote(reference.AssetPattern(r.GitHubSource)), mention(fits))
+	case len(in.assets) == 0:
+		return asset{}, failure.NotPublished("the release has no files; put the %s there", r.kind.Packing())
+	}
+	return asset{}, failure.NotPublished("the release has no file called %s, but %s; put the %s there, or correct github.asset", failure.Quote(reference.AssetPattern(r.GitHubSource)), mention(in.assets), r.kind.Packing())
+}
+
+// mention lists the first files by their names.
+func mention(files []asset) string {
+	names := make([]string, 0, maxNamed)
+	for _, file := range files[:min(len(files), maxNamed)] {
+		names = append(names, failure.Quote(file.name))
+	}
+	slices.Sort(names)
+	if len(files) > maxNamed {
+		names = append(names, "and others")
+	}
+	return strings.Join(names, ", ")
+}
+
+// download gets the archive.
+func (r Release) download(ctx context.Context, as *guest.Guest, file asset) (artifact.Content, error) {
+	sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), as.Limits.ArchiveBytes)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if unfit := r.kind.Unfit(sent.Data); unfit != "" {
+		return artifact.Content{}, sent.OrPage(file.digest, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s; put one there, or correct github.asset", failure.Quote(file.name), r.kind.Packing(), unfit))
+	}
+	return artifact.Content{Archive: sent.Data, From: r.siteOf(as, file).Title()}, nil
+}
+
+// siteOf is where a file is. Another one gets another number.
+func (r Release) siteOf(as *guest.Guest, file asset) place.Site {
+	return place.Site{URL: r.fileURL(as, file).String(), Bytes: file.size}
+}
+
+// Probe looks the archive up. Who is shown a file in a release may have it.
+func (r Release) Probe(ctx context.Context, as *guest.Guest, digest string, among func(place.Site) bool) (bool, error) {
+	found, err := r.find(ctx, as)
+	if err != nil {
+		return false, err
+	}
+	if r.whole() {
+		return r.probeWhole(as, found, digest, among), nil
+	}
+	file, err := r.archiveIn(found)
+	return err == nil && (file.digest == "" || file.digest == digest) && among(r.siteOf(as, file)), err
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// credential is what the reference may show its host. A dependency may be elsewhere than
+// its chart: a chart may name any host, and must not get anything of the Secret that way
+// but what is for this one.
+func (a *Access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
+	set, err := a.set(ctx, ref)
+	if err != nil {
+		return credentials.Credential{}, err
+	}
+	if ref.Bound() {
+		set = set.Bound()
+	}
+	given, err := credentialFor(ref, set)
+	if err != nil {
+		return credentials.Credential{}, atCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	if !ref.Bound() || !given.IsZero() {
+		return given, nil
+	}
+	own, err := a.own.Load()
+	if err != nil {
+		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	found, err := credentialFor(ref, own)
+	if err != nil {
+		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	if found.IsZero() { // else whoever wrote the Secret could say whom the instance's credentials are shown
+		found.CA = append(append([]byte{}, given.CA...), found.CA...)
+	}
+	return found, nil
+}
+
+// boundVersion changes when what the reference may show its host does.
+func (a *Access) boundVersion(ctx context.Context, ref reference.Reference) string {
+	own, err := a.own.Load()
+	if err != nil {
+		return err.Error()
+	}
+	return a.SecretVersion(ctx, ref) + " " + fingerprintOf(ref, own)
+}
+
+// SecretVersion changes when the Secret does; "" if that can't be told.
+func (a *Access) SecretVersion(ctx context.Context, ref reference.Reference) string {
+	if a.objects == nil {
+		return ""
+	}
+	return a.objects.Version(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: ref.SecretRef().Name})
+}
+
+// atOwnCredentials is an error about the instance's credentials.
+func atOwnCredentials(r reference.Reference, reason string, err error) *failure.Error {
+	failed := atCredentials(r, reason, err)
+	failed.Part, failed.Subject = "", ownSubject
+	return failed
+}
+
+// credentialFor is that of the set for the reference's host.
+func credentialFor(r reference.Reference, set credentials.Set) (credentials.Credential, error) {
+	host, path := r.Host()
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.Base().Scheme == "http"}
+	found, err := set.For(at)
+	if repository := r.RepositoryHost(); repository != host && err == nil {
+		usual := found
+		at.Name = repository
+		found, err = set.For(at)
+		found = found.OrElse(usual)
+	}
+	return found, err
+}
+
+// fingerprintOf changes when what the set has for the reference's host does.
+func fingerprintOf(r reference.Reference, set credentials.Set) string {
+	found, err := credentialFor(r, set)
+	if err != nil {
+		return err.Error()
+	}
+	return found.Fingerprint()
+}
+
+// set reads the credentials that the reference may use.
+func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
+	secret := ref.SecretRef()
+	if secret == nil {
+		set, err := a.own.Load()
+		if err != nil {
+			err = atCredentials(ref, failure.SourceUnauthorized, err)
+		}
+		return set, err
+	}
+	if a.objects == nil {
+		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	}
+	object, err := a.objects.Secret(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: secret.Name})
+	if err != nil {
+		var missing *failure.Error
+		if errors.As(err, &missing) {
+			return credentials.Set{}, atCredentials(ref, failure.SourceUnauthorized, missing.Err)
+		}
+		return credentials.Set{}, atCredentials(ref, failure.SourceUnavailable, err)
+	}
+	set, err := credentials.FromSecret(object.Data)
+	if err != nil {
+		err = atCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	return set, err
+}
+
+// atCredentials is an error about the credentials of the reference, not about the source.
+func atCredentials(r reference.Reference, reason string, err error) *failure.Error {
+	failed := &failure.Error{Reason: reason, Err: err, Subject: ownSubject, Wait: true}
+	if secret := r.SecretRef(); secret != nil {
+		failed.Part = ".secretRef"
+		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
+	}
+	return failed
+}

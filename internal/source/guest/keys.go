@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// KeysFor says where credentials for a dependency's host may be put.
+func KeysFor(r reference.Reference) string {
+	own := "the provider instance's own Secret " + ownSecret + " (" + ownKeys(r) + ")" + plainKey(r)
+	if secret := r.SecretRef(); secret != nil {
+		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
+	}
+	return own
+}
+
+// ownKeys are those of the instance's own Secret that count for the reference's host.
+func ownKeys(r reference.Reference) string {
+	host := r.RepositoryHost()
+	key := credentials.KeyOf(host)
+	keys := "config.json, or " + key + ".username and " + key + ".password"
+	switch {
+	case strings.Contains(host, "_"): // its keys could be those of another host
+		return "config.json"
+	case r.Chart.GitHub != nil:
+		keys = key + ".token"
+	}
+	return keys
+}
+
+// plainKey is the key without which credentials that are bound to the reference's host
+// don't go there, for the end of a sentence about others; "" if none is needed.
+func plainKey(r reference.Reference) string {
+	if r.Base().Scheme != "http" {
+		return ""
+	}
+	return "; without TLS they are sent only if " + credentials.KeyOf(r.RepositoryHost()) + "." + credentials.KeyPlainHTTP + ` is "true" there`
+}

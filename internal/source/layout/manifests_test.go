@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layout
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/test/cost"
+)
+
+// What servers send as JSON is bounded in bytes, yet "{}," may become a struct of hundreds
+// of them.
+func TestHostileJSONTakesLittleMemory(t *testing.T) {
+	many := func(before string, size int) []byte {
+		return []byte(before + strings.Repeat("{},", (size-len(before))/3-2) + "{}]}")
+	}
+	for name, tc := range map[string]struct {
+		data    []byte
+		parse   func(data []byte) error
+		refused bool
+	}{
+		"layers of a chart": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+			_, err := Chart(data)
+			return err
+		}, true},
+		"layers of files": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+			_, err := Archive(data)
+			return err
+		}, true},
+		"layers that are files": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+			_, _, err := Layers(data)
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			took := cost.Of(func() { err = tc.parse(tc.data) })
+			if (err != nil) != tc.refused {
+				t.Errorf("got %v", err)
+			}
+			took.Expect(t, time.Second, 32<<20)
+			t.Logf("%d bytes: %s, %d MiB: %v", len(tc.data), took.Work, took.Held>>20, err)
+		})
+	}
+}
+
+func FuzzListing(f *testing.F) {
+	file := func(name string) Part { return PartOf(name, []byte(name)) }
+	for _, parts := range [][]Part{{file("a"), file("b")}, {file("a"), file("a")}, {file("../a")}, nil} {
+		f.Add(Listing(parts))
+	}
+	limits := artifact.Limits{}.WithDefaults()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parts, listed, err := Parts(data, limits)
+		if !listed || err != nil {
+			return
+		}
+		for i, p := range parts {
+			if artifact.CheckName(p.Name, limits) != nil || strings.Contains(p.Name, "/") || !artifact.IsDigest(p.Digest) || i > 0 && parts[i-1].Name >= p.Name {
+				t.Errorf("file %+v", p)
+			}
+		}
+		if bytes.HasPrefix(data, []byte(listingDomain)) && !bytes.Equal(Listing(parts), data) {
+			t.Error("there is another way to write it")
+		}
+	})
+}

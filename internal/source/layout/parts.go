@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package layout
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+)
+
+const (
+	// maxParts is how many files a bundle may have that are fetched one by one.
+	maxParts = 128
+	// listingDomain is the first line of a list of files. No manifest of a registry
+	// starts like it, and no archive does.
+	listingDomain = "chandler release v1\n"
+)
+
+// Part is one file of a bundle whose manifest lists them, each with its digest.
+type Part struct {
+	Name, Digest string
+	Size         int64 // bytes
+}
+
+// PartOf describes a file.
+func PartOf(name string, data []byte) Part {
+	sum := sha256.Sum256(data)
+	return Part{Name: name, Digest: artifact.FormatDigest(sum[:]), Size: int64(len(data))}
+}
+
+// Parts returns the files that a manifest lists, sorted by name: one of a registry,
+// or a list of files. It is false of anything else.
+func Parts(manifest []byte, limits artifact.Limits) (parts []Part, listed bool, err error) {
+	if bytes.HasPrefix(manifest, []byte(listingDomain)) {
+		parts, err = parseListing(manifest, limits)
+		return parts, err == nil, err
+	}
+	layers, layered, err := Layers(manifest)
+	if !layered || err != nil {
+		return nil, false, err
+	}
+	for _, layer := range layers {
+		parts = append(parts, partOfLayer(layer))
+	}
+	for _, p := range parts {
+		if err := p.checkDigest(); err != nil {
+			return nil, false, err
+		}
+	}
+	parts, err = Check(parts, limits)
+	return parts, err == nil, err
+}
+
+// Check passes files that a bundle may have, sorted by name.
+func Check(parts []Part, limits artifact.Limits) ([]Part, error) {
+	if len(parts) > maxParts {
+		return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d files, the most that are accepted; publish them as one archive", maxParts)
+	}
+	left := limits.TotalBytes
+	for _, p := range parts {
+		if err := artifact.CheckName(p.Name, limits); err != nil {
+			return nil, err
+		}
+		switch {
+		case strings.Contains(p.Name, "/"):
+			return nil, failure.New(failure.ArtifactRefused, "entry %s has a name with more than one part; rename it", failure.Quote(p.Name))
+		case p.Size < 0:
+			return nil, failure.New(failure.ArtifactInvalid, "file %s has a size below zero; push it again", failure.Quote(p.Name))
+		case p.Size > limits.ArchiveBytes:
+			return nil, failure.TooLarge("file "+failure.Quote(p.Name), limits.ArchiveBytes)
+		}
+		if left -= p.Size; left < 0 {
+			return nil, failure.TooLarge("its content", limits.TotalBytes)
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(parts), func(a, b Part) int { return strings.Compare(a.Name, b.Name) })
+	for i := range sorted {
+		if i > 0 && sorted[i].Name == sorted[i-1].Name {
+			return nil, failure.New(failure.ArtifactRefused, "entry %s is there twice; take one of both out", failure.Quote(sorted[i].Name))
+		}
+	}
+	return sorted, nil
+}
+
+func (p Part) checkDigest() error {
+	if !artifact.IsDigest(p.Digest) {
+		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256; push it again", failure.Quote(p.Name))
+	}
+	return nil
+}
+
+// Listing lists files, sorted by name; its digest is that of the bundle.
+func Listing(parts []Part) []byte {
+	var listing bytes.Buffer
+	listing.WriteString(listingDomain)
+	for _, p := range parts {
+		fmt.Fprintf(&listing, "%s %d %s\n", p.Digest, p.Size, p.Name)
+	}
+	return listing.Bytes()
+}
+
+// parseListing reads what listingOf writes, and nothing else: what it reads has one
+// form only.
+func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
+	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")
+	var parts []Part
+	rest := strings.TrimPrefix(string(listing), listingDomain)
+	for rest != "" {
+		line, after, whole := strings.Cut(rest, "\n")
+		digest, sized, _ := strings.Cut(line, " ")
+		size, name, _ := strings.Cut(sized, " ")
+		bytes, err := strconv.ParseInt(size, 10, 64)
+		p := Part{Name: name, Digest: digest, Size: bytes}
+		if !whole || err != nil || p.checkDigest() != nil || len(parts) == maxParts {
+			return nil, broken
+		}
+		parts, rest = append(parts, p), after
+	}
+	parts, err := Check(parts, limits)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(Listing(parts), listing) {
+		return nil, broken
+	}
+	return parts, nil
+}
+
+// Size is the size of all files together, in bytes.
+func Size(parts []Part) (sum int64) {
+	for _, p := range parts {
+		sum += p.Size
+	}
+	return sum
+}
+
+// SortFiles by their names.
+func SortFiles(files []render.File) {
+	slices.SortFunc(files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+}

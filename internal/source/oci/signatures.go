@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	orascontent "oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	orasremote "oras.land/oras-go/v2/registry/remote"
+
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
+	"github.com/cluster-chandler/chandler/internal/verify"
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
+)
+
+// What is looked at of signatures. Whoever may push to a repository may add more,
+// and hide good ones behind them; more than that takes no time and memory.
+const (
+	maxSignatures = 32       // of each of the two ways to keep them, the newest
+	maxPayload    = 64 << 10 // bytes; a text of 300
+	maxBundle     = 1 << 20  // bytes; about 10 KiB
+	maxPages      = 8        // of a list of referrers
+)
+
+const (
+	// signatureLayer is the type of a layer below the tag sha256-<hex>.sig.
+	signatureLayer = "application/vnd.dev.cosign.simplesigning.v1+json"
+	// predicateAnnotation says, before a bundle is fetched, what is in it.
+	predicateAnnotation = "dev.sigstore.bundle.predicateType"
+)
+
+// Verify checks the manifest's signature, and then that the content is a part of
+// the manifest. It asks for the manifest anew, as what is known may be the
+// content's digest alone; if the tag is another's by now, that isn't it.
+func (c Artifact) Verify(ctx context.Context, as *guest.Guest, digest string, want policy.Policy) error {
+	repository, err := c.repository(as)
+	if err != nil {
+		return err
+	}
+	described, manifest, err := c.manifest(ctx, repository)
+	if err != nil {
+		return err
+	}
+	if want.Cosign != nil {
+		if err := signedManifest(ctx, repository, described, manifest, want); err != nil {
+			return err
+		}
+	}
+	var parsed ocispec.Manifest
+	if err := yamllimit.DecodeJSON(manifest, layout.MaxManifestValues, &parsed); err != nil {
+		return layout.NoManifest()
+	}
+	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
+	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {
+		return failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+	}
+	if want.Cosign != nil {
+		return c.approved(ctx, repository, parsed)
+	}
+	if want.Keyring != nil {
+		return c.provenance(ctx, as, repository, parsed, digest, want)
+	}
+	return nil
+}
+
+// signedManifest looks for a signature that counts: first where cosign used to keep
+// them, then where it does now.
+func signedManifest(ctx context.Context, repository *orasremote.Repository, described ocispec.Descriptor, manifest []byte, want policy.Policy) error {
+	seen := &signatures{want: want}
+	tag := strings.Replace(described.Digest.String(), ":", "-", 1) + ".sig"
+	if good, err := seen.tagged(ctx, repository, tag, described.Digest.String()); good || err != nil {
+		return err
+	}
+	if good, err := seen.referring(ctx, repository, described, manifest); good || err != nil {
+		return err
+	}
+	if len(seen.flaws) == 0 {
+		return policy.Unsigned(want, "neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
+	}
+	return seen.refusal()
+}
+
+// signatures are those that were looked at, and don't count.
+type signatures struct {
+	want    policy.Policy
+	flaws   []string
+	skipped int
+}
+
+// refusal says what was found in place of a signature that counts.
+func (s *signatures) refusal() *failure.Error {
+	const shown = 3
+	kinds := slices.Compact(slices.Sorted(slices.Values(s.flaws)))
+	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
+	if more := len(kinds) - shown; more > 0 {
+		found += fmt.Sprintf("; and %d other flaws", more)
+	}
+	count := "its signature doesn't count"
+	switch total := len(s.flaws) + s.skipped; {
+	case s.skipped > 0:
+		count = fmt.Sprintf("of its %d signatures the newest %d were looked at, and none counts", total, len(s.flaws))
+	case total > 1:
+		count = fmt.Sprintf("none of its %d signatures counts", total)
+	}
+	return failure.New(failure.SignatureInvalid, "%s: %s. verify wants one by %s; have it signed by that, or correct verify", count, found, s.want.Who())
+}
+
+// counts notes why a signature doesn't; an error that isn't about the signature
+// ends the search.
+func (s *signatures) counts(err error) (bool, error) {
+	var flaw *verify.Flaw
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &flaw):
+		s.flaws = append(s.flaws, flaw.Error())
+		return false, nil
+	case errors.Is(err, errdef.ErrNotFound), errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData),
+		errors.Is(err, errdef.ErrInvalidDigest), errors.Is(err, orascontent.ErrInvalidDescriptorSize), errors.Is(err, errUnreadable):
+		s.flaws = append(s.flaws, "the registry doesn't have all of it")
+		return false, nil
+	}
+	return false, err
+}
+
+// tagged looks at the layers below the tag that cosign makes of the digest.
+func (s *signatures) tagged(ctx context.Context, repository *orasremote.Repository, tag, digest string) (bool, error) {
+	described, body, err := repository.Manifests().FetchReference(ctx, tag)
+	if errors.Is(err, errdef.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer guest.Release(body)
+	if described.Size > layout.MaxManifest {
+		s.flaws = append(s.flaws, "the list of its signatures is too long")
+		return false, nil
+	}
+	data, err := orascontent.ReadAll(body, described)
+	if err != nil {
+		return s.counts(err)
+	}
+	var manifest ocispec.Manifest
+	if err := yamllimit.DecodeJSON(data, layout.MaxManifestValues, &manifest); err != nil {
+		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
+		return false, nil
+	}
+	layers := slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType != signatureLayer })
+	slices.Reverse(layers) // cosign puts new ones at the end
+	if len(layers) > maxSignatures {
+		s.skipped += len(layers) - maxSignatures
+		layers = layers[:maxSignatures]
+	}
+	payloads := map[string][]byte{} // of many signatures it is the same
+	for _, layer := range layers {
+		payload, known := payloads[layer.Digest.String()]
+		if !known {
+			if payload, err = fetchPart(ctx, repository.Blobs(), layer, maxPayload); err == nil {
+				payloads[layer.Digest.String()] = payload
+			}
+		}
+		if err == nil {
+			err = s.want.Cosign.VerifySignature(digest, verify.Signature{Payload: payload, Annotations: layer.Annotations})
+		}
+		good, failed := s.counts(err)
+		if err = nil; good || failed != nil {
+			return good, failed
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/verify"
+)
+
+// Policy is whom a reference trusts: one of cosign and keyring is set.
+type Policy struct {
+	Cosign  *verify.Cosign
+	Keyring *verify.Keyring
+	// Digest of all that decides what the policy accepts: the keys themselves, not
+	// where they are kept.
+	Digest string
+	// Now is when it is applied: the keys of a keyring may have expired.
+	Now time.Time
+}
+
+// Who is wanted.
+func (p Policy) Who() string {
+	if p.Cosign != nil {
+		return p.Cosign.String()
+	}
+	return p.Keyring.String()
+}
+
+// Of reads the one of the reference. What is wrong with it is located there.
+func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error) {
+	want := ref.Chart.Verify
+	var decides []string
+	var read Policy
+	switch {
+	case (want.Cosign != nil) == (want.Provenance != nil):
+		return Policy{}, Fault(ref, "", "", errors.New("set exactly one of cosign and provenance"))
+	case want.Cosign != nil:
+		read.Cosign = &verify.Cosign{}
+		for i, reference := range want.Cosign.PublicKeys {
+			key, err := trusted(ctx, t, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
+			if err != nil {
+				return Policy{}, err
+			}
+			read.Cosign.Keys = append(read.Cosign.Keys, key)
+			decides = append(decides, "key "+key.Fingerprint)
+		}
+		if keyless := want.Cosign.Keyless; keyless != nil {
+			made, content, err := t.keyless(ctx, ref, keyless)
+			if err != nil {
+				return Policy{}, err
+			}
+			read.Cosign.Keyless = made
+			decides = append(decides, "keyless "+content)
+		}
+		if len(decides) == 0 {
+			return Policy{}, Fault(ref, ".cosign", "", errors.New("set publicKeys, keyless, or both"))
+		}
+	default:
+		keyring, err := trusted(ctx, t, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
+		if err != nil {
+			return Policy{}, err
+		}
+		read.Keyring = keyring
+		// A provenance file names the archive, so what it is called decides, too.
+		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
+	}
+	if oci := ref.Chart.OCI; oci != nil && ref.Kind != artifact.KindChart { // see package oci
+		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.NamesDigest()))
+	}
+	read.Digest = digestOf(decides)
+	return read, nil
+}
+
+func (t *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
+	const field = ".cosign.keyless"
+	content := ""
+	root, err := trusted(ctx, t, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
+	if err != nil {
+		return nil, "", err
+	}
+	identities := make([]verify.Identity, 0, len(want.Identities))
+	for _, identity := range want.Identities {
+		identities = append(identities, verify.Identity(identity))
+	}
+	made, err := verify.NewKeyless(identities, root)
+	if err != nil {
+		return nil, "", Fault(ref, field, "", err)
+	}
+	all, err := json.Marshal(identities)
+	if err != nil {
+		return nil, "", fmt.Errorf("computing a digest: %w", err)
+	}
+	return made, content + string(all), nil
+}
+
+// parseAnd notes the digest of what is parsed.
+func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte) (T, error) {
+	return func(data []byte) (T, error) {
+		*digest = digestOf([]string{string(data)})
+		return parse(data)
+	}
+}
+
+// trusted reads and parses what a reference of the policy names.
+func trusted[T any](ctx context.Context, t *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
+	if at.Key != "" {
+		key = at.Key
+	}
+	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: key}
+	data, err := t.data(ctx, object)
+	if err != nil {
+		return parsed, policyUnread(ref, field, object, err)
+	}
+	if parsed, err = parse(data); err != nil {
+		return parsed, Fault(ref, field, object.String(), err)
+	}
+	return parsed, nil
+}
+
+// policyRetry is when to look at a policy again that can't be used. A change of an
+// object that it names comes as an event, and is acted on at once.
+const policyRetry = 30 * time.Second
+
+// Fault is an error about the reference's policy, not about the source.
+func Fault(r reference.Reference, field, subject string, err error) *failure.Error {
+	return &failure.Error{
+		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
+	}
+}
+
+// policyUnread is the error of an object that can't be read. What is missing may come.
+func policyUnread(r reference.Reference, field string, object reference.Object, err error) *failure.Error {
+	at := Fault(r, field, object.String(), err)
+	var known *failure.Error
+	switch {
+	case !errors.As(err, &known):
+		at.Reason = failure.SourceUnavailable
+	case known.Reason == failure.ArtifactNotFound:
+		at.Err, at.Wait = known.Err, true
+	default:
+		at.Err, at.Reason = known.Err, known.Reason
+	}
+	return at
+}
+
+func digestOf(parts []string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d %s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
