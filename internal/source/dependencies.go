@@ -17,8 +17,7 @@ import (
 //
 //   - package dependency finds what is missing, and the version of each, and puts it all
 //     together,
-//   - dependencies_address.go says where each is, and dependencies_credentials.go with
-//     which credentials,
+//   - package reference says where each is, and package guest with which credentials,
 //   - dependencies_gather.go fetches them.
 //
 // Those beside the chart, in the same artifact, are part of what the chart's digest

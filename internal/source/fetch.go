@@ -91,7 +91,7 @@ func (s *Sources) recall(ctx context.Context, ref reference.Reference, digest st
 // fly joins the flight for the reference, or starts it.
 func (s *Sources) fly(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
 	if !ref.Remote() && ref.Bundle == nil { // what is at hand is waited for
-		ctx = flight.WithEndlessPatience(ctx)
+		ctx = flight.WithPatience(ctx, flightTimeout)
 	}
 	return flight.Board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
 		ctx, cancel := context.WithTimeout(ctx, flightTimeout)

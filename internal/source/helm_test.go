@@ -181,6 +181,10 @@ func TestChartFromAHelmRepository(t *testing.T) {
 		if asked, unchanged := server.asked(), server.unchanged.Swap(0); !slices.Equal(asked, []string{"GET /charts/index.yaml"}) || unchanged != 1 {
 			t.Errorf("requests %q, %d of them answered with 304", asked, unchanged)
 		}
+		_, _ = sources.Resolve(t.Context(), inRepository(server.URL+"/charts", "4.0.0"))
+		if asked := server.asked(); len(asked) > 0 {
+			t.Errorf("requests %q; what didn't change is new", asked)
+		}
 	})
 	t.Run("overwritten", func(t *testing.T) {
 		ref := inRepository(server.URL+"/charts", "1.0.0")

@@ -38,7 +38,7 @@ func (r *remote) kept(ref reference.Reference, digest string) (artifact.Content,
 	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
 		return artifact.Content{Archive: data}, found
 	}
-	parts, listed, err := layout.Parts(data, r.access.Limits)
+	parts, listed, err := layout.Parts(data, r.limits)
 	if !listed || err != nil {
 		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
 	}

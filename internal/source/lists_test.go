@@ -212,8 +212,9 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 	for begins, start := range map[string]string{"silent": "", "silent from then on": `{"tags":["1.0.0",`} {
 		for _, kind := range []string{"oci", "helm", "github"} {
 			t.Run(kind+" "+begins, func(t *testing.T) {
-				const hosts = 2 * 64
-				let, asked := make(chan struct{}), make(chan struct{}, hosts)
+				sources, clock := remoteSources(t, Options{})
+				atOnce := sources.remote.lists.Starts.Size / room.Little
+				let, asked := make(chan struct{}), make(chan struct{}, 2*atOnce)
 				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					_, _ = w.Write([]byte(start))
 					if start != "" {
@@ -222,17 +223,16 @@ func TestSilentHostsHoldUpNoOthers(t *testing.T) {
 					asked <- struct{}{}
 					<-let
 				})
-				sources, clock := remoteSources(t, Options{})
 				sources.remote.timeout = 8 * time.Second
 				sources.remote.lists.Starts.PaceAfter = 500 * time.Millisecond
-				for range hosts {
+				for range 2 * atOnce {
 					ref := inManyPlaces(kind, serving(t, handler), 1)[0]
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					_, _ = sources.Newest(ctx, ref, rangeOf(t, ">=0-0"), clock.Now())
 					cancel()
 				}
 				defer close(let)
-				for range 64 {
+				for range atOnce {
 					<-asked
 				}
 				other := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { sendTags(w, []string{"1.0.0"}) }))

@@ -39,6 +39,7 @@ type remote struct {
 	access  *guest.Access
 	places  places
 	clock   clock.Clock
+	limits  artifact.Limits
 	timeout time.Duration // of one request, with its body
 	room    *room.Room
 	answers *lru.Cache[string, answer] // by what was asked
@@ -66,9 +67,10 @@ func newRemote(options Options, objects *object.Reader, limits artifact.Limits, 
 		},
 		room:    memory,
 		clock:   options.Clock,
+		limits:  limits,
 		timeout: fetchTimeout,
 		answers: lru.New[string](remembered, lru.One[answer]),
-		lists:   lists.New(lists.Cache),
+		lists:   lists.New(lists.CacheBytes),
 		flights: flight.New(options.Clock),
 		refused: refusal.New(options.Clock),
 		tallies: newTallies(),

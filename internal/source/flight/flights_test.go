@@ -64,6 +64,9 @@ func TestFlightsArePatient(t *testing.T) {
 	if left := patient(spent); left != leastPatience {
 		t.Errorf("who has waited enough waits for %s", left)
 	}
+	if left := patient(WithPatience(t.Context(), time.Minute)); left != time.Minute {
+		t.Errorf("who may wait for a minute waits for %s", left)
+	}
 	if left := patient(onItsOwn(spent)); left != endless {
 		t.Errorf("what goes on waits for %s only", left)
 	}

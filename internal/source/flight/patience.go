@@ -17,7 +17,7 @@ const (
 	// leastPatience is how long it waits for one that is known to be slow, and for each
 	// further one when it has waited that long for others: it may be at hand.
 	leastPatience = 20 * time.Millisecond
-	// endless is the patience of those who hold up nobody. Flights end by themselves.
+	// endless is the patience of flights that need others: their own contexts end before.
 	endless = time.Hour
 )
 
@@ -28,7 +28,7 @@ func WithSharedPatience(ctx context.Context) context.Context {
 	return WithPatience(ctx, Patience)
 }
 
-// WithPatience makes all calls with the context wait no longer than that, together.
+// WithPatience makes all calls with the context wait no longer than that, in all.
 func WithPatience(ctx context.Context, left time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, &budget{left: left})
 }
@@ -39,11 +39,6 @@ type patienceKey struct{}
 type budget struct {
 	mu   sync.Mutex
 	left time.Duration
-}
-
-// WithEndlessPatience makes calls with the context wait until what they want is there.
-func WithEndlessPatience(ctx context.Context) context.Context {
-	return context.WithValue(ctx, patienceKey{}, alone{})
 }
 
 // alone is in place of a budget where nobody is held up.
@@ -77,7 +72,7 @@ func spend(ctx context.Context, waited time.Duration) {
 // once, it waits until that has landed.
 func onItsOwn(ctx context.Context) context.Context {
 	ctx = context.WithValue(context.WithoutCancel(ctx), wakerKey{}, nil)
-	return WithEndlessPatience(ctx)
+	return context.WithValue(ctx, patienceKey{}, alone{})
 }
 
 // pending is the error of a request that goes on.

@@ -66,7 +66,7 @@ func (r Release) resolveWhole(ctx context.Context, as *guest.Guest, found publis
 	if err != nil {
 		return "", err
 	}
-	return r.aside.SetAside(r.stocked(as), got), nil
+	return r.aside.SetAside(r.whose(as), got), nil
 }
 
 func (r Release) fetchWhole(ctx context.Context, as *guest.Guest, found published, digest string) (artifact.Content, error) {

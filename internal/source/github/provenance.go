@@ -24,11 +24,11 @@ func (r Release) Verify(ctx context.Context, as *guest.Guest, digest string, wan
 	name := archive.name + policy.ProvenanceSuffix
 	at := slices.IndexFunc(found.assets, func(a asset) bool { return a.name == name })
 	if at < 0 {
-		return policy.Unsigned(want, "the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
+		return want.Unsigned("the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
 	}
 	file, err := r.read(ctx, as, found.assets[at], "the provenance file", policy.MaxProvenance)
 	if err != nil {
 		return err
 	}
-	return policy.CheckFile(file, digest, as, want)
+	return want.CheckFile(file.Data, file.Host, digest, as.Ref)
 }

@@ -16,10 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-const (
-	// maxNamed is how many files a message names.
-	maxNamed = 8
-)
+// maxNamed is how many files a message names.
+const maxNamed = 8
 
 // Release is a release at GitHub: the one of its files that is the archive, or
 // all of its files, as a bundle. The API tells the digest of a file; of one that was
@@ -63,12 +61,12 @@ func (r Release) Resolve(ctx context.Context, as *guest.Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.aside.SetAside(r.stocked(as), got), nil
+	return r.aside.SetAside(r.whose(as), got), nil
 }
 
 // Fetch downloads the archive, or all files.
 func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (artifact.Content, error) {
-	if got, found := r.aside.TakeUp(r.stocked(as), digest); found {
+	if got, found := r.aside.TakeUp(r.whose(as), digest); found {
 		return got, nil
 	}
 	found, err := r.find(ctx, as)
@@ -97,9 +95,9 @@ func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (art
 	return artifact.Content{}, r.other("file "+failure.Quote(file.name), got.Digest(), digest)
 }
 
-// stocked is the name of what was read to know its digest, for who asks, whether it was
-// the digest that was asked for or not.
-func (r Release) stocked(as *guest.Guest) string {
+// whose is the name under which what was read to know its digest is set aside, for who
+// asks, whether it was the digest that was asked for or not.
+func (r Release) whose(as *guest.Guest) string {
 	return r.release().at(as) + " file " + r.Asset + as.Ref.Kind.Suffix()
 }
 

@@ -41,7 +41,7 @@ func (r Release) Versions(ctx context.Context, as *guest.Guest, notBefore time.T
 				continue
 			}
 			if seen[version] = true; len(seen) > place.MaxVersions {
-				return nil, asOf, place.TooMany(place.MaxVersions)
+				return nil, asOf, place.TooManyTags(place.MaxVersions)
 			}
 			found = append(found, version)
 		}

@@ -29,7 +29,7 @@ type Access struct {
 	own           credentials.Directory
 	allowLoopback bool
 	userAgent     string
-	Limits        artifact.Limits
+	limits        artifact.Limits
 	clock         clock.PassiveClock
 
 	clients *lru.Cache[string, clients] // by host and credential
@@ -41,7 +41,7 @@ type clients struct {
 	Registry *registryClient
 }
 
-// Options of New.
+// Options of [New].
 type Options struct {
 	// Objects reads Secrets. Nil: no Secret can be read.
 	Objects *object.Reader
@@ -64,7 +64,7 @@ func New(options Options) *Access {
 		own:           credentials.Directory(options.CredentialsDir),
 		allowLoopback: options.AllowLoopback,
 		userAgent:     options.UserAgent,
-		Limits:        options.Limits,
+		limits:        options.Limits,
 		clock:         options.Clock,
 		clients:       lru.New[string](maxClients, lru.One[clients]),
 	}
@@ -94,7 +94,7 @@ func (a *Access) Guest(ctx context.Context, ref reference.Reference) (*Guest, er
 	}
 	to := ref.Base()
 	host, _ := ref.Host()
-	as := &Guest{Ref: ref, host: host, Credential: credential, Limits: a.Limits}
+	as := &Guest{Ref: ref, host: host, Credential: credential, Limits: a.limits}
 	plain := to.Scheme == "http" || ref.PlainHTTP()
 	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, as.Credential.Fingerprint())
 	if known, found := a.clients.Get(name); found {

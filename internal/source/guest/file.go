@@ -50,7 +50,7 @@ func (g *Guest) File(ctx context.Context, at *url.URL, header http.Header, what 
 	if response.ContentLength > most {
 		return nil, failure.TooLarge(what, most)
 	}
-	sent := &File{Host: response.Request.URL.Host, page: webpage.Like(response)}
+	sent := &File{Host: response.Request.URL.Host, page: webpage.LooksLike(response)}
 	sent.Data, err = room.Read(ctx, response.Body, response.ContentLength, what, most)
 	return sent, err
 }

@@ -18,10 +18,14 @@ import (
 // Guest is who visits a host for a reference.
 type Guest struct {
 	clients
-	Ref        reference.Reference
-	host       string
+	// Ref is what the guest wants.
+	Ref reference.Reference
+	// Credential is what the guest may show the host.
 	Credential credentials.Credential
-	Limits     artifact.Limits
+	// Limits of what the guest takes away.
+	Limits artifact.Limits
+
+	host string
 }
 
 // Get asks for something that isn't in a registry. A missing one is an answer, too.
@@ -32,7 +36,7 @@ func (g *Guest) Get(ctx context.Context, at *url.URL, header http.Header) (*http
 // Size asks how large something is, and with that, if this guest may have it. It
 // is negative if the host doesn't tell.
 func (g *Guest) Size(ctx context.Context, at *url.URL) (int64, error) {
-	response, err := g.request(ctx, http.MethodHead, at, nil) //nolint:bodyclose // release closes it
+	response, err := g.request(ctx, http.MethodHead, at, nil) //nolint:bodyclose // Release closes it
 	if err != nil {
 		return -1, err
 	}

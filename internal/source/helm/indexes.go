@@ -36,12 +36,12 @@ type Indexes struct {
 	limits  artifact.Limits
 	clock   clock.PassiveClock
 	room    *room.Room
-	known   *lru.Cache[string, stockedIndex] // by URL and credential
+	known   *lru.Cache[string, knownIndex] // by URL and credential
 	flights singleflight.Group
 }
 
-// stockedIndex is an index, and what the repository needs to tell if it changed.
-type stockedIndex struct {
+// knownIndex is an index, and what the repository needs to tell if it changed.
+type knownIndex struct {
 	*repoindex.Index
 	asked, came time.Time
 	validators
@@ -56,28 +56,28 @@ func NewIndexes(limits artifact.Limits, clock clock.PassiveClock, memory *room.R
 		limits: limits,
 		clock:  clock,
 		room:   memory,
-		known:  lru.New[string](bytes, func(i stockedIndex) int64 { return i.Size() }),
+		known:  lru.New[string](bytes, func(i knownIndex) int64 { return i.Size() }),
 	}
 }
 
 // index of the repository. One is read for all charts of the repository.
 func (s *Indexes) index(ctx context.Context, as *guest.Guest, from *addonsv1.HelmSource) (*repoindex.Index, error) {
 	since := s.clock.Now().Add(-freshIndex)
-	got, err := s.indexThat(ctx, as, from, func(known stockedIndex) bool { return !known.came.Before(since) })
+	got, err := s.indexThat(ctx, as, from, func(known knownIndex) bool { return !known.came.Before(since) })
 	return got.Index, err
 }
 
 // indexSince is the index as it was then, or later.
-func (s *Indexes) indexSince(ctx context.Context, as *guest.Guest, from *addonsv1.HelmSource, notBefore time.Time) (stockedIndex, error) {
-	return s.indexThat(ctx, as, from, func(known stockedIndex) bool { return !known.asked.Before(notBefore) })
+func (s *Indexes) indexSince(ctx context.Context, as *guest.Guest, from *addonsv1.HelmSource, notBefore time.Time) (knownIndex, error) {
+	return s.indexThat(ctx, as, from, func(known knownIndex) bool { return !known.asked.Before(notBefore) })
 }
 
 // indexThat is new enough.
-func (s *Indexes) indexThat(ctx context.Context, as *guest.Guest, from *addonsv1.HelmSource, willDo func(stockedIndex) bool) (stockedIndex, error) {
+func (s *Indexes) indexThat(ctx context.Context, as *guest.Guest, from *addonsv1.HelmSource, willDo func(knownIndex) bool) (knownIndex, error) {
 	name := from.URL + " " + as.Credential.Fingerprint()
 	at, err := (Chart{HelmSource: from}).below("index.yaml")
 	if err != nil {
-		return stockedIndex{}, err
+		return knownIndex{}, err
 	}
 	for {
 		if known, found := s.known.Get(name); found && willDo(known) {
@@ -90,7 +90,7 @@ func (s *Indexes) indexThat(ctx context.Context, as *guest.Guest, from *addonsv1
 			}
 			return read, err
 		})
-		if read := result.(stockedIndex); err != nil || willDo(read) {
+		if read := result.(knownIndex); err != nil || willDo(read) {
 			return read, err
 		}
 		// Others began to read it, too early.
@@ -102,7 +102,7 @@ var errNotModified = errors.New("not modified")
 
 // read asks for the index, or whether the known one is still good. That isn't held
 // meanwhile: it may be large, and has to go if others come.
-func (s *Indexes) read(ctx context.Context, as *guest.Guest, at *url.URL, name string) (stockedIndex, error) {
+func (s *Indexes) read(ctx context.Context, as *guest.Guest, at *url.URL, name string) (knownIndex, error) {
 	asked, unchanged := s.clock.Now(), s.validatorsOf(name)
 	read, err := s.ask(ctx, as, at, unchanged)
 	if errors.Is(err, errNotModified) {
@@ -123,7 +123,7 @@ func (s *Indexes) validatorsOf(name string) validators {
 }
 
 // ask for the index, if it isn't the one with these validators.
-func (s *Indexes) ask(ctx context.Context, as *guest.Guest, at *url.URL, unless validators) (stockedIndex, error) {
+func (s *Indexes) ask(ctx context.Context, as *guest.Guest, at *url.URL, unless validators) (knownIndex, error) {
 	header := http.Header{}
 	if unless.etag != "" {
 		header.Set("If-None-Match", unless.etag)
@@ -135,33 +135,33 @@ func (s *Indexes) ask(ctx context.Context, as *guest.Guest, at *url.URL, unless 
 	defer reading.Done()
 	response, err := as.Get(ctx, at, header)
 	if err != nil {
-		return stockedIndex{}, err
+		return knownIndex{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode == http.StatusNotModified && unless != (validators{}):
-		return stockedIndex{}, errNotModified
+		return knownIndex{}, errNotModified
 	case response.StatusCode == http.StatusNotFound:
-		return stockedIndex{}, failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
+		return knownIndex{}, failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
 	}
 	if err := room.Begin(ctx); err != nil {
-		return stockedIndex{}, err
+		return knownIndex{}, err
 	}
 	if webpage.FirstOf(response) == '<' {
-		return stockedIndex{}, webpage.Error(response.Request.URL.Host)
+		return knownIndex{}, webpage.Error(response.Request.URL.Host)
 	}
 	index, err := repoindex.Read(room.Measured(ctx, response.Body), repoindex.Limits{
 		Bytes: s.limits.IndexBytes, Kept: maxIndex, Reserve: func() error { return room.Reserve(ctx, maxIndex) },
 	})
 	switch {
 	case errors.Is(err, repoindex.ErrTooLarge):
-		return stockedIndex{}, failure.New(failure.ArtifactTooLarge, "the repository's index.yaml: %w; have a smaller one made", err)
-	case errors.Is(err, repoindex.ErrNoIndex) && webpage.CallsItself(response): // some servers call all so, sound indexes too
-		return stockedIndex{}, webpage.Error(response.Request.URL.Host)
+		return knownIndex{}, failure.New(failure.ArtifactTooLarge, "the repository's index.yaml: %w; have a smaller one made", err)
+	case errors.Is(err, repoindex.ErrNoIndex) && webpage.SaysItIs(response): // some servers call all so, sound indexes too
+		return knownIndex{}, webpage.Error(response.Request.URL.Host)
 	case errors.Is(err, repoindex.ErrNoIndex):
-		return stockedIndex{}, failure.New(failure.ArtifactInvalid, "the repository's index.yaml: %w; correct helm.url, or have the index made anew", repoindex.ErrNoIndex)
+		return knownIndex{}, failure.New(failure.ArtifactInvalid, "the repository's index.yaml: %w; correct helm.url, or have the index made anew", repoindex.ErrNoIndex)
 	case err != nil:
-		return stockedIndex{}, room.Why(ctx, err)
+		return knownIndex{}, room.Why(ctx, err)
 	}
-	return stockedIndex{Index: index, validators: validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}}, nil
+	return knownIndex{Index: index, validators: validators{response.Header.Get("ETag"), response.Header.Get("Last-Modified")}}, nil
 }

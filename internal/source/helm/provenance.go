@@ -29,7 +29,7 @@ func (c Chart) Verify(ctx context.Context, as *guest.Guest, digest string, want 
 		return err
 	}
 	if file == nil {
-		return policy.Unsigned(want, "there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+		return want.Unsigned("there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
-	return policy.CheckFile(file, digest, as, want)
+	return want.CheckFile(file.Data, file.Host, digest, as.Ref)
 }

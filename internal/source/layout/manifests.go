@@ -25,7 +25,7 @@ const (
 	legacyChartLayer = "application/tar+gzip" // of Helm before 3.7
 )
 
-// Chart finds the layer with the archive.
+// Chart finds the layer with the chart's archive, and returns its digest.
 func Chart(data []byte) (string, error) {
 	var manifest ocispec.Manifest
 	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {
@@ -52,9 +52,9 @@ func Chart(data []byte) (string, error) {
 	return found, nil
 }
 
-// Archive finds the layer with the archive of files. Those who push such
-// artifacts agree on no type: it is the one that calls itself a compressed tar, or
-// the only one.
+// Archive finds the layer with the archive of files, and returns its digest. Those who
+// push such artifacts agree on no type: it is the one that calls itself a compressed tar,
+// or the only one.
 func Archive(data []byte) (string, error) {
 	var manifest ocispec.Manifest
 	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {
@@ -89,7 +89,7 @@ const ClusterStack = "application/vnd.scs.cluster-stacks.v1"
 // Layers of a Cluster Stack's release that make no add-ons.
 var unusedLayers = []string{"application/vnd.scs.cluster-class.", "application/vnd.scs.node-image"}
 
-// Bundle is that of the manifest, if it lists the files of the bundle, or
+// Bundle is the digest of the manifest, if it lists the files of the bundle, or
 // that of the layer that is an archive of them.
 func Bundle(described ocispec.Descriptor, data []byte) (string, error) {
 	if _, layered, err := Layers(data); layered || err != nil {
@@ -98,7 +98,7 @@ func Bundle(described ocispec.Descriptor, data []byte) (string, error) {
 	return Archive(data)
 }
 
-// Layers returns the layers that are one file each.
+// Layers returns the layers that are one file each; false if the manifest lists no files.
 func Layers(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
 	var manifest ocispec.Manifest
 	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {

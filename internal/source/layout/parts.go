@@ -106,7 +106,7 @@ func Listing(parts []Part) []byte {
 	return listing.Bytes()
 }
 
-// parseListing reads what listingOf writes, and nothing else: what it reads has one
+// parseListing reads what [Listing] writes, and nothing else: what it reads has one
 // form only.
 func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")

@@ -24,8 +24,8 @@ const (
 	atOnce = 64
 	// patience is how long a list may wait for room.
 	patience = time.Minute
-	// Cache is how much of lists of versions is kept in memory. One always fits.
-	Cache = place.MaxList
+	// CacheBytes is how much of lists of versions is kept in memory. One always fits.
+	CacheBytes = place.MaxList
 	// replyCache is how much is kept of what was to be known of lists, which is little.
 	replyCache = 8 << 20 // bytes
 )
@@ -39,7 +39,8 @@ const (
 type Lists struct {
 	turns *turns
 	// Starts has room for the first part of each list, for which no other is taken, and
-	// Room for the rest.
+	// Room for the rest. Both are shared by all hosts, and taken by lists that have begun
+	// to come.
 	Starts, Room *room.Room
 	known        *lru.Cache[string, List]  // by artifact and credentials
 	replies      *lru.Cache[string, Reply] // by these, and the inquiry

@@ -9,14 +9,11 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-const (
-	// listsOfHost is how many one host is asked for at once: each takes a connection.
-	listsOfHost = 16
-)
+// listsOfHost is how many one host is asked for at once: each takes a connection.
+const listsOfHost = 16
 
 // turns let those who want to read lists wait: as many as they are, and however slow the
 // hosts. Each host has places of its own, so one that is silent keeps none from others.
-// Memory is shared by all, and is taken by lists that have begun to come.
 type turns struct {
 	mu    sync.Mutex
 	hosts map[string]*hostTurns

@@ -23,7 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
-// Artifact is a chart in an OCI registry. Its digest is that of the layer with the
+// Artifact is a chart, or something else, in an OCI registry. Its digest is that of the layer with the
 // archive: the blob can be had by it, and no tag is looked at any more.
 type Artifact struct {
 	*addonsv1.OCISource

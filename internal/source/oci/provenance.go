@@ -22,7 +22,7 @@ const provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 func (c Artifact) provenance(ctx context.Context, as *guest.Guest, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy.Policy) error {
 	at := slices.IndexFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType == provenanceLayer })
 	if at < 0 {
-		return policy.Unsigned(want, "there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
+		return want.Unsigned("there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
 	}
 	layer := manifest.Layers[at]
 	if layer.Size > policy.MaxProvenance {
@@ -35,5 +35,5 @@ func (c Artifact) provenance(ctx context.Context, as *guest.Guest, repository *o
 	if err != nil {
 		return err
 	}
-	return policy.CheckProvenance(file, digest, as, want)
+	return want.CheckProvenance(file, digest, as.Ref)
 }

@@ -84,7 +84,7 @@ func signedManifest(ctx context.Context, repository *orasremote.Repository, desc
 		return err
 	}
 	if len(seen.flaws) == 0 {
-		return policy.Unsigned(want, "neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
+		return want.Unsigned("neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
 	}
 	return seen.refusal()
 }

@@ -46,20 +46,20 @@ func (c Artifact) Versions(ctx context.Context, as *guest.Guest, _ time.Time) ([
 	if err != nil {
 		return nil, asked, err
 	}
-	found := &place.Taking{Ctx: ctx}
+	found := &taking{ctx: ctx}
 	seen := 0
 	repository.TagListPageSize, repository.TagListMaxPages = tagPage, maxTagPages
 	repository.Client = tagReader{repository.Client, func(tag string) error {
 		if seen++; seen > maxTags {
-			return place.TooMany(maxTags)
+			return place.TooManyTags(maxTags)
 		}
 		switch version := versionOfTag(tag); {
 		case len(tag) > versions.MaxLength:
 			return nil
 		case versions.IsExact(version):
-			return found.Add(version)
+			return found.add(version)
 		case c.kind.Verbatim() && !signatureTag.MatchString(tag):
-			return found.Add(tag)
+			return found.add(tag)
 		}
 		return nil
 	}}
@@ -70,7 +70,7 @@ func (c Artifact) Versions(ctx context.Context, as *guest.Guest, _ time.Time) ([
 	case errors.Is(err, errdef.ErrTooManyPages):
 		return nil, asked, failure.New(failure.ArtifactTooLarge, "its tags come in more than %d parts; name an exact version", maxTagPages)
 	}
-	return found.Versions, asked, room.Why(ctx, err)
+	return found.versions, asked, room.Why(ctx, err)
 }
 
 // tagReader takes the tags from lists as they come. The library would hold all of an
@@ -142,7 +142,7 @@ func isNotFound(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }
 
-// versionOfTag turns tagOf around. What isn't a version then is a tag as it is: names
+// versionOfTag turns [reference.TagOf] around. What isn't a version then is a tag as it is: names
 // of releases may have an underscore.
 func versionOfTag(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
 

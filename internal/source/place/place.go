@@ -26,7 +26,7 @@ type Place interface {
 type Catalogue interface {
 	// Versions asks for all versions; an answer that is no older than that will do. It says
 	// as of when they are, if not as of now. Of charts they are semantic ones, of anything
-	// else whatever releases are called. None is longer than [versions.MaxLength].
+	// else whatever releases are called. None is longer than versions.MaxLength.
 	Versions(ctx context.Context, as *guest.Guest, notBefore time.Time) (published []string, asOf time.Time, err error)
 	// Pin asks for the digest by which the object names this version from now on.
 	Pin(ctx context.Context, as *guest.Guest) (digest string, err error)

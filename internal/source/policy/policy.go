@@ -38,7 +38,7 @@ func (p Policy) Who() string {
 }
 
 // Of reads the one of the reference. What is wrong with it is located there.
-func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error) {
+func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error) {
 	want := ref.Chart.Verify
 	var decides []string
 	var read Policy
@@ -48,7 +48,7 @@ func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 	case want.Cosign != nil:
 		read.Cosign = &verify.Cosign{}
 		for i, reference := range want.Cosign.PublicKeys {
-			key, err := trusted(ctx, t, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
+			key, err := trusted(ctx, r, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
 			if err != nil {
 				return Policy{}, err
 			}
@@ -56,7 +56,7 @@ func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 			decides = append(decides, "key "+key.Fingerprint)
 		}
 		if keyless := want.Cosign.Keyless; keyless != nil {
-			made, content, err := t.keyless(ctx, ref, keyless)
+			made, content, err := r.keyless(ctx, ref, keyless)
 			if err != nil {
 				return Policy{}, err
 			}
@@ -67,7 +67,7 @@ func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 			return Policy{}, Fault(ref, ".cosign", "", errors.New("set publicKeys, keyless, or both"))
 		}
 	default:
-		keyring, err := trusted(ctx, t, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
+		keyring, err := trusted(ctx, r, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
 		if err != nil {
 			return Policy{}, err
 		}
@@ -82,10 +82,10 @@ func (t *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 	return read, nil
 }
 
-func (t *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
+func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
 	const field = ".cosign.keyless"
 	content := ""
-	root, err := trusted(ctx, t, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
+	root, err := trusted(ctx, r, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,12 +113,12 @@ func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte)
 }
 
 // trusted reads and parses what a reference of the policy names.
-func trusted[T any](ctx context.Context, t *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
+func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
 	if at.Key != "" {
 		key = at.Key
 	}
 	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: key}
-	data, err := t.data(ctx, object)
+	data, err := r.data(ctx, object)
 	if err != nil {
 		return parsed, policyUnread(ref, field, object, err)
 	}

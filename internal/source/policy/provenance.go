@@ -9,7 +9,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/webpage"
 	"github.com/cluster-chandler/chandler/internal/verify"
@@ -67,28 +66,28 @@ func (n archiveName) fits(name string) bool {
 
 // CheckFile checks a provenance file that is beside the archive. There are servers that
 // call each file a page: only what starts as one is.
-func CheckFile(f *guest.File, digest string, as *guest.Guest, want Policy) error {
-	if artifact.StartsAsPage(f.Data) {
-		return webpage.Error(f.Host)
+func (p Policy) CheckFile(file []byte, host, digest string, ref reference.Reference) error {
+	if artifact.StartsAsPage(file) {
+		return webpage.Error(host)
 	}
-	return CheckProvenance(f.Data, digest, as, want)
+	return p.CheckProvenance(file, digest, ref)
 }
 
 // CheckProvenance passes content with the digest if its provenance file says so, signed
 // as the policy wants.
-func CheckProvenance(file []byte, digest string, as *guest.Guest, want Policy) error {
-	err := want.Keyring.Verify(file, digest, archiveNames(as.Ref).fits, want.Now)
+func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Reference) error {
+	err := p.Keyring.Verify(file, digest, archiveNames(ref).fits, p.Now)
 	var flaw *verify.Flaw
 	if errors.As(err, &flaw) {
 		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
-			flaw, archiveNames(as.Ref), want.Who())
+			flaw, archiveNames(ref), p.Who())
 	}
 	return err
 }
 
 // Unsigned is the error of content without any signature.
-func Unsigned(want Policy, where, wayOut string) *failure.Error {
-	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, want.Who(), wayOut)
+func (p Policy) Unsigned(where, wayOut string) *failure.Error {
+	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, p.Who(), wayOut)
 	missing.Wait = true
 	return missing
 }

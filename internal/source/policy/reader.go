@@ -35,25 +35,25 @@ func NewReader(objects *object.Reader) *Reader {
 }
 
 // data is what the object holds at the key.
-func (t *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
-	if t.objects == nil {
+func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
+	if r.objects == nil {
 		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
-	version := t.objects.Version(ctx, key)
-	if known, found := t.known.Get(key); found && version != "" && known.Version == version {
+	version := r.objects.Version(ctx, key)
+	if known, found := r.known.Get(key); found && version != "" && known.Version == version {
 		return known.Data, nil
 	}
 	if version == "" {
 		// A read that others began earlier may have missed the change that this call is about.
-		read, err := t.read(ctx, key)
+		read, err := r.read(ctx, key)
 		return read.Data, err
 	}
-	result, err, _ := t.flights.Do(key.String()+" "+version, func() (any, error) {
+	result, err, _ := r.flights.Do(key.String()+" "+version, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
-		read, err := t.read(ctx, key)
+		read, err := r.read(ctx, key)
 		if err == nil {
-			t.known.Put(key, read)
+			r.known.Put(key, read)
 		}
 		return read, err
 	})
@@ -63,8 +63,8 @@ func (t *Reader) data(ctx context.Context, key reference.Object) ([]byte, error)
 	return result.(object.Content).Data, nil
 }
 
-func (t *Reader) read(ctx context.Context, key reference.Object) (object.Content, error) {
-	read, err := t.objects.Read(ctx, key)
+func (r *Reader) read(ctx context.Context, key reference.Object) (object.Content, error) {
+	read, err := r.objects.Read(ctx, key)
 	if err == nil && read.Missing {
 		err = object.MissingKey("data")
 	}

@@ -20,7 +20,8 @@ func (r Reference) Remote() bool {
 	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil || r.Chart.GitHub != nil
 }
 
-// Address says which chart on another host is meant, and nothing of how to get it.
+// Address says which chart on another host is meant, and nothing of how to get it. The
+// reference has to be [Reference.Remote]; see [Reference.Subject] for any.
 func (r Reference) Address() string {
 	if oci := r.Chart.OCI; oci != nil {
 		if oci.Digest != "" {
@@ -107,7 +108,8 @@ func (r Reference) Host() (host, path string) {
 }
 
 // Base is the URL that the credentials are for. The API lets only such pass that
-// can be parsed; another one has no host, and can't be asked.
+// can be parsed; another one has no host, and can't be asked. The reference has to be
+// [Reference.Remote].
 func (r Reference) Base() *url.URL {
 	switch {
 	case r.Chart.Helm != nil:

@@ -3,7 +3,10 @@
 package reference
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+
+	"github.com/cluster-chandler/chandler/internal/source/artifact"
 )
 
 // Visit identifies the address together with how it is asked: two references with
@@ -63,5 +66,6 @@ func (r Reference) DigestQuestion() string {
 	if err != nil { // it has nothing that isn't plain
 		return question
 	}
-	return question + " for " + r.Namespace + ", verified by " + string(policy)
+	sum := sha256.Sum256(policy) // which may be long, while many questions are remembered
+	return question + " for " + r.Namespace + ", verified by " + artifact.FormatDigest(sum[:])
 }

@@ -34,7 +34,7 @@ type refusal struct {
 	root        string           // the reference that an object has, which this may be a dependency of
 	times       int              // that the source was asked
 	until       time.Time        // it is asked again
-	told        flight.Waiting
+	told        flight.Waiting   // those who were
 }
 
 // maxRefused is how many digests are remembered of one reference.

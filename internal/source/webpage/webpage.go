@@ -34,7 +34,7 @@ func Refuse(response *http.Response) error {
 	if !hasContent(response) {
 		return nil
 	}
-	if first := FirstOf(response); first == '<' || first != '{' && first != '[' && CallsItself(response) {
+	if first := FirstOf(response); first == '<' || first != '{' && first != '[' && SaysItIs(response) {
 		_ = response.Body.Close()
 		return Error(response.Request.URL.Host)
 	}
@@ -44,7 +44,7 @@ func Refuse(response *http.Response) error {
 // RefuseFor refuses an answer that is a web page in place of content with a digest.
 // What has the digest is the content, as ever it looks.
 func RefuseFor(digest string, response *http.Response) error {
-	if !hasContent(response) || !Like(response) {
+	if !hasContent(response) || !LooksLike(response) {
 		return nil
 	}
 	start, err := io.ReadAll(io.LimitReader(response.Body, MaxPage))
@@ -64,12 +64,12 @@ func hasContent(response *http.Response) bool {
 	return response.StatusCode == http.StatusOK && response.Request.Method != http.MethodHead
 }
 
-// Like tells whether an answer that should be an archive, or any file, is a web
+// LooksLike tells whether an answer that should be an archive, or any file, is a web
 // page by its start, or by its type. There are servers that call everything a page.
-func Like(response *http.Response) bool {
+func LooksLike(response *http.Response) bool {
 	const gzip = 0x1f
 	first := FirstOf(response)
-	return first == '<' || first != gzip && CallsItself(response)
+	return first == '<' || first != gzip && SaysItIs(response)
 }
 
 // body is one that was read from.
@@ -95,8 +95,8 @@ func FirstOf(response *http.Response) byte {
 	return 0
 }
 
-// CallsItself tells whether the answer's type is that of a web page.
-func CallsItself(response *http.Response) bool {
+// SaysItIs tells whether the answer's type is that of a web page.
+func SaysItIs(response *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return err == nil && (kind == "text/html" || kind == "application/xhtml+xml")
 }
