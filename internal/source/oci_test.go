@@ -241,7 +241,8 @@ func TestCredentialsFromSecrets(t *testing.T) {
 	users := map[string]string{sentinelUser: sentinelPassword}
 	server := registry.Start(t, registry.Options{Users: users})
 	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
-	sources, clock := remoteSources(t, Options{Client: c.counted, Metadata: c.metadata})
+	metadata := &counted{Reader: c.metadata}
+	sources, clock := remoteSources(t, Options{Client: c.counted, Metadata: metadata})
 	ref := inRegistry(server.URL("demo"), "1.0.0")
 	ref.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: "registry"}
 
@@ -290,6 +291,13 @@ func TestCredentialsFromSecrets(t *testing.T) {
 		theirs.Namespace = "team-b"
 		_, err := sources.Resolve(t.Context(), theirs)
 		expectError(t, err, failure.SourceUnauthorized, "chart.oci.secretRef: Secret team-b/registry: there is no such Secret; create it in this namespace")
+	})
+	t.Run("nobody looks at credentials for what is known", func(t *testing.T) {
+		before := metadata.requests.Load()
+		expectResolved(t, sources, ref)
+		if got := metadata.requests.Load() - before; got != 0 {
+			t.Errorf("%d looks", got)
+		}
 	})
 	t.Run("nobody asks for a Secret while nothing is new", func(t *testing.T) {
 		before := c.counted.requests.Load()

@@ -92,11 +92,11 @@ func (r *remote) resolve(ctx context.Context, ref reference.Reference) (string, 
 // question share one request, and its answer. If what has the digest was refused, it is
 // asked again at times; until there is another answer, the one before is the answer.
 func (r *remote) digest(ctx context.Context, question string, ref reference.Reference, ask func(context.Context, place.Place, *guest.Guest) (string, error)) (string, error) {
-	to := r.route(ctx, question, ref)
 	known, found := r.recall(ctx, question, ref)
-	if found && (known.err != nil || !r.refused.Due(to)) {
+	if found && (known.err != nil || !r.due(ctx, question, ref)) {
 		return known.digest, known.error()
 	}
+	to := r.route(ctx, question, ref)
 	got, err := flight.Board(ctx, r.flights, to, func(ctx context.Context) (answer, error) {
 		before, found := r.recall(ctx, question, ref)
 		if found && (before.err != nil || !r.refused.Due(to)) { // by a flight that just ended
@@ -127,6 +127,12 @@ func (r *remote) digest(ctx context.Context, question string, ref reference.Refe
 		return known.digest, known.error()
 	}
 	return got.digest, err
+}
+
+// due says whether to ask again what was answered. The credentials are looked at only for
+// what was refused: that may take as long as reading the instance's own.
+func (r *remote) due(ctx context.Context, question string, ref reference.Reference) bool {
+	return r.refused.Waits(question) && r.refused.Due(r.route(ctx, question, ref))
 }
 
 // ask calls the place with the reference's credentials, and remembers a failure.

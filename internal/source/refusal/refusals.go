@@ -77,7 +77,15 @@ func (r *Refusals) Has(question, digest string) bool {
 	return found && known.digests.Has(digest)
 }
 
-// Due says whether to ask again.
+// Waits says whether another answer than the refused ones is waited for.
+func (r *Refusals) Waits(question string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, found := r.of.Get(question)
+	return found && known.waiting
+}
+
+// Due says whether to ask again. Nothing is that isn't waited for.
 func (r *Refusals) Due(to flight.Route) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,6 +33,9 @@ func (s *steps) refuse(digest string) time.Duration {
 
 func (s *steps) expect(due bool, woken int) {
 	s.Helper()
+	if due && !s.Waits(s.route.Name) {
+		s.Error("it is due, and not waited for")
+	}
 	if got := s.Due(s.route); got != due || s.woken != woken {
 		s.Errorf("due: %t, woken: %d; want %t, %d", got, s.woken, due, woken)
 	}
@@ -63,6 +66,9 @@ func TestAnotherAnswer(t *testing.T) {
 	s.clock.Step(s.refuse("old"))
 	s.Asked(s.route, "new")
 	s.expect(false, 1)
+	if s.Waits(s.route.Name) {
+		t.Error("it still waits for another answer")
+	}
 	if !s.Has(s.route.Name, "old") || s.Has(s.route.Name, "new") {
 		t.Error("the wrong one is known as refused")
 	}
