@@ -18,8 +18,8 @@ func (s *Sources) Keys(ctx context.Context, ref reference.Reference) string {
 		return ""
 	}
 	var versions []string
-	if secret := ref.SecretRef(); secret != nil {
-		versions = append(versions, s.objects.Version(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: secret.Name}))
+	if ref.SecretRef() != nil {
+		versions = append(versions, s.objects.Version(ctx, ref.Secret()))
 	}
 	for _, trusted := range ref.Chart.Verify.References() {
 		versions = append(versions, s.objects.Version(ctx, reference.Object{Kind: trusted.Kind, Namespace: ref.Namespace, Name: trusted.Name}))

@@ -6,43 +6,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/test/cost"
 )
 
-// What servers send as JSON is bounded in bytes, yet "{}," may become a struct of hundreds
-// of them.
 func TestHostileJSONTakesLittleMemory(t *testing.T) {
-	many := func(before string, size int) []byte {
-		return []byte(before + strings.Repeat("{},", (size-len(before))/3-2) + "{}]}")
-	}
-	for name, tc := range map[string]struct {
-		data    []byte
-		parse   func(data []byte) error
-		refused bool
-	}{
-		"files of a release": {many(`{"tag_name":"v1","assets":[`, maxRelease), func(data []byte) error {
+	cost.ExpectLittle(t, map[string]cost.Parsing{
+		"files of a release": {Data: cost.ManyObjects(`{"tag_name":"v1","assets":[`, maxRelease), Refused: true, Parse: func(data []byte) error {
 			_, err := parseRelease(data)
 			return err
-		}, true},
-		"a list of releases": {[]byte("[" + strings.Repeat("{},", maxReleasePage/3-2) + "{}]"), func(data []byte) error {
+		}},
+		"a list of releases": {Data: []byte("[" + strings.Repeat("{},", maxReleasePage/3-2) + "{}]"), Parse: func(data []byte) error {
 			_, err := parseTags(data)
 			return err
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var err error
-			took := cost.Of(func() { err = tc.parse(tc.data) })
-			if (err != nil) != tc.refused {
-				t.Errorf("got %v", err)
-			}
-			took.Expect(t, time.Second, 32<<20)
-			t.Logf("%d bytes: %s, %d MiB: %v", len(tc.data), took.Work, took.Held>>20, err)
-		})
-	}
+		}},
+	})
 }
 
 func FuzzRelease(f *testing.F) {

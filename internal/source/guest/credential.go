@@ -58,7 +58,7 @@ func (a *Access) SecretVersion(ctx context.Context, ref reference.Reference) str
 	if a.objects == nil {
 		return ""
 	}
-	return a.objects.Version(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: ref.SecretRef().Name})
+	return a.objects.Version(ctx, ref.Secret())
 }
 
 // atOwnCredentials is an error about the instance's credentials.
@@ -93,8 +93,7 @@ func fingerprintOf(r reference.Reference, set credentials.Set) string {
 
 // set reads the credentials that the reference may use.
 func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
-	secret := ref.SecretRef()
-	if secret == nil {
+	if ref.SecretRef() == nil {
 		set, err := a.own.Load()
 		if err != nil {
 			err = atCredentials(ref, failure.SourceUnauthorized, err)
@@ -104,7 +103,7 @@ func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.
 	if a.objects == nil {
 		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
-	object, err := a.objects.Secret(ctx, reference.Object{Kind: reference.KindSecret, Namespace: ref.Namespace, Name: secret.Name})
+	object, err := a.objects.Secret(ctx, ref.Secret())
 	if err != nil {
 		var missing *failure.Error
 		if errors.As(err, &missing) {

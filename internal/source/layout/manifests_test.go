@@ -6,46 +6,26 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/test/cost"
 )
 
-// What servers send as JSON is bounded in bytes, yet "{}," may become a struct of hundreds
-// of them.
 func TestHostileJSONTakesLittleMemory(t *testing.T) {
-	many := func(before string, size int) []byte {
-		return []byte(before + strings.Repeat("{},", (size-len(before))/3-2) + "{}]}")
-	}
-	for name, tc := range map[string]struct {
-		data    []byte
-		parse   func(data []byte) error
-		refused bool
-	}{
-		"layers of a chart": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+	cost.ExpectLittle(t, map[string]cost.Parsing{
+		"layers of a chart": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
 			_, err := Chart(data)
 			return err
-		}, true},
-		"layers of files": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+		}},
+		"layers of files": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
 			_, err := Archive(data)
 			return err
-		}, true},
-		"layers that are files": {many(`{"layers":[`, MaxManifest), func(data []byte) error {
+		}},
+		"layers that are files": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
 			_, _, err := Layers(data)
 			return err
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var err error
-			took := cost.Of(func() { err = tc.parse(tc.data) })
-			if (err != nil) != tc.refused {
-				t.Errorf("got %v", err)
-			}
-			took.Expect(t, time.Second, 32<<20)
-			t.Logf("%d bytes: %s, %d MiB: %v", len(tc.data), took.Work, took.Held>>20, err)
-		})
-	}
+		}},
+	})
 }
 
 // TestLayerWithFiles finds the layer in manifests as different tools write them.

@@ -87,15 +87,11 @@ func (r Reference) NamesDigest() bool {
 
 // GivenDigest is the archive's digest, if the object itself names it.
 func (r Reference) GivenDigest() string {
-	switch {
-	case r.Chart.HTTP != nil:
-		return r.Chart.HTTP.Digest
-	case r.Chart.GitHub != nil:
-		return r.Chart.GitHub.Digest
-	case r.Chart.Helm != nil:
-		return r.Chart.Helm.Digest
+	if r.Chart.OCI != nil {
+		return "" // its digest is the manifest's
 	}
-	return "" // that of oci is the manifest's
+	digest, _ := r.DigestField()
+	return digest
 }
 
 // Host that the credentials are for, and the path below it.

@@ -106,6 +106,12 @@ func (r Reference) Object() Object {
 // Object is a key of a ConfigMap or Secret.
 type Object struct{ Kind, Namespace, Name, Key string }
 
+// Secret is the one with the credentials. The reference has to name one; see
+// [Reference.SecretRef].
+func (r Reference) Secret() Object {
+	return Object{Kind: KindSecret, Namespace: r.Namespace, Name: r.SecretRef().Name}
+}
+
 func (k Object) String() string {
 	return fmt.Sprintf("%s %s/%s, key %q", k.Kind, k.Namespace, k.Name, k.Key)
 }
