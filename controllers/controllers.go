@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -64,10 +65,16 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)
 	}
 
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a discovery client: %w", err)
+	}
 	assignments := &assignment.Reconciler{
 		Client:    local.GetClient(),
 		APIReader: local.GetAPIReader(),
 		Recorder:  local.GetEventRecorder("assignment"),
+		Discovery: kinds,
+		Clock:     clock.RealClock{},
 	}
 	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // DeletionPolicy says what becomes of an add-on that a cluster is no longer to have.
@@ -69,7 +70,20 @@ type AddonStackSpec struct {
 	// is uninstalled.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// removalLimit is how many of the stack's clusters may lose add-ons by changes
+	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
+	// the stack. A change that goes beyond it is held until it is confirmed; nothing is
+	// removed by it before. One cluster alone is never held. Defaults to 10%. With 100%
+	// nothing is held.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="removalLimit is a number, from 0, or a percentage, from 0% to 100%"
+	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
 }
+
+// DefaultRemovalLimit is the default of spec.removalLimit.
+var DefaultRemovalLimit = intstr.FromString("10%")
 
 // Updates says how newer versions are taken.
 // +kubebuilder:validation:MinProperties=1

@@ -4,6 +4,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ClusterAddonSpec says which revisions of which stacks a cluster is to run.
@@ -40,6 +42,55 @@ type StackRevision struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
+
+	// removalLimit is spec.removalLimit of the stack. It is kept here for when the
+	// stack is gone.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
+
+	// heldRemoval is there while a change would take add-ons of the stack away, and is
+	// held because it concerns many clusters at once. Until it is confirmed, or undone,
+	// the cluster stays at the revision that it has.
+	// +optional
+	HeldRemoval *HeldRemoval `json:"heldRemoval,omitempty"`
+}
+
+// RemovalCause says which kind of change would take add-ons away.
+// +kubebuilder:validation:Enum=StackDeleted;NotSelected;AddonsDropped
+type RemovalCause string
+
+const (
+	// RemovalStackDeleted says that the AddonStack is gone.
+	RemovalStackDeleted RemovalCause = "StackDeleted"
+	// RemovalNotSelected says that the AddonStack doesn't select the Cluster any more.
+	RemovalNotSelected RemovalCause = "NotSelected"
+	// RemovalAddonsDropped says that the AddonStack doesn't have the add-ons any more.
+	RemovalAddonsDropped RemovalCause = "AddonsDropped"
+)
+
+// HeldRemoval is a change that would take add-ons away, and that waits for confirmation.
+type HeldRemoval struct {
+	// cause is the kind of the change.
+	// +required
+	Cause RemovalCause `json:"cause"`
+
+	// confirmation identifies the change. As value of the annotation
+	// addons.cluster.x-k8s.io/confirm-removal on this ClusterAddon it lets this change
+	// through, and no other one.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Confirmation string `json:"confirmation"`
+
+	// addons that would go, as "namespace/name". At most 64.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=128
+	Addons []string `json:"addons"`
 }
 
 // ClusterAddonStatus is what Chandler saw in the workload cluster.
@@ -56,6 +107,14 @@ type ClusterAddonStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// observedUID is the metadata.uid of the ClusterAddon that this status is about. In a
+	// status that came from a backup it is another one: then addons doesn't say what this
+	// ClusterAddon has run.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	ObservedUID types.UID `json:"observedUID,omitempty"`
 
 	// readyAddons is "ready/all", as in "2/3".
 	// +optional
@@ -89,8 +148,9 @@ const (
 	AddonFailed AddonPhase = "Failed"
 	// AddonRemoving is being uninstalled.
 	AddonRemoving AddonPhase = "Removing"
-	// AddonUnassigned was installed by a stack that this ClusterAddon has never
-	// run, as after a restore from a backup. It is left as it is.
+	// AddonUnassigned is installed, and not wanted by a stack as far as is known, and this
+	// ClusterAddon has no reason to remove it, as after a restore from a backup. It is
+	// left as it is.
 	AddonUnassigned AddonPhase = "Unassigned"
 )
 

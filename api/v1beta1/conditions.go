@@ -75,6 +75,9 @@ const (
 	DeletingReason      = "Deleting"
 	NotDeletingReason   = "NotDeleting"
 	InternalErrorReason = "InternalError"
+	// RemovalHeldReason: a change would take add-ons away from many clusters at once, and
+	// waits until somebody confirms it.
+	RemovalHeldReason = "RemovalHeld"
 )
 
 // Reasons of the Valid condition.

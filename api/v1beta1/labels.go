@@ -31,3 +31,7 @@ const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"
 // LookNowAnnotation on an AddonStack lets Chandler look for newer versions at once,
 // each time that its value changes. Any value will do, as the present time.
 const LookNowAnnotation = "addons.cluster.x-k8s.io/look-now"
+
+// ConfirmRemovalAnnotation on a ClusterAddon lets a held removal through, if its value is
+// the confirmation of spec.stacks[].heldRemoval. It is taken off when it was looked at.
+const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"

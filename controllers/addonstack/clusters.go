@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -67,10 +68,11 @@ func (r *Reconciler) inForce(ctx context.Context, s *addonsv1.AddonStack) (*addo
 // A selected Cluster counts from the moment it is selected, not only once it is
 // assigned: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
-	selected, err := r.selected(ctx, s, spec)
+	selected, all, err := r.selected(ctx, s, spec)
 	if err != nil {
 		return nil, err
 	}
+	had := hadClusters(s)
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	var failures []string
 	for i := range selected {
@@ -85,24 +87,43 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		case progressing:
 		}
 	}
-	conditions.Set(s, clustersReady(s.Status.Clusters, failures))
+	c := clustersReady(s.Status.Clusters, failures)
+	if s.Status.Clusters.Total == 0 && had {
+		c.Status = metav1.ConditionFalse
+	}
+	if held := heldRemovals(s, all); len(held.clusters) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s)
+	}
+	if before := conditions.Get(s, c.Type); c.Reason == addonsv1.RemovalHeldReason && (before == nil || before.Reason != c.Reason) {
+		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Assign", "%s", shorten(c.Message))
+	}
+	conditions.Set(s, c)
 	return selected, nil
 }
 
+// hadClusters reports whether the stack selected a Cluster when it was looked at last, or
+// has selected none since it did.
+func hadClusters(s *addonsv1.AddonStack) bool {
+	if s.Status.Clusters != nil && s.Status.Clusters.Total > 0 {
+		return true
+	}
+	c := conditions.Get(s, addonsv1.ClustersReadyCondition)
+	return c != nil && c.Status == metav1.ConditionFalse
+}
+
 // selected returns the ClusterAddon of each Cluster that the spec selects, an
-// empty one where there is none yet.
-func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
+// empty one where there is none yet; and all ClusterAddons of the namespace.
+func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, all *addonsv1.ClusterAddonList, err error) {
 	clusters, all := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
 	for _, list := range []client.ObjectList{clusters, all} {
 		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
-			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
+			return nil, nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
 		}
 	}
 	of := map[string]*addonsv1.ClusterAddon{}
 	for i := range all.Items {
 		of[all.Items[i].Spec.ClusterName] = &all.Items[i]
 	}
-	var selected []*addonsv1.ClusterAddon
 	for i := range clusters.Items {
 		if selects, err := stack.Selects(s.Namespace, spec, &clusters.Items[i]); err != nil || !selects {
 			continue // a revision's selector was valid when it was kept
@@ -113,7 +134,7 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 		}
 		selected = append(selected, ca)
 	}
-	return selected, nil
+	return selected, all, nil
 }
 
 // standingOf decides from a ClusterAddon's status where its cluster stands with

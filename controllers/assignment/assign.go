@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,10 +62,12 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
-// outOfSight returns the assigned stacks that aren't candidates, and yet exist:
-// they left the scope of this instance by relabelling, and weren't deleted.
-func (r *Reconciler) outOfSight(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) ([]addonsv1.StackRevision, error) {
-	var hidden []addonsv1.StackRevision
+// absent returns the assigned stacks that aren't candidates, and stay assigned. Some of
+// them exist: they left the scope of this instance by relabelling, and weren't deleted.
+// Of others it isn't certain yet that somebody wanted them to be gone; that is looked at
+// again.
+func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
+	r.absences.present(namespace, candidates)
 	for _, a := range assigned {
 		if slices.ContainsFunc(candidates, func(c candidate) bool { return c.name == a.Name }) {
 			continue
@@ -75,19 +76,26 @@ func (r *Reconciler) outOfSight(ctx context.Context, namespace string, assigned 
 		s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name}, s)
 		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
-		case s.DeletionTimestamp.IsZero():
-			hidden = append(hidden, a)
+		case err == nil && s.DeletionTimestamp.IsZero():
+			stay = append(stay, a)
+			continue
+		case client.IgnoreNotFound(err) != nil:
+			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
+		}
+		meaning, err := r.judge(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name})
+		if err != nil {
+			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
+		}
+		if meaning == absenceOpen {
+			stay, again = append(stay, a), true
 		}
 	}
-	return hidden, nil
+	return stay, again, nil
 }
 
 // at is the stack in a revision, "" for none.
 func (c *candidate) at(revision string) addonsv1.StackRevision {
-	return addonsv1.StackRevision{Name: c.name, Revision: revision}
+	return addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
 }
 
 // assign decides which revisions the cluster is to run. While nothing certain

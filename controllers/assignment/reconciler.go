@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -31,6 +32,12 @@ type Reconciler struct {
 	// APIReader reads what may be outside of the scope of the cache.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
+	// Discovery tells whether the CRDs of the AddonStacks are there.
+	Discovery Discovery
+	Clock     clock.PassiveClock
+
+	removals removals
+	absences absences
 }
 
 // Reconcile brings the ClusterAddon of one Cluster up to date. A paused Cluster
@@ -64,13 +71,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if existing != nil {
 		assigned = existing.Spec.Stacks
 	}
-	wanted := assign(cluster, stacks, assigned)
-	hidden, err := r.outOfSight(ctx, cluster.Namespace, assigned, stacks)
+	stay, again, err := r.absent(ctx, cluster.Namespace, assigned, stacks)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted, left := limited(append(wanted, hidden...), assigned)
-	return hub.Retry(ctx, ctrl.Result{}, r.write(ctx, cluster, existing, wanted, left))
+	wanted := append(assign(cluster, stacks, assigned), stay...)
+	if existing != nil {
+		if wanted, err = r.hold(ctx, &plan{cluster: cluster, ca: existing, candidates: stacks, wanted: wanted}); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	var result ctrl.Result
+	if again {
+		result.RequeueAfter = absenceRetry
+	}
+	wanted, left := limited(wanted, assigned)
+	return hub.Retry(ctx, result, r.write(ctx, cluster, existing, wanted, left))
 }
 
 func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {
@@ -91,6 +107,8 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
+	confirmation, confirming := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
+	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil
 	}
@@ -98,11 +116,17 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 		r.Recorder.Eventf(wanted, cluster, corev1.EventTypeWarning, "TooManyStacks", "Assign",
 			"%d AddonStacks more than the %d that a cluster can run select Cluster %s; they are left out", left, maxStacks, cluster.Name)
 	}
-	// Nobody else writes the spec, and the status is written often: no lock.
-	patch, err := hub.Changes(existing, wanted)
+	// Nobody else writes the spec, and the status is written often: no lock, unless
+	// somebody may write another confirmation in this moment.
+	changes := hub.Changes
+	if confirming {
+		changes = hub.ChangesLocked
+	}
+	patch, err := changes(existing, wanted)
 	if err != nil {
 		return err
 	}
+	r.tellHeld(existing, wanted, cluster, confirmation)
 	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of Cluster %s", cluster.Name)
 }
 

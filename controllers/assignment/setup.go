@@ -19,6 +19,7 @@ import (
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.

@@ -17,9 +17,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// lateness is how long an assignment may be behind its Cluster before that is told:
-// it mostly follows within milliseconds.
-const lateness = 5 * time.Second
+// lateness is how long an assignment may be behind its Cluster, or name a stack that is
+// gone, before that is told. It follows a Cluster within milliseconds mostly; of a stack
+// that is gone it waits a moment, in case that it comes back.
+const lateness = 10 * time.Second
 
 // assigned is what a stack wants of the cluster.
 type assigned struct {
@@ -44,6 +45,13 @@ func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 		spec, err := p.specOf(ctx, a)
 		if err != nil {
 			return nil, err
+		}
+		if a.HeldRemoval != nil {
+			p.heldRemovals = append(p.heldRemovals, stack.DescribeHeld(p.ca.Namespace, &a))
+			if spec == nil || deselects(spec, p.cluster) {
+				p.undecided[a.Name] = undecided{why: "The removal of its add-ons is held", keeps: true, quiet: true}
+				continue
+			}
 		}
 		if spec == nil {
 			if err := p.undecide(ctx, a); err != nil {
@@ -100,13 +108,26 @@ func deselects(spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) bool {
 // withoutLate calls stacks undecided that have been behind for too long, and
 // returns the others.
 func (p *pass) withoutLate(all []assigned) []assigned {
-	var behind []string
+	var behind, gone []string
 	for _, a := range all {
 		if a.behind {
 			behind = append(behind, a.stack)
 		}
 	}
-	since := p.lags.update(p.keyOf(p.ca.Name), behind, p.Clock.Now())
+	for _, a := range p.ca.Spec.Stacks {
+		if stack, undecided := p.undecided[a.Name]; undecided && !stack.keeps && a.Revision != "" {
+			gone = append(gone, a.Name)
+		}
+	}
+	since := p.lags.update(p.keyOf(p.ca.Name), append(behind, gone...), p.Clock.Now())
+	for _, name := range gone {
+		if left := lateness - p.Clock.Since(since[name]); left > 0 {
+			stack := p.undecided[name]
+			stack.quiet = true
+			p.undecided[name] = stack
+			p.retryIn(left)
+		}
+	}
 	var inTime []assigned
 	for _, a := range all {
 		left := lateness - p.Clock.Since(since[a.stack])

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -25,6 +27,10 @@ type pass struct {
 	workload *workload
 	// undecided are the stacks of which it isn't known what they want, by name.
 	undecided map[string]undecided
+	// heldRemovals are those that wait for confirmation, as people are told of them.
+	heldRemovals []string
+	// stored is the ClusterAddon as it was last written.
+	stored *addonsv1.ClusterAddon
 
 	installed map[deliver.Release]deliver.Summary
 	// leaving are the records of what isn't wanted any more, in the order of removal.
@@ -180,6 +186,19 @@ func (p *pass) retryIn(after time.Duration) {
 }
 
 func (p *pass) err() error { return errors.Join(p.errs...) }
+
+// result returns when to come back. A failure is tried again with backoff, and that must
+// not make others wait that know their time.
+func (p *pass) result() (ctrl.Result, error) {
+	err := p.err()
+	if err == nil {
+		return ctrl.Result{RequeueAfter: p.retryAfter}, nil
+	}
+	if p.retryAfter > 0 {
+		p.Queue.AddAfter(client.ObjectKeyFromObject(p.ca), p.retryAfter)
+	}
+	return ctrl.Result{}, err
+}
 
 // statusOf is the status of an add-on that only a record knows.
 func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {

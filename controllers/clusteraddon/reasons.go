@@ -18,7 +18,7 @@ const (
 	// ReasonStackUndecided: the add-on's stack, or one that may replace it, has no valid
 	// revision, or is assigned to a Cluster that it doesn't select any more.
 	ReasonStackUndecided = "StackUndecided"
-	// ReasonStackUnknown: the add-on's stack isn't assigned, and never was.
+	// ReasonStackUnknown: no stack wants the add-on, and this ClusterAddon has never run it.
 	ReasonStackUnknown = "StackUnknown"
 	// ReasonRetrying: a request failed in a way that another try may mend.
 	ReasonRetrying = "Retrying"

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,11 +94,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	}
 
 	before := ca.DeepCopy()
+	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, stored: before}
 	defer func() {
 		summarize(ca)
 		r.recordEvents(ctx, before, ca)
-		written, err := hub.Retry(ctx, result, r.statuses.Patch(ctx, before, ca))
-		result, reterr = written, errors.Join(reterr, err)
+		retry, err := hub.Retry(ctx, result, r.statuses.Patch(ctx, pass.stored, ca))
+		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
 	if blocked := gate(ca, cluster); blocked {
@@ -110,36 +110,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	return r.deliver(ctx, ca, cluster, workload)
+	pass.workload = workload
+	return pass.deliver(ctx)
 }
 
 // deliver compares what the cluster is to run with what it runs, and acts on
 // the difference.
-func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
-	key := client.ObjectKeyFromObject(ca)
-	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { r.Queue.Add(key) })
-	ctx, cancel := workload.whileConnected(ctx)
+func (p *pass) deliver(ctx context.Context) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(p.ca)
+	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { p.Queue.Add(key) })
+	ctx, cancel := p.workload.whileConnected(ctx)
 	defer cancel()
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
-	wanted, err := pass.wanted(ctx)
+	wanted, err := p.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	known, err := pass.readRecords(ctx)
+	known, err := p.readRecords(ctx)
 	if err != nil || !known {
-		if !conditions.Has(ca, addonsv1.AddonsReadyCondition) {
-			conditions.Set(ca, recordsUnread())
+		if !conditions.Has(p.ca, addonsv1.AddonsReadyCondition) {
+			conditions.Set(p.ca, recordsUnread())
 		}
 		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
 	}
-	pass.findUnwanted(wanted)
-	pass.ensureAll(ctx, wanted)
-	pass.removeLeaving(ctx)
-	r.users.replace(client.ObjectKeyFromObject(ca), pass.used)
-
-	if !pass.silent { // else some add-ons weren't looked at
-		ca.Status.ObservedGeneration = ca.Generation
+	p.findUnwanted(wanted)
+	if err := p.announce(ctx, wanted); err != nil {
+		return ctrl.Result{}, err
 	}
-	report(ca, pass.statuses, pass.openQuestions())
-	return ctrl.Result{RequeueAfter: pass.retryAfter}, pass.err()
+	p.ensureAll(ctx, wanted)
+	p.removeLeaving(ctx)
+	p.users.replace(key, p.used)
+
+	if !p.silent { // else some add-ons weren't looked at
+		p.ca.Status.ObservedGeneration = p.ca.Generation
+	}
+	report(p.ca, p.statuses, p.heldRemovals, p.openQuestions())
+	return p.result()
 }

@@ -33,30 +33,51 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 }
 
 // doubt tells why an add-on that no stack wants is left as it is, "" if there is
-// no doubt. It is removed only by a ClusterAddon that has run it: that made its
-// record, or has it in its status. One that was made anew over a cluster with
-// add-ons (after a restore, or by a GitOps tool that brings Clusters before
-// AddonStacks) has no reason to take anything away. Nor is there one while a stack is
-// awaited that may take the place of the one that was assigned.
+// no doubt. It is removed only by a ClusterAddon that has run it, or if its removal is
+// under way. A ClusterAddon that was made anew over a cluster with add-ons (after a
+// restore, or by a GitOps tool that brings Clusters before AddonStacks) has no reason to
+// take anything away. Nor is there one while a stack is awaited that may take the place
+// of the one that was assigned.
 func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]undecided) (reason, message string) {
+	if isRemoving(record) {
+		return "", ""
+	}
+	ran := hasRun(ca, record)
 	if stack, ok := stacks[record.Stack]; ok {
+		if !ran {
+			return ReasonStackUnknown, stack.why + "; the add-on is left as it is"
+		}
 		return ReasonStackUndecided, stack.why + "; the add-on is left as it is"
 	}
 	isAssigned := slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack })
-	if successor, ok := firstAwaited(stacks); ok && !isAssigned {
+	if successor, ok := firstAwaited(stacks); ok && ran && !isAssigned {
 		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
 			stacks[successor].why, record.Stack)
 	}
-	if record.OwnerUID == ca.UID {
+	if ran {
 		return "", ""
-	}
-	for _, known := range ca.Status.Addons {
-		if known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown {
-			return "", ""
-		}
 	}
 	return ReasonStackUnknown, fmt.Sprintf(
 		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
+}
+
+// hasRun reports whether the ClusterAddon wanted the add-on once: its status says so, and
+// is its own. An add-on is in there before its record is made. A status from a backup is
+// of a ClusterAddon with another UID; one of an older version doesn't say whose it is, and
+// then the record tells.
+func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
+	if ca.Status.ObservedUID == "" {
+		return record.OwnerUID == ca.UID
+	}
+	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
+		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown
+	})
+}
+
+// isRemoving reports whether a ClusterAddon of this name has begun to remove the add-on:
+// half of it may be gone.
+func isRemoving(record deliver.Summary) bool {
+	return record.Complete && record.Status == deliver.StatusUninstalling
 }
 
 // removable returns what can be removed now: what no other one that is to be

@@ -23,6 +23,10 @@ func (p *pass) findUnwanted(wanted []addon) {
 	for _, record := range removalOrder(p.installed, keep) {
 		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
 			status := statusOf(record, addonsv1.AddonUnassigned)
+			if reason == ReasonStackUndecided && p.undecided[record.Stack].quiet {
+				p.statuses = append(p.statuses, p.formerly(status))
+				continue
+			}
 			status.Reason, status.Message = reason, shorten(message)
 			p.statuses = append(p.statuses, status)
 			continue

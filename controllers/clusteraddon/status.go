@@ -18,15 +18,16 @@ import (
 // named is how many add-ons a condition's message names.
 const named = 3
 
-// report writes what is known of the add-ons. Open are what isn't known of the stacks.
-func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, open []string) {
+// report writes what is known of the add-ons. Held are removals that wait for
+// confirmation, open is what isn't known of the stacks.
+func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, open []string) {
 	slices.SortFunc(statuses, func(a, b addonsv1.AddonStatus) int {
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	ca.Status.Addons = statuses
+	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
-	conditions.Set(ca, addonsReady(statuses, open, ready, all))
+	conditions.Set(ca, addonsReady(statuses, held, open, ready, all))
 }
 
 // recordsUnread is AddonsReady until it is known what the cluster runs.
@@ -37,9 +38,12 @@ func recordsUnread() metav1.Condition {
 	}
 }
 
-func addonsReady(statuses []addonsv1.AddonStatus, open []string, ready, all int) metav1.Condition {
+func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, all int) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionFalse}
 	switch {
+	case len(held) > 0:
+		c.Reason = addonsv1.RemovalHeldReason
+		c.Message = abridge.Join(held, "; ", named)
 	case count(statuses, addonsv1.AddonFailed) > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)

@@ -31,7 +31,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 		cluster     *clusterv1.Cluster
 		unreachable bool
 		addons      []addonsv1.AddonStatus
-		open        []string
+		held, open  []string
 		status      metav1.ConditionStatus
 		reason      string
 		says        string
@@ -60,6 +60,10 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 			cluster: up, addons: []addonsv1.AddonStatus{addonIn("web", addonsv1.AddonFailed, "HookFailed", "")}, open: []string{"AddonStack b has no valid revision yet"},
 			status: metav1.ConditionFalse, reason: addonsv1.AddonsFailedReason, says: "web",
 		},
+		"a removal is held, and an add-on failed": {
+			cluster: up, addons: []addonsv1.AddonStatus{addonIn("web", addonsv1.AddonFailed, "HookFailed", "")}, held: []string{"AddonStack b is gone"},
+			status: metav1.ConditionFalse, reason: addonsv1.RemovalHeldReason, says: "AddonStack b",
+		},
 		"an unreachable cluster": {
 			cluster: up, unreachable: true, status: metav1.ConditionFalse, reason: "ConnectionRefused", says: "refused",
 		},
@@ -87,7 +91,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 				}
 				conditions.Set(ca, reachable)
 				if !tc.unreachable {
-					report(ca, tc.addons, tc.open)
+					report(ca, tc.addons, tc.held, tc.open)
 				}
 			}
 			summarize(ca)
@@ -105,7 +109,7 @@ func TestMessagesStayShort(t *testing.T) {
 		statuses = append(statuses, addonIn(fmt.Sprint("addon-", i), addonsv1.AddonFailed, "HookFailed", shorten(strings.Repeat("ä", 4000))))
 	}
 	ca := &addonsv1.ClusterAddon{}
-	report(ca, statuses, nil)
+	report(ca, statuses, nil, nil)
 	c := conditions.Get(ca, addonsv1.AddonsReadyCondition)
 	if len(c.Message) > 4096 || !strings.HasSuffix(c.Message, "and 4093 more") {
 		t.Errorf("message of %d bytes: %.100s", len(c.Message), c.Message)

@@ -21,6 +21,9 @@ type undecided struct {
 	keeps bool
 	// awaited says that the stack may want what no other one has any more.
 	awaited bool
+	// quiet says that the add-ons' statuses stay as they are: the stack has just gone, and
+	// the assignment follows in a moment, or its removal is held, of which the condition tells.
+	quiet bool
 }
 
 // undecide notes why nothing is known of what a stack wants. If another instance looks
@@ -61,7 +64,7 @@ func (p *pass) openQuestions() []string {
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(p.undecided)) {
-		if stack := p.undecided[name]; has.Has(name) || stack.awaited {
+		if stack := p.undecided[name]; !stack.quiet && (has.Has(name) || stack.awaited) {
 			texts = append(texts, stack.why)
 		}
 	}

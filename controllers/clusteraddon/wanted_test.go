@@ -126,38 +126,50 @@ func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVers
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestDoubtKeeps(t *testing.T) {
-	record := deliver.Summary{Stack: "platform", OwnerUID: "former"}
-	record.Namespace, record.Name = "default", "web"
 	knew := func(phase addonsv1.AddonPhase, reason string) []addonsv1.AddonStatus {
 		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase, Reason: reason}}
 	}
+	ready := knew(addonsv1.AddonReady, "")
 	cases := map[string]struct {
-		uid       types.UID
+		record    deliver.Summary
 		undecided map[string]undecided
 		assigned  string
+		observed  types.UID // that of the status; its own if there is none
 		known     []addonsv1.AddonStatus
 		want      string
 	}{
-		"it is in the status, and its stack is gone":     {known: knew(addonsv1.AddonReady, "")},
+		"it is in the status, and its stack is gone":     {known: ready},
 		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
-		"the record is its own, and the status was lost": {uid: "former"},
+		"a ClusterAddon before has begun to remove it":   {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}},
+		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: ReasonStackUnknown},
 		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
 		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
+		"the status is from a backup":                    {observed: "former", known: ready, want: ReasonStackUnknown},
+		"an older version wrote status and record":       {observed: "none", record: deliver.Summary{OwnerUID: "own"}},
+		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: ReasonStackUnknown},
+		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: ReasonStackUnknown},
 		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
-		"its stack is undecided":                         {uid: "former", undecided: map[string]undecided{"platform": {why: "why"}}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
-		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: knew(addonsv1.AddonReady, "")},
-		"a stack is awaited":                             {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
-		"a stack is awaited, and its own dropped it":     {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, assigned: "platform"},
+		"its stack is undecided":                         {undecided: map[string]undecided{"platform": {why: "why"}}, known: ready, want: ReasonStackUndecided},
+		"a new ClusterAddon finds it undecided":          {undecided: map[string]undecided{"platform": {why: "why"}}, want: ReasonStackUnknown},
+		"a new ClusterAddon, and a stack is awaited":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, want: ReasonStackUnknown},
+		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: ready},
+		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: ReasonStackUndecided},
+		"a stack is awaited, and its own dropped it":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.known}}
+			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.known, ObservedUID: tc.observed}}
+			ca.UID = "own"
 			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: tc.assigned}}
-			if ca.UID = tc.uid; ca.UID == "" {
-				ca.UID = "new"
+			switch tc.observed {
+			case "":
+				ca.Status.ObservedUID = ca.UID
+			case "none":
+				ca.Status.ObservedUID = ""
 			}
-			if reason, message := doubt(ca, record, tc.undecided); reason != tc.want {
+			tc.record.Stack, tc.record.Namespace, tc.record.Name = "platform", "default", "web"
+			if reason, message := doubt(ca, tc.record, tc.undecided); reason != tc.want {
 				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

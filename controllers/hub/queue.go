@@ -5,6 +5,7 @@ package hub
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,5 +34,14 @@ func (q *Queue) Add(key client.ObjectKey) {
 	defer q.mu.RUnlock()
 	if q.queue != nil {
 		q.queue.Add(For(key))
+	}
+}
+
+// AddAfter enqueues an object of the management cluster when the time has passed.
+func (q *Queue) AddAfter(key client.ObjectKey, after time.Duration) {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.queue != nil {
+		q.queue.AddAfter(For(key), after)
 	}
 }

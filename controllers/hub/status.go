@@ -38,16 +38,32 @@ func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, err
 type Statuses struct {
 	Client client.Client
 
-	versions sync.Map // client.ObjectKey to the resource version of the last write
+	versions sync.Map // client.ObjectKey to the version of the last write
 }
+
+// version that a write made, and when.
+type version struct {
+	resourceVersion string
+	at              time.Time
+}
+
+// staleFor bounds how long the cache may be behind a write of our own: longer than that
+// the versions went back, as with a restore of etcd.
+const staleFor = time.Minute
 
 // Stale says that the cache doesn't show the last write of this object yet.
 func (s *Statuses) Stale(obj client.Object) bool {
-	written, ok := s.versions.Load(client.ObjectKeyFromObject(obj))
+	key := client.ObjectKeyFromObject(obj)
+	last, ok := s.versions.Load(key)
 	if !ok {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), written.(string))
+	written := last.(version)
+	if time.Since(written.at) > staleFor {
+		s.versions.CompareAndDelete(key, last)
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), written.resourceVersion)
 	return err == nil && order < 0
 }
 
@@ -86,6 +102,6 @@ func (s *Statuses) patch(ctx context.Context, before, after client.Object, chang
 		}
 		return nil
 	}
-	s.versions.Store(key, after.GetResourceVersion())
+	s.versions.Store(key, version{resourceVersion: after.GetResourceVersion(), at: time.Now()})
 	return nil
 }

@@ -20,8 +20,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// StatusDeployed is Summary.Status of an add-on that is installed, and was ready.
-const StatusDeployed = string(helmcommon.StatusDeployed)
+// Values of Summary.Status.
+const (
+	// StatusDeployed: the add-on is installed, and was ready.
+	StatusDeployed = string(helmcommon.StatusDeployed)
+	// StatusUninstalling: its removal has begun.
+	StatusUninstalling = string(helmcommon.StatusUninstalling)
+)
 
 // Release identifies an add-on in a cluster: it is the name of its Helm release.
 type Release = record.Release

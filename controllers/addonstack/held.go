@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// held are the removals of a stack that wait for confirmation.
+type held struct {
+	clusters      []string
+	addons        sets.Set[string]
+	confirmations sets.Set[string]
+	having        int // clusters to which the stack is assigned
+}
+
+// heldRemovals collects what is held of the stack on the namespace's clusters.
+func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
+	h := held{addons: sets.New[string](), confirmations: sets.New[string]()}
+	for i := range all.Items {
+		ca := &all.Items[i]
+		for _, assigned := range ca.Spec.Stacks {
+			if assigned.Name != s.Name {
+				continue
+			}
+			h.having++
+			if assigned.HeldRemoval != nil {
+				h.clusters = append(h.clusters, ca.Name)
+				h.addons.Insert(assigned.HeldRemoval.Addons...)
+				h.confirmations.Insert(assigned.HeldRemoval.Confirmation)
+			}
+		}
+	}
+	slices.Sort(h.clusters)
+	return h
+}
+
+// describe returns what would go, and the ways out.
+func (h held) describe(s *addonsv1.AddonStack) string {
+	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing is removed. ",
+		abridge.Join(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, abridge.Join(h.clusters, ", ", shownClusters))
+	if h.confirmations.Len() > 1 {
+		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
+	}
+	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
+}
+
+// shownClusters of many are in a message.
+const shownClusters = 5

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// removalWindow is how long a removal counts towards spec.removalLimit.
+const removalWindow = 10 * time.Minute
+
+// plan is an assignment of one cluster before it is written.
+type plan struct {
+	cluster    *clusterv1.Cluster
+	ca         *addonsv1.ClusterAddon
+	candidates []candidate
+	wanted     []addonsv1.StackRevision
+}
+
+// hold returns the wanted revisions, with the cluster left at what it has of each stack
+// whose change would take add-ons away from too many clusters at once, unless the change
+// is confirmed. What it lets through counts from now on.
+func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevision, error) {
+	lost := losses(p.ca, p.wanted, p.candidates)
+	for _, former := range p.ca.Spec.Stacks {
+		if len(lost[former.Name]) == 0 {
+			continue
+		}
+		held := heldRemoval(former, p.find(former.Name), p.wanted, lost[former.Name])
+		holds, err := r.holds(ctx, p, former, held)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			p.keep(former, held)
+			continue
+		}
+		r.removals.add(stackKey(p.ca.Namespace, former.Name), p.ca.Name, r.Clock.Now())
+	}
+	return p.wanted, nil
+}
+
+// holds decides about one stack of the cluster. What is held stays so until it is
+// confirmed, also when fewer clusters are left.
+func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRevision, held *addonsv1.HeldRemoval) (bool, error) {
+	switch {
+	case p.ca.Annotations[addonsv1.ConfirmRemovalAnnotation] == held.Confirmation:
+		return false, nil
+	case former.HeldRemoval != nil, r.absences.isAmidst(stackKey(p.ca.Namespace, former.Name)):
+		return true, nil
+	}
+	orphans, err := r.orphans(ctx, p.ca.Namespace, former)
+	if err != nil || orphans {
+		return false, err
+	}
+	losing, all, err := r.losing(ctx, p, former.Name)
+	if err != nil {
+		return false, err
+	}
+	limit := former.RemovalLimit
+	if target := p.find(former.Name); target != nil {
+		limit = target.spec.RemovalLimit
+	}
+	return exceeds(limit, losing, all), nil
+}
+
+// losing counts the clusters that would lose add-ons of a stack now, or were let go
+// through within the window, and all that have add-ons of it.
+func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, all int, err error) {
+	clusters, cas := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
+	for _, list := range []client.ObjectList{clusters, cas} {
+		if err := r.Client.List(ctx, list, client.InNamespace(p.ca.Namespace)); err != nil {
+			return 0, 0, fmt.Errorf("listing %T of namespace %s: %w", list, p.ca.Namespace, err)
+		}
+	}
+	byName := make(map[string]*clusterv1.Cluster, len(clusters.Items))
+	for i := range clusters.Items {
+		byName[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	going := r.removals.recent(stackKey(p.ca.Namespace, name), r.Clock.Now())
+	having := sets.New(going.UnsortedList()...)
+	for i := range cas.Items {
+		ca := &cas.Items[i]
+		cluster := byName[ca.Spec.ClusterName]
+		if cluster == nil || !cluster.DeletionTimestamp.IsZero() || !has(ca, name) {
+			continue
+		}
+		having.Insert(ca.Name)
+		if !annotations.IsPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0 {
+			going.Insert(ca.Name)
+		}
+	}
+	return len(going), len(having), nil
+}
+
+// orphans reports whether the stack leaves its add-ons in the clusters, by the revision
+// that is assigned: nothing is taken away then.
+func (r *Reconciler) orphans(ctx context.Context, namespace string, assigned addonsv1.StackRevision) (bool, error) {
+	if assigned.Revision == "" {
+		return false, nil
+	}
+	revision := &appsv1.ControllerRevision{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: assigned.Revision}, revision); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	spec, err := stack.SpecOf(revision)
+	return err == nil && spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan, err
+}
+
+func (p *plan) find(name string) *candidate {
+	for i := range p.candidates {
+		if p.candidates[i].name == name {
+			return &p.candidates[i]
+		}
+	}
+	return nil
+}
+
+// keep leaves a stack in the assignment as it is, with what is held.
+func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
+	former.HeldRemoval = held
+	p.wanted = slices.DeleteFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == former.Name })
+	p.wanted = append(p.wanted, former)
+}
+
+// removals remembers from which clusters add-ons of each stack were let go. Losing it,
+// as with a restart, lets as many go once more.
+type removals struct {
+	mu   sync.Mutex
+	when map[client.ObjectKey]map[string]time.Time // by stack and cluster
+}
+
+func stackKey(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+func (m *removals) add(stack client.ObjectKey, cluster string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.when == nil {
+		m.when = map[client.ObjectKey]map[string]time.Time{}
+	}
+	if m.when[stack] == nil {
+		m.when[stack] = map[string]time.Time{}
+	}
+	m.when[stack][cluster] = now
+}
+
+// recent returns the clusters of the last removalWindow, and forgets all others.
+func (m *removals) recent(stack client.ObjectKey, now time.Time) sets.Set[string] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for cluster, at := range m.when[stack] {
+		if now.Sub(at) >= removalWindow {
+			delete(m.when[stack], cluster)
+		}
+	}
+	if len(m.when[stack]) == 0 {
+		delete(m.when, stack)
+	}
+	return sets.KeySet(m.when[stack])
+}
+
+// tellHeld records an event for each change that is held from now on, and one for a
+// confirmation that is of no such change.
+func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, confirmation string) {
+	confirmed := confirmation == ""
+	for _, s := range before.Spec.Stacks {
+		confirmed = confirmed || s.HeldRemoval != nil && s.HeldRemoval.Confirmation == confirmation
+	}
+	if !confirmed {
+		r.Recorder.Eventf(after, cluster, corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
+			"Annotation %s=%s is of no removal that is held: see heldRemoval in spec.stacks", addonsv1.ConfirmRemovalAnnotation, confirmation)
+	}
+	for _, s := range after.Spec.Stacks {
+		if s.HeldRemoval == nil || slices.ContainsFunc(before.Spec.Stacks, func(b addonsv1.StackRevision) bool {
+			return b.Name == s.Name && b.HeldRemoval != nil && b.HeldRemoval.Confirmation == s.HeldRemoval.Confirmation
+		}) {
+			continue
+		}
+		r.Recorder.Eventf(after, cluster, corev1.EventTypeWarning, addonsv1.RemovalHeldReason, "Assign", "%s", stack.DescribeHeld(after.Namespace, &s))
+	}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// losses returns the add-ons that an assignment would take away from a cluster, as
+// "namespace/name", by the stack that installed them. Of a stack that stays at a
+// revision which isn't in force nothing is lost.
+func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
+	kept, unchanged := sets.New[string](), sets.New[string]()
+	for _, w := range wanted {
+		i := slices.IndexFunc(candidates, func(c candidate) bool { return c.name == w.Name })
+		if i < 0 || w.Revision == "" || candidates[i].revision != w.Revision {
+			unchanged.Insert(w.Name)
+			continue
+		}
+		for _, a := range candidates[i].spec.Addons {
+			kept.Insert(cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace) + "/" + a.Name)
+		}
+	}
+	lost := map[string][]string{}
+	for i := range ca.Status.Addons {
+		a := &ca.Status.Addons[i]
+		release := a.Namespace + "/" + a.Name
+		if isInstalled(a) && !unchanged.Has(a.Stack) && !kept.Has(release) {
+			lost[a.Stack] = append(lost[a.Stack], release)
+		}
+	}
+	return lost
+}
+
+// isInstalled reports whether there is something to lose: the add-on has a release, and
+// nothing takes that away already.
+func isInstalled(a *addonsv1.AddonStatus) bool {
+	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving
+}
+
+// has reports whether the cluster has add-ons of the stack.
+func has(ca *addonsv1.ClusterAddon, stack string) bool {
+	return names(ca.Spec.Stacks, stack) && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+		return a.Stack == stack && isInstalled(&a)
+	})
+}
+
+// exceeds reports whether add-ons of a stack would go from more clusters, of all that
+// have them, than the limit allows.
+func exceeds(limit *intstr.IntOrString, losing, all int) bool {
+	allowed, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all, false)
+	if err != nil { // stored while no rule was asked
+		allowed = 0
+	}
+	return losing > max(allowed, 1)
+}
+
+// heldRemoval describes a change of a stack that is held on a cluster. The confirmation
+// is the same for each cluster that the same change concerns.
+func heldRemoval(assigned addonsv1.StackRevision, target *candidate, wanted []addonsv1.StackRevision, lost []string) *addonsv1.HeldRemoval {
+	held := &addonsv1.HeldRemoval{Cause: addonsv1.RemovalStackDeleted}
+	about := assigned.Revision
+	switch {
+	case target == nil:
+	case names(wanted, assigned.Name):
+		held.Cause, about = addonsv1.RemovalAddonsDropped, target.revision
+	default:
+		held.Cause, about = addonsv1.RemovalNotSelected, target.revision
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(held.Cause), assigned.Name, about}, "/")))
+	held.Confirmation = hex.EncodeToString(sum[:4])
+	slices.Sort(lost)
+	held.Addons = lost[:min(len(lost), maxHeldAddons)]
+	return held
+}
+
+// maxHeldAddons is how many add-ons a held removal names (heldRemoval.addons, MaxItems).
+const maxHeldAddons = 64
