@@ -98,14 +98,31 @@ func (r *Reconciler) create(ctx context.Context, s *addonsv1.AddonStack, wanted 
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), existing); err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(existing, s) {
-		return fmt.Errorf("it is that of an AddonStack of this name which is gone, and goes as well: %w", err)
-	}
 	if !stack.Keeps(existing, content) {
 		return fmt.Errorf("there is one of this name with another spec; delete ControllerRevision %s", existing.Name)
 	}
+	if !metav1.IsControlledBy(existing, s) {
+		if err := r.inheritFromFormer(ctx, existing, wanted); err != nil {
+			return err
+		}
+	}
 	*wanted = *existing
 	return nil
+}
+
+// inheritFromFormer gives the revision of a stack of the same name that is gone to the
+// one that took its place. If the garbage collector is faster, the revision is made anew.
+func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *appsv1.ControllerRevision) error {
+	before := existing.DeepCopy()
+	existing.OwnerReferences, existing.Revision = wanted.OwnerReferences, wanted.Revision
+	for key, value := range wanted.Annotations {
+		metav1.SetMetaDataAnnotation(&existing.ObjectMeta, key, value)
+	}
+	err := r.Client.Patch(ctx, existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return errBehind
+	}
+	return err
 }
 
 // reuse makes a known revision the newest: the spec went back to it. Of several
