@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // losses returns the add-ons that an assignment would take away from a cluster, as
@@ -41,16 +42,16 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 	return lost
 }
 
-// isInstalled reports whether there is something to lose: the add-on has a release, and
-// nothing takes that away already.
+// isInstalled reports whether there is something to lose: the add-on has a release that
+// may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
-	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving
+	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != stack.ReasonUnknown
 }
 
 // has reports whether the cluster has add-ons of the stack.
-func has(ca *addonsv1.ClusterAddon, stack string) bool {
-	return names(ca.Spec.Stacks, stack) && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
-		return a.Stack == stack && isInstalled(&a)
+func has(ca *addonsv1.ClusterAddon, name string) bool {
+	return names(ca.Spec.Stacks, name) && slices.ContainsFunc(ca.Status.Addons, func(a addonsv1.AddonStatus) bool {
+		return a.Stack == name && isInstalled(&a)
 	})
 }
 

@@ -42,31 +42,27 @@ func (p *pass) assigned(ctx context.Context) ([]assigned, error) {
 	var all []assigned
 	p.undecided = map[string]undecided{}
 	for _, a := range p.ca.Spec.Stacks {
+		written, err := p.written(ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
 		spec, err := p.specOf(ctx, a)
 		if err != nil {
 			return nil, err
 		}
 		if a.HeldRemoval != nil {
 			p.heldRemovals = append(p.heldRemovals, stack.DescribeHeld(p.ca.Namespace, &a))
-			if spec == nil || deselects(spec, p.cluster) {
+			if written == nil || spec == nil || deselects(spec, p.cluster) {
 				p.undecided[a.Name] = undecided{why: "The removal of its add-ons is held", keeps: true, quiet: true}
 				continue
 			}
 		}
-		if spec == nil {
-			if err := p.undecide(ctx, a); err != nil {
-				return nil, err
-			}
+		if written == nil || spec == nil { // a revision may outlive its stack for a moment
+			p.undecide(a, written)
 			continue
 		}
 		one := assigned{stack: a.Name, spec: spec, behind: deselects(spec, p.cluster)}
-		if one.behind {
-			written, err := p.written(ctx, a.Name)
-			if err != nil {
-				return nil, err
-			}
-			one.coming = written != nil && !deselects(&written.Spec, p.cluster)
-		}
+		one.coming = one.behind && !deselects(&written.Spec, p.cluster)
 		all = append(all, one)
 	}
 	return p.withoutLate(all), nil
@@ -123,7 +119,7 @@ func (p *pass) withoutLate(all []assigned) []assigned {
 	for _, name := range gone {
 		if left := lateness - p.Clock.Since(since[name]); left > 0 {
 			stack := p.undecided[name]
-			stack.quiet = true
+			stack.quiet, stack.keeps = true, true
 			p.undecided[name] = stack
 			p.retryIn(left)
 		}

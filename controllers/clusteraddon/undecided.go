@@ -3,7 +3,6 @@
 package clusteraddon
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,11 +28,7 @@ type undecided struct {
 // undecide notes why nothing is known of what a stack wants. If another instance looks
 // after it, and it has run here, it isn't awaited: it may have stayed behind for good
 // when the Cluster was handed over.
-func (p *pass) undecide(ctx context.Context, a addonsv1.StackRevision) error {
-	written, err := p.written(ctx, a.Name)
-	if err != nil {
-		return err
-	}
+func (p *pass) undecide(a addonsv1.StackRevision, written *addonsv1.AddonStack) {
 	why := "AddonStack %s has no valid revision that this instance can see: see the stack's watch label"
 	if written != nil {
 		why = "AddonStack %s has no valid revision yet: see its conditions"
@@ -43,7 +38,6 @@ func (p *pass) undecide(ctx context.Context, a addonsv1.StackRevision) error {
 		keeps:   written != nil,
 		awaited: written != nil || a.Revision == "",
 	}
-	return nil
 }
 
 // firstAwaited returns the name of the first stack that is awaited; false if none is.

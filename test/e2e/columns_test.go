@@ -65,6 +65,20 @@ func TestColumns(t *testing.T) {
 // kubectlGet returns the words of each line.
 func (tn *tenant) kubectlGet(t *testing.T, what string) [][]string {
 	t.Helper()
+	out := tn.kubectl(t, "get", what)
+	var table [][]string
+	for line := range strings.Lines(out) {
+		if words := strings.Fields(line); len(words) > 0 {
+			table = append(table, words)
+		}
+	}
+	return table
+}
+
+// kubectl runs kubectl on the management cluster, in the tenant's namespace, and returns
+// what it prints.
+func (tn *tenant) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
 	dir, err := controlplane.BinDir(context.WithoutCancel(t.Context()), os.Stderr, "kubectl")
 	if err != nil {
 		t.Fatal(err)
@@ -73,18 +87,13 @@ func (tn *tenant) kubectlGet(t *testing.T, what string) [][]string {
 	if err := os.WriteFile(kubeconfig, world.hub.Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), "--kubeconfig="+kubeconfig, "--namespace="+tn.namespace, "get", what).CombinedOutput()
+	args = append([]string{"--kubeconfig=" + kubeconfig, "--namespace=" + tn.namespace}, args...)
+	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "kubectl"), args...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("kubectl get %s: %v\n%s", what, err, out)
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args[2:], " "), err, out)
 	}
-	t.Logf("kubectl get %s\n%s", what, out)
-	var table [][]string
-	for line := range strings.Lines(string(out)) {
-		if words := strings.Fields(line); len(words) > 0 {
-			table = append(table, words)
-		}
-	}
-	return table
+	t.Logf("kubectl %s\n%s", strings.Join(args[2:], " "), out)
+	return string(out)
 }
 
 func byName(table [][]string) map[string][]string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
 
@@ -25,6 +26,6 @@ func prepare(ctx context.Context, root, dir string) error {
 	if world.binary, err = buildManager(ctx, root, dir); err != nil {
 		return err
 	}
-	world.hub, err = startHub(ctx)
+	world.hub, err = startHub(ctx, controlplane.Options{Name: "management"})
 	return err
 }

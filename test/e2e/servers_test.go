@@ -28,17 +28,15 @@ type server struct {
 	dynamic   *dynamic.DynamicClient
 }
 
-// startHub starts the management cluster, with the CRDs of Cluster API and of
+// startHub starts a management cluster, with the CRDs of Cluster API and of
 // Chandler, and Chandler's ClusterRole.
-func startHub(ctx context.Context) (*server, error) {
+func startHub(ctx context.Context, o controlplane.Options) (*server, error) {
 	crds, err := apiserver.ClusterAPICRDs(ctx, "clusters", "clusterclasses")
 	if err != nil {
 		return nil, err
 	}
-	hub, err := startServer(ctx, controlplane.Options{
-		Name:     "management",
-		CRDPaths: append(crds, filepath.Join(world.root, "config/crd/bases")),
-	})
+	o.CRDPaths = append(crds, filepath.Join(world.root, "config/crd/bases"))
+	hub, err := startServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
