@@ -2,8 +2,6 @@
 
 package clusteraddon
 
-import "github.com/cluster-chandler/chandler/internal/stack"
-
 // Reasons in status.addons, beside those of the packages source, render and
 // deliver. They are stable API.
 const (
@@ -21,7 +19,7 @@ const (
 	// revision, or is assigned to a Cluster that it doesn't select any more.
 	ReasonStackUndecided = "StackUndecided"
 	// ReasonStackUnknown: no stack wants the add-on, and this ClusterAddon has never run it.
-	ReasonStackUnknown = stack.ReasonUnknown
+	ReasonStackUnknown = "StackUnknown"
 	// ReasonRetrying: a request failed in a way that another try may mend.
 	ReasonRetrying = "Retrying"
 	// ReasonValuesNotFound: an object or key of valuesFrom is missing.

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func wantedAddon(stack, name string) addon {
@@ -123,6 +124,13 @@ func TestDigestTellsInputsApart(t *testing.T) {
 var factsNone render.FactsUsed
 
 func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVersion: version} }
+
+// The assignment goes by the reason, too.
+func TestStackUnknownHasOneName(t *testing.T) {
+	if ReasonStackUnknown != stack.ReasonUnknown {
+		t.Errorf("%q is %q elsewhere", ReasonStackUnknown, stack.ReasonUnknown)
+	}
+}
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestDoubtKeeps(t *testing.T) {
