@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,11 +74,12 @@ func (w *world) clusterUser(namespace, name string) string {
 // addonNamespace is where the add-ons of stacks of a namespace go: nobody else's do.
 func (w *world) addonNamespace(namespace string) string { return w.id + "-" + namespace }
 
-// stackNamed is an AddonStack that selects Clusters by labels, all if there are none.
+// stackNamed is an AddonStack that selects Clusters by labels, all if there are none. It
+// may lose them all at once.
 func stackNamed(namespace, name string, selector map[string]string, addons ...addonsv1.Addon) *addonsv1.AddonStack {
 	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	s.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: selector}
-	s.Spec.Addons = addons
+	s.Spec.Addons, s.Spec.RemovalLimit = addons, ptr.To(intstr.FromString("100%"))
 	return s
 }
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// restores is the number of orders that TestRestore tries, in which the management
+// cluster comes back. CHANDLER_RESTORES is for longer runs, and CHANDLER_RANDOM_SEED
+// repeats one.
+const restores = 5
+
+// backup is what a tool keeps of the management cluster.
+type backup struct {
+	objects []client.Object
+	// statuses of ClusterAddons and stacks are restored, too.
+	statuses bool
+}
+
+// TestRestore loses all of the tenant's objects on the management cluster, and restores
+// them in random orders and moments, with the manager running from a random one on.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	rounds, seed := restores, uint64(time.Now().UnixNano())
+	if text := os.Getenv("CHANDLER_RESTORES"); text != "" {
+		n, err := strconv.Atoi(text)
+		g.Expect(err).NotTo(HaveOccurred())
+		rounds = n
+	}
+	if text := os.Getenv("CHANDLER_RANDOM_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		g.Expect(err).NotTo(HaveOccurred())
+		seed = n
+	}
+	t.Logf("CHANDLER_RANDOM_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.create(tn.secret("values", map[string]string{"values.yaml": "text: from the Secret"}))
+	withValuesFrom := func(a *addonsv1.Addon) {
+		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "values"}}
+	}
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("base", nil, tn.addon("net", path), tn.addon("storage", path, withValuesFrom, after("net")))
+	tn.makeStack("platform", nil, tn.addon("database", path))
+	tn.awaitReady("base", "it is installed")
+	tn.awaitReady("platform", "it is installed")
+	tn.settle()
+	addons := []string{"net", "storage", "database"}
+
+	for round := range rounds {
+		tn.stopManager()
+		b := tn.backUp(random.IntN(2) == 0)
+		tn.loseAll(b)
+		deletions := tn.watchDeletions(s)
+		starts := random.IntN(len(b.objects) + 1)
+		random.Shuffle(len(b.objects), func(i, k int) { b.objects[i], b.objects[k] = b.objects[k], b.objects[i] })
+		order := ""
+		for i, obj := range b.objects {
+			if i == starts {
+				tn.startManager()
+				order += " [manager]"
+			}
+			order += fmt.Sprintf(" %T/%s", obj, obj.GetName())
+			tn.restore(obj, b.statuses)
+			<-time.After(time.Duration(random.IntN(400)) * time.Millisecond) // a backup tool takes its time
+		}
+		if starts == len(b.objects) {
+			tn.startManager()
+		}
+		t.Logf("round %d, statuses %t:%s", round, b.statuses, order)
+		tn.awaitReady("base", "all is back")
+		tn.awaitReady("platform", "all is back")
+		tn.awaitCluster("prod", "all is back", ready(addons...))
+		tn.settle()
+		g.Expect(deletions()).To(BeEmpty(), "a restored management cluster removes nothing")
+		for _, addon := range addons {
+			g.Expect(s.release(t, tn.namespace, addon)).To(Equal(releaseState{1, "deployed"}), "and installs nothing anew")
+		}
+	}
+}
+
+// backUp reads what is to be restored.
+func (tn *tenant) backUp(statuses bool) backup {
+	tn.t.Helper()
+	b := backup{statuses: statuses}
+	for _, list := range []client.ObjectList{
+		&clusterv1.ClusterList{}, &addonsv1.AddonStackList{}, &addonsv1.ClusterAddonList{}, &appsv1.ControllerRevisionList{}, &corev1.SecretList{},
+	} {
+		if err := world.hub.List(tn.t.Context(), list, client.InNamespace(tn.namespace)); err != nil {
+			tn.t.Fatal(err)
+		}
+		switch l := list.(type) {
+		case *clusterv1.ClusterList:
+			b.objects = append(b.objects, pointers(l.Items)...)
+		case *addonsv1.AddonStackList:
+			b.objects = append(b.objects, pointers(l.Items)...)
+		case *addonsv1.ClusterAddonList:
+			b.objects = append(b.objects, pointers(l.Items)...)
+		case *appsv1.ControllerRevisionList:
+			b.objects = append(b.objects, pointers(l.Items)...)
+		case *corev1.SecretList:
+			b.objects = append(b.objects, pointers(l.Items)...)
+		}
+	}
+	return b
+}
+
+// loseAll deletes what was backed up.
+func (tn *tenant) loseAll(b backup) {
+	tn.t.Helper()
+	for _, obj := range b.objects {
+		tn.remove(obj.DeepCopyObject().(client.Object))
+	}
+}
+
+// restore makes an object as it was. What is there already stays.
+func (tn *tenant) restore(obj client.Object, statuses bool) {
+	tn.t.Helper()
+	restored := obj.DeepCopyObject().(client.Object)
+	restored.SetResourceVersion("")
+	restored.SetUID("")
+	restored.SetCreationTimestamp(metav1.Time{})
+	restored.SetManagedFields(nil)
+	err := world.hub.Create(tn.t.Context(), restored)
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	_, isCluster := obj.(*clusterv1.Cluster) // its own controllers find out how it is
+	_, isSecret := obj.(*corev1.Secret)
+	_, isRevision := obj.(*appsv1.ControllerRevision)
+	if isSecret || isRevision || !isCluster && !statuses {
+		return
+	}
+	err = retryOnConflict(func() error {
+		now := obj.DeepCopyObject().(client.Object)
+		if err := world.hub.Get(tn.t.Context(), client.ObjectKeyFromObject(obj), now); err != nil {
+			return err
+		}
+		again := obj.DeepCopyObject().(client.Object)
+		again.SetResourceVersion(now.GetResourceVersion())
+		again.SetUID(now.GetUID())
+		return world.hub.Status().Update(tn.t.Context(), again)
+	})
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []client.Object {
+	objects := make([]client.Object, 0, len(items))
+	for i := range items {
+		objects = append(objects, P(&items[i]))
+	}
+	return objects
+}
