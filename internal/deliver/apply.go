@@ -31,6 +31,9 @@ func (r *run) applyCRDs(ctx context.Context) (*Outcome, error) {
 
 // applyObjects applies the objects of the manifest.
 func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
+	if err := r.rescope(); err != nil {
+		return nil, err
+	}
 	return r.applyAll(ctx, r.s.objects, false)
 }
 

@@ -143,6 +143,10 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 		r.noteRemoved(e, why)
 		return nil, nil
 	}
+	if r.s.hasApplied(live.UID) { // under another key, as after a move between API groups
+		r.noteRemoved(e, "")
+		return nil, nil
+	}
 	if live.DeletionTimestamp == nil {
 		if why, err := r.spared(ctx, e, live); err != nil {
 			return nil, err

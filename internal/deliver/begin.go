@@ -74,7 +74,7 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	r.rec = rec
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
-	r.s.crds, r.s.objects = crds, objects
+	r.s.crds, r.s.objects, r.s.unscoped = crds, objects, r.scope.unknown
 	return nil, r.trim(ctx)
 }
 

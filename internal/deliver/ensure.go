@@ -106,6 +106,7 @@ func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 		if r.s.objects, err = r.prepare(objects); err != nil {
 			return nil, err
 		}
+		r.s.unscoped = r.scope.unknown
 	}
 	r.scope.learn(r.s.crds, r.s.objects)
 	return nil, nil

@@ -48,6 +48,27 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 	return objects, nil
 }
 
+// rescope prepares the objects anew if the cluster didn't know all of their kinds before:
+// a CRD of a hook, or of another add-on, may have said since that one isn't namespaced.
+func (r *run) rescope() error {
+	if !r.s.unscoped {
+		return nil
+	}
+	r.scope.unknown = false
+	objects, err := r.prepare(r.s.objects)
+	if err != nil {
+		return err
+	}
+	r.s.objects, r.s.unscoped = objects, r.scope.unknown
+	r.rec.State.Inventory, err = r.normalize(r.rec.State.Inventory)
+	return err
+}
+
+// entries are the inventory of what the revision has, as far as kinds are known now.
+func (r *run) entries() ([]record.Entry, error) {
+	return r.normalize(entriesOf(r.s.crds, r.s.objects))
+}
+
 // label says whose an object is: on the object itself, not on what it makes.
 func label(o *unstructured.Unstructured, r Release) {
 	labels := o.GetLabels()
