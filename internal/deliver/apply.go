@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -114,7 +115,7 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 }
 
 // applyOne applies an object, if it is ours to apply. Only the first contact with
-// an object needs a look at it before.
+// an object needs a look at it before: later the server compares its UID.
 func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) *failure {
 	key := record.KeyOf(o)
 	if key.Name == "" {
@@ -124,39 +125,53 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
-	force := entry.UID != ""
-	if !force {
-		live, err := r.metadata(ctx, entry)
-		switch {
-		case apierrors.IsNotFound(err):
-			// Nobody's. If somebody makes it in this moment, there is a conflict.
-		case err != nil:
+	if entry.UID != "" {
+		r.wrote.Store(true)
+		result, err := r.patchOwn(ctx, o, entry.UID)
+		if err == nil {
+			return r.noteApplied(o, result, false, fail)
+		}
+		if !isAnother(err) {
 			return fail(err)
-		default:
-			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
-			verdict, reason, message := c.decide(&live.ObjectMeta)
-			switch verdict {
-			case claimRefuse:
-				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
-			case claimLeave:
-				return r.leave(ctx, o, fail)
-			case claimIfEqual:
-				if f := r.differs(ctx, o, fail); f != nil {
-					return f
-				}
-			case claimAdopt:
-				if err := r.takeFields(ctx, live); err != nil {
-					return fail(err)
-				}
-				force = true
-			case claimTakeOver:
-				if f := r.takeOver(ctx, live, key, fail); f != nil {
-					return f
-				}
-				force = true
-			case claimOwn:
-				force = true
+		}
+	}
+	return r.applyFirst(ctx, o, entry, crd, fail)
+}
+
+// applyFirst applies an object that isn't known to be ours, after a look at it.
+func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
+	key := record.KeyOf(o)
+	force := false
+	live, err := r.metadata(ctx, entry)
+	switch {
+	case apierrors.IsNotFound(err):
+		// Nobody's. If somebody makes it in this moment, there is a conflict.
+	case err != nil:
+		return fail(err)
+	default:
+		c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
+		verdict, reason, message := c.decide(&live.ObjectMeta)
+		switch verdict {
+		case claimRefuse:
+			return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+		case claimLeave:
+			return r.leave(ctx, o, fail)
+		case claimIfEqual:
+			if f := r.differs(ctx, o, fail); f != nil {
+				return f
 			}
+		case claimAdopt:
+			if err := r.takeFields(ctx, live); err != nil {
+				return fail(err)
+			}
+			force = true
+		case claimTakeOver:
+			if f := r.takeOver(ctx, live, key, fail); f != nil {
+				return f
+			}
+			force = true
+		case claimOwn:
+			force = true
 		}
 	}
 	r.wrote.Store(true)
@@ -207,6 +222,20 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	}
 	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	return result, err
+}
+
+// patchOwn applies an object that was ours when it had this UID. The error is for
+// isAnother if it is gone, or somebody made another one of its name.
+func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	own := o.DeepCopy()
+	own.SetUID(uid)
+	return r.patch(ctx, own, true)
+}
+
+// isAnother says that an object doesn't have the UID that it was applied with. The API
+// server answers Conflict if there is none, and Invalid if there is another one.
+func isAnother(err error) bool {
+	return apierrors.IsConflict(err) || isAbout(err, "metadata.uid")
 }
 
 // metadata reads an object's metadata.

@@ -135,7 +135,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !belongs(&live.ObjectMeta, r.release, e.Helm) {
+	if !r.owns(&live.ObjectMeta, e) {
 		why := "isn't this add-on's any more"
 		if owner := ownerOf(&live.ObjectMeta); owner != (Release{}) {
 			why = fmt.Sprintf("belongs to add-on %s now", owner)

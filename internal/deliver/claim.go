@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // Annotations that Helm puts on the objects of a release
@@ -106,10 +107,16 @@ func helmOwner(m *metav1.ObjectMeta) Release {
 	return Release{Namespace: m.Annotations[helmReleaseNamespace], Name: m.Annotations[helmReleaseName]}
 }
 
-// belongs says whether an object of the inventory is the release's to delete.
-func belongs(m *metav1.ObjectMeta, r Release, fromHelm bool) bool {
-	owner := ownerOf(m)
-	return owner == r || owner == Release{} && fromHelm && helmOwner(m) == r
+// owns says whether an object of the inventory is the release's to delete. One that was made
+// anew since has to be ours by its field manager, too: copies keep labels.
+func (r *run) owns(m *metav1.ObjectMeta, e record.Entry) bool {
+	switch ownerOf(m) {
+	case r.release:
+		return e.UID == "" || e.UID == m.UID || managedBy(m, r.manager)
+	case Release{}:
+		return e.Helm && helmOwner(m) == r.release
+	}
+	return false
 }
 
 func managedBy(m *metav1.ObjectMeta, manager string) bool {

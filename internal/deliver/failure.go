@@ -233,5 +233,12 @@ func conflictsOf(err error) string {
 	return ""
 }
 
+// isAbout says that the server found a field wrong.
+func isAbout(err error, field string) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) && api.Status().Details != nil &&
+		slices.ContainsFunc(api.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+}
+
 // isGone says that an object isn't there, or its kind isn't.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || isNoMatch(err) }
