@@ -10,6 +10,7 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,8 @@ type Target struct {
 	Client client.Client
 	// Dynamic is for watches.
 	Dynamic dynamic.Interface
+	// Discovery tells which kinds there are.
+	Discovery discovery.DiscoveryInterface
 	// Context ends when the connection does. Watches hang on it.
 	Context context.Context //nolint:containedctx // watches outlive the call that starts them
 }
