@@ -55,6 +55,8 @@ func TestNext(t *testing.T) {
 		"Helm's, uninstalled":             {records: []Summary{helms("uninstalled")}, step: stepBegin},
 		"Helm upgraded it":                {records: []Summary{rewritten("deployed", 0)}, step: stepBegin},
 		"Helm upgrades it at this moment": {records: []Summary{rewritten("pending-upgrade", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
+		"Helm uninstalls ours":            {records: []Summary{rewritten("uninstalling", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
+		"Helm uninstalls its own":         {records: []Summary{helms("uninstalling")}, policy: addonsv1.AdoptionPolicyAdopt, step: stepRefuse, reason: ReasonReleaseLocked},
 		"Helm never finished":             {records: []Summary{rewritten("pending-upgrade", time.Hour)}, step: stepBegin},
 	} {
 		t.Run(name, func(t *testing.T) {
