@@ -74,9 +74,9 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		r.preHooks,
 		r.applyObjects,
 		r.awaitReady,
-		r.prune,
 		r.postHooks,
 		r.awaitPostcondition,
+		r.prune,
 		r.finish,
 	} {
 		if o, err := step(ctx); o != nil || err != nil {
