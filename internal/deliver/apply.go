@@ -149,7 +149,7 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	case err != nil:
 		return fail(err)
 	default:
-		c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
+		c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
 		verdict, reason, message := c.decide(&live.ObjectMeta)
 		switch verdict {
 		case claimRefuse:

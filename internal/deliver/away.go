@@ -151,7 +151,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 		if why, err := r.spared(ctx, e, live); err != nil {
 			return nil, err
 		} else if why != "" {
-			if err := r.handOver(ctx, live); client.IgnoreNotFound(err) != nil {
+			if err := r.handOver(ctx, live, true); client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
 			r.noteRemoved(e, why)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -19,6 +20,10 @@ const (
 	helmReleaseName      = "meta.helm.sh/release-name"
 	helmReleaseNamespace = "meta.helm.sh/release-namespace"
 )
+
+// KeptByAnnotation on an object says which release left it in the cluster, as
+// "namespace/name": that one may have it again.
+const KeptByAnnotation = "addons.cluster.x-k8s.io/kept-by"
 
 // claim is how an object that is in the cluster already may be applied.
 type claim int
@@ -41,6 +46,7 @@ const (
 // claimant is the add-on that wants an object.
 type claimant struct {
 	release Release
+	key     record.ObjectKey
 	manager string
 	policy  addonsv1.AdoptionPolicy
 	// crd says that the object is a CRD of crds/. As in Helm, one that is there
@@ -67,6 +73,8 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	case owner != Release{}:
 		return claimRefuse, ReasonOwnedByOther, fmt.Sprintf(
 			"it belongs to add-on %s. Take it out of one of the two", owner)
+	case m.Annotations[KeptByAnnotation] == c.release.String():
+		return claimAdopt, "", ""
 	case managedBy(m, c.manager):
 		return claimOwn, "", ""
 	}
@@ -89,8 +97,17 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	if h := helmOwner(m); h != (Release{}) {
 		by += fmt.Sprintf(", of Helm release %s", h)
 	}
-	return claimRefuse, ReasonObjectExists, fmt.Sprintf(
-		"it exists already%s. Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual", by)
+	wayOut := "Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
+	if holdsData(c.key) {
+		wayOut = "Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
+	}
+	return claimRefuse, ReasonObjectExists, fmt.Sprintf("it exists already%s. %s", by, wayOut)
+}
+
+// holdsData says whether people's data may go with an object: nobody is told to delete it.
+func holdsData(key record.ObjectKey) bool {
+	gk := schema.GroupKind{Group: key.Group, Kind: key.Kind}
+	return gk == crdKind || gk == namespaceKind || key.Group == "" && (key.Kind == "PersistentVolumeClaim" || key.Kind == "PersistentVolume")
 }
 
 // ownerOf returns the add-on that an object's labels name, zero if none.

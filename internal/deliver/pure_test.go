@@ -173,12 +173,16 @@ func TestClaim(t *testing.T) {
 	managed := func(manager string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager}}}
 	}
+	kept := func(by Release) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Annotations: map[string]string{KeptByAnnotation: by.String()}}
+	}
 	helms := managed("helm")
 	helms.Annotations = map[string]string{helmReleaseName: "me", helmReleaseNamespace: "a"}
 	fail, ifEqual, adopt := addonsv1.AdoptionPolicyFail, addonsv1.AdoptionPolicyAdoptIfEqual, addonsv1.AdoptionPolicyAdopt
 	for name, tc := range map[string]struct {
 		object    metav1.ObjectMeta
 		policy    addonsv1.AdoptionPolicy
+		key       record.ObjectKey
 		crd, helm bool
 		want      claim
 		reason    string
@@ -192,11 +196,15 @@ func TestClaim(t *testing.T) {
 		"somebody's, AdoptIfEqual":        {object: managed("kubectl"), policy: ifEqual, want: claimIfEqual},
 		"somebody's, Adopt":               {object: managed("kubectl"), policy: adopt, want: claimAdopt},
 		"somebody's, of crds/":            {object: managed("kubectl"), policy: fail, crd: true, want: claimLeave},
+		"kept by us":                      {object: kept(me), policy: fail, want: claimAdopt},
+		"kept by us, of crds/":            {object: kept(me), policy: fail, crd: true, want: claimAdopt},
+		"kept by another":                 {object: kept(other), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
+		"kept by us, another's by now":    {object: metav1.ObjectMeta{Labels: labelled(other).Labels, Annotations: kept(me).Annotations}, policy: fail, want: claimRefuse, reason: ReasonOwnedByOther},
 		"of a Helm release that we adopt": {object: helms, policy: ifEqual, helm: true, want: claimAdopt},
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := claimant{release: me, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm}
+			c := claimant{release: me, key: tc.key, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm}
 			got, reason, _ := c.decide(&tc.object)
 			if got != tc.want || reason != tc.reason {
 				t.Errorf("got %v %s", got, reason)

@@ -229,7 +229,7 @@ func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
 	if ownerOf(&live.ObjectMeta) != r.release {
 		return nil
 	}
-	if err := r.handOver(ctx, live); !isGone(err) && err != nil {
+	if err := r.handOver(ctx, live, false); !isGone(err) && err != nil {
 		return fail(err)
 	}
 	return nil

@@ -99,7 +99,7 @@ func (r *run) repairOne(ctx context.Context, o *unstructured.Unstructured, entry
 		_, err = r.patch(ctx, o, false)
 	} else {
 		if owner := ownerOf(&live.ObjectMeta); live.UID != entry.UID || owner != r.release && owner != (Release{}) {
-			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption}
+			c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption}
 			if verdict, reason, message := c.decide(&live.ObjectMeta); verdict != claimOwn {
 				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
 			}
