@@ -156,6 +156,8 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 			return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
 		case claimLeave:
 			return r.leave(ctx, o, fail)
+		case claimShare:
+			return r.share(ctx, o, fail)
 		case claimIfEqual:
 			if f := r.differs(ctx, o, fail); f != nil {
 				return f

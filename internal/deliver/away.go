@@ -108,6 +108,10 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, fai
 // deleteOne deletes an object if it is this add-on's and may go. It returns nil
 // once there is nothing to wait for.
 func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
+	if e.Shared {
+		r.noteRemoved(e, "isn't this add-on's alone")
+		return nil, nil
+	}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if isNoMatch(err) {
 		r.noteRemoved(e, "") // with its kind

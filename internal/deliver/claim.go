@@ -37,6 +37,8 @@ const (
 	claimIfEqual
 	// claimLeave: it does as it is; leave it.
 	claimLeave
+	// claimShare: it is a namespace of somebody else; set fields on it.
+	claimShare
 	// claimTakeOver: it is of an add-on that goes; take it over and change it.
 	claimTakeOver
 	// claimRefuse: it isn't this add-on's to touch.
@@ -68,6 +70,8 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 		return claimOwn, "", ""
 	case slices.Contains(c.leaving, owner):
 		return claimTakeOver, "", ""
+	case c.shares(m):
+		return claimShare, "", ""
 	case owner != Release{} && c.crd:
 		return claimLeave, "", ""
 	case owner != Release{}:
@@ -75,7 +79,7 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 			"it belongs to add-on %s. Take it out of one of the two", owner)
 	case m.Annotations[KeptByAnnotation] == c.release.String():
 		return claimAdopt, "", ""
-	case managedBy(m, c.manager):
+	case managedBy(m, c.manager) && !c.isNamespace(): // shared ones have our fields, too
 		return claimOwn, "", ""
 	}
 	fromHelm := c.helm && helmOwner(m) == c.release
@@ -102,6 +106,26 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 		wayOut = "Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
 	}
 	return claimRefuse, ReasonObjectExists, fmt.Sprintf("it exists already%s. %s", by, wayOut)
+}
+
+func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }
+
+// shares says whether an object is a namespace that isn't this add-on's, and doesn't become so.
+func (c claimant) shares(m *metav1.ObjectMeta) bool {
+	switch {
+	case !c.isNamespace():
+		return false
+	case ownerOf(m) != Release{}, c.key.Name == c.release.Namespace, isOfKubernetes(c.key.Name):
+		return true
+	case m.Annotations[KeptByAnnotation] == c.release.String():
+		return false
+	}
+	return c.policy != addonsv1.AdoptionPolicyAdopt && c.policy != addonsv1.AdoptionPolicyAdoptIfEqual
+}
+
+// isOfKubernetes says whether a namespace is one of those that each cluster has.
+func isOfKubernetes(namespace string) bool {
+	return strings.HasPrefix(namespace, "kube-") || namespace == metav1.NamespaceDefault
 }
 
 // holdsData says whether people's data may go with an object: nobody is told to delete it.

@@ -176,6 +176,7 @@ func TestClaim(t *testing.T) {
 	kept := func(by Release) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Annotations: map[string]string{KeptByAnnotation: by.String()}}
 	}
+	named := func(name string) record.ObjectKey { return record.ObjectKey{Kind: "Namespace", Name: name} }
 	helms := managed("helm")
 	helms.Annotations = map[string]string{helmReleaseName: "me", helmReleaseNamespace: "a"}
 	fail, ifEqual, adopt := addonsv1.AdoptionPolicyFail, addonsv1.AdoptionPolicyAdoptIfEqual, addonsv1.AdoptionPolicyAdopt
@@ -200,6 +201,16 @@ func TestClaim(t *testing.T) {
 		"kept by us, of crds/":            {object: kept(me), policy: fail, crd: true, want: claimAdopt},
 		"kept by another":                 {object: kept(other), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 		"kept by us, another's by now":    {object: metav1.ObjectMeta{Labels: labelled(other).Labels, Annotations: kept(me).Annotations}, policy: fail, want: claimRefuse, reason: ReasonOwnedByOther},
+		"our namespace":                   {object: labelled(me), key: named("n"), policy: fail, want: claimOwn},
+		"namespace":                       {object: managed("kubectl"), key: named("n"), policy: fail, want: claimShare},
+		"namespace that was shared":       {object: managed(fieldManager(me)), key: named("n"), want: claimShare},
+		"another's namespace":             {object: labelled(other), key: named("n"), policy: adopt, want: claimShare},
+		"namespace, Adopt":                {object: managed("kubectl"), key: named("n"), policy: adopt, want: claimAdopt},
+		"shared namespace, AdoptIfEqual":  {object: managed(fieldManager(me)), key: named("n"), policy: ifEqual, want: claimIfEqual},
+		"namespace kept by us":            {object: kept(me), key: named("n"), policy: fail, want: claimAdopt},
+		"the release's namespace, Adopt":  {object: kept(me), key: named("a"), policy: adopt, want: claimShare},
+		"kube-system, Adopt":              {object: managed("kubectl"), key: named("kube-system"), policy: adopt, want: claimShare},
+		"default, AdoptIfEqual":           {object: managed("kubectl"), key: named("default"), policy: ifEqual, want: claimShare},
 		"of a Helm release that we adopt": {object: helms, policy: ifEqual, helm: true, want: claimAdopt},
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {

@@ -86,6 +86,9 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 // made it anew.
 func (r *run) repairOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) *failure {
 	key := record.KeyOf(o)
+	if entry.Shared {
+		return nil // whoever owns it looks after it
+	}
 	fail := func(err error) *failure {
 		f := classify(err, key, false)
 		return &f

@@ -5,7 +5,6 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +26,7 @@ func (r *run) spared(ctx context.Context, e record.Entry, live *metav1.PartialOb
 		return r.crdInUse(ctx, e)
 	case gk == namespaceKind && e.Name == r.release.Namespace:
 		return "holds the release record", nil
-	case gk == namespaceKind && (strings.HasPrefix(e.Name, "kube-") || e.Name == metav1.NamespaceDefault):
+	case gk == namespaceKind && isOfKubernetes(e.Name):
 		return "is one of Kubernetes' own", nil
 	case gk == namespaceKind:
 		return r.namespaceInUse(ctx, e.Name)
