@@ -60,7 +60,8 @@ type Desired struct {
 	Release
 	// Owner is the ClusterAddon, as "namespace/name". A release of another owner is refused.
 	Owner string
-	// OwnerUID is the ClusterAddon's; informative.
+	// OwnerUID is the ClusterAddon's. It tells one from that of the same name in another
+	// management cluster.
 	OwnerUID types.UID
 	// Artifact and ArtifactVersion are kept in the record: see Summary.
 	Artifact, ArtifactVersion string

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -31,6 +32,11 @@ func TestNext(t *testing.T) {
 	helms := func(status string) Summary { return Summary{Revision: 3, Status: status, ModifiedAt: now} }
 	rewritten := func(status string, age time.Duration) Summary {
 		return Summary{Revision: 3, Status: status, Owned: true, Owner: "a/a", ModifiedAt: now.Add(-age)}
+	}
+	by := func(uid types.UID) Summary {
+		s := ours("deployed", "e")
+		s.OwnerUID = uid
+		return s
 	}
 	renew := ours("deployed", "d")
 	renew.RenewAt = now
@@ -55,12 +61,15 @@ func TestNext(t *testing.T) {
 		"Helm's, uninstalled":             {records: []Summary{helms("uninstalled")}, step: stepBegin},
 		"Helm upgraded it":                {records: []Summary{rewritten("deployed", 0)}, step: stepBegin},
 		"Helm upgrades it at this moment": {records: []Summary{rewritten("pending-upgrade", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
+		"taken over":                      {records: []Summary{by("second"), by("first")}, step: stepRefuse, reason: ReasonReleaseTakenOver},
+		"to be taken over":                {records: []Summary{by("second"), by("third")}, step: stepBegin},
+		"taken back":                      {records: []Summary{by("first"), by("second")}, step: stepBegin},
 		"Helm uninstalls ours":            {records: []Summary{rewritten("uninstalling", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
 		"Helm uninstalls its own":         {records: []Summary{helms("uninstalling")}, policy: addonsv1.AdoptionPolicyAdopt, step: stepRefuse, reason: ReasonReleaseLocked},
 		"Helm never finished":             {records: []Summary{rewritten("pending-upgrade", time.Hour)}, step: stepBegin},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := &Desired{Owner: "a/a", Adoption: tc.policy, ProgressDeadline: 10 * time.Minute}
+			want := &Desired{Owner: "a/a", OwnerUID: "first", Adoption: tc.policy, ProgressDeadline: 10 * time.Minute}
 			if tc.owner != "" {
 				want.Owner = tc.owner
 			}
