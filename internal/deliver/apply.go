@@ -223,6 +223,14 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 		options = append(options, client.ForceOwnership)
 	}
 	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	if !force || !isRolled(o, err) {
+		return result, err
+	}
+	if err := r.stopRolling(ctx, o); err != nil {
+		return nil, err
+	}
+	result = o.DeepCopy()
+	err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	return result, err
 }
 

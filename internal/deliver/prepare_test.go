@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -30,3 +31,15 @@ func TestKeyThatLeftStringDataGoes(t *testing.T) {
 	e.Expect(deployed.(*helmrelease.Release).Manifest).To(Equal(secret("a: three, b: wins")))
 }
 
+// TestDeploymentIsRecreated from now on, after it was rolled by default.
+func TestDeploymentIsRecreated(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
+	recreate := strings.Replace(deployment("app"), "replicas: 1", "replicas: 1\n  strategy: {type: Recreate}", 1)
+	e.install(e.want(ns, chart{version: "2", manifest: recreate}))
+	strategy, _, err := unstructured.NestedMap(e.get("apps/v1", "Deployment", ns, "app").Object, "spec", "strategy")
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(strategy).To(Equal(map[string]any{"type": "Recreate"}))
+	e.install(e.want(ns, chart{version: "3", manifest: deployment("app")}))
+}
