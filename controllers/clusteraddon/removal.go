@@ -51,7 +51,11 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]
 		return "", ""
 	}
 	for _, known := range ca.Status.Addons {
-		if known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown {
+		switch {
+		case known.Name != record.Name || known.Namespace != record.Namespace:
+		case known.Reason == deliver.ReasonReleaseTakenOver:
+			return known.Reason, "Another management cluster has taken over the release; it is left as it is"
+		case known.Reason != ReasonStackUnknown:
 			return "", ""
 		}
 	}

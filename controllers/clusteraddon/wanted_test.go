@@ -148,6 +148,7 @@ func TestDoubtKeeps(t *testing.T) {
 		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: knew(addonsv1.AddonReady, "")},
 		"a stack is awaited":                             {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: knew(addonsv1.AddonReady, ""), want: ReasonStackUndecided},
 		"a stack is awaited, and its own dropped it":     {uid: "former", undecided: map[string]undecided{"next": {why: "why", awaited: true}}, assigned: "platform"},
+		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {
