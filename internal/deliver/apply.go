@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,8 +42,13 @@ func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
 func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) (*Outcome, error) {
-	known := make(map[record.ObjectKey]record.Entry)
-	for _, e := range r.rec.State.Inventory {
+	inventory, err := r.normalize(r.rec.State.Inventory) // kinds may have come since it was written
+	if err != nil {
+		return nil, err
+	}
+	r.rec.State.Inventory = inventory
+	known := make(map[record.ObjectKey]record.Entry, len(inventory))
+	for _, e := range inventory {
 		known[e.Key()] = e
 	}
 	var failed failures
@@ -131,7 +137,7 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		if err == nil {
 			return r.noteApplied(o, result, false, fail)
 		}
-		if !isAnother(err) {
+		if !errors.Is(err, errAnother) {
 			return fail(err)
 		}
 	}
@@ -177,7 +183,12 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 		}
 	}
 	r.wrote.Store(true)
-	result, err := r.patch(ctx, o, force)
+	var result *unstructured.Unstructured
+	if force {
+		result, err = r.patchOwn(ctx, o, live.UID)
+	} else {
+		result, err = r.patch(ctx, o, false)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -234,18 +245,19 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	return result, err
 }
 
-// patchOwn applies an object that was ours when it had this UID. The error is for
-// isAnother if it is gone, or somebody made another one of its name.
+// errAnother: an object is gone, or somebody made another one of its name.
+var errAnother = errors.New("it isn't the object that was looked at")
+
+// patchOwn applies an object that was seen with this UID, and is ours. The API server answers
+// Conflict if it is gone, and Invalid if there is another one: that is errAnother.
 func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
 	own := o.DeepCopy()
 	own.SetUID(uid)
-	return r.patch(ctx, own, true)
-}
-
-// isAnother says that an object doesn't have the UID that it was applied with. The API
-// server answers Conflict if there is none, and Invalid if there is another one.
-func isAnother(err error) bool {
-	return apierrors.IsConflict(err) || isAbout(err, "metadata.uid")
+	result, err := r.patch(ctx, own, true)
+	if apierrors.IsConflict(err) || isAbout(err, "metadata.uid") {
+		return nil, errAnother
+	}
+	return result, err
 }
 
 // metadata reads an object's metadata.

@@ -94,6 +94,11 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	case c.policy == addonsv1.AdoptionPolicyAdoptIfEqual:
 		return claimIfEqual, "", ""
 	}
+	return claimRefuse, ReasonObjectExists, c.exists(m)
+}
+
+// exists tells whose an object is that is refused, and the way out.
+func (c claimant) exists(m *metav1.ObjectMeta) string {
 	by := ""
 	if managers := managersOf(m); managers != "" {
 		by = ", managed by " + managers
@@ -105,7 +110,7 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	if holdsData(c.key) {
 		wayOut = "Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
 	}
-	return claimRefuse, ReasonObjectExists, fmt.Sprintf("it exists already%s. %s", by, wayOut)
+	return fmt.Sprintf("it exists already%s. %s", by, wayOut)
 }
 
 func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }

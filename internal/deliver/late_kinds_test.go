@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,21 +29,28 @@ func clusterScoped(crd string) string {
 // TestClusterScopedObjectOfALaterCRD begins with an object whose kind comes with another
 // add-on, later: once applied, the object isn't taken for one of an earlier revision.
 func TestClusterScopedObjectOfALaterCRD(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
-	group := ns + ".example.com"
-	policies := e.wantNamed("policies", ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a")})
-	e.Expect(e.settle(policies).Reason).To(Equal(deliver.ReasonKindMissing))
-	e.install(e.wantNamed("engine", ns, chart{version: "1", manifest: clusterScoped(crd(group))}))
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+			e := newEnv(t)
+			ns := e.namespace()
+			group := ns + ".example.com"
+			policies := e.wantNamed("policies", ns, chart{version: "1", manifest: widget(group, "policy") + configMap("x", "a")})
+			e.Expect(e.settle(policies).Reason).To(Equal(deliver.ReasonKindMissing))
+			e.install(e.wantNamed("engine", ns, chart{version: "1", manifest: clusterScoped(crd(group))}))
 
-	e.clock.step(11 * time.Second)
-	e.install(policies)
-	policy := e.get(group+"/v1", "Widget", "", "policy")
-	e.Expect(policy).NotTo(BeNil(), "the add-on is ready")
-	e.Expect(policy.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "policies"))
+			e.clock.step(11 * time.Second)
+			if restart {
+				e.restart()
+			}
+			e.install(policies)
+			policy := e.get(group+"/v1", "Widget", "", "policy")
+			e.Expect(policy).NotTo(BeNil(), "the add-on is ready")
+			e.Expect(policy.GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "policies"))
 
-	e.Expect(e.remove(policies.Release).Gone).To(BeTrue())
-	e.Expect(e.get(group+"/v1", "Widget", "", "policy")).To(BeNil(), "it is in the inventory")
+			e.Expect(e.remove(policies.Release).Gone).To(BeTrue())
+			e.Expect(e.get(group+"/v1", "Widget", "", "policy")).To(BeNil(), "it is in the inventory")
+		})
+	}
 }
 
 // TestClusterScopedObjectOfACRDInAHook has the CRD as a hook of the same chart.

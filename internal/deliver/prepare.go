@@ -86,8 +86,7 @@ func (r *run) rescope() error {
 		return err
 	}
 	r.s.objects, r.s.unscoped = objects, r.scope.unknown
-	r.rec.State.Inventory, err = r.normalize(r.rec.State.Inventory)
-	return err
+	return nil
 }
 
 // entries are the inventory of what the revision has, as far as kinds are known now.
