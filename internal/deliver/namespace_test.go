@@ -3,14 +3,13 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func namespace(name string, labels ...string) string {
@@ -61,30 +60,38 @@ func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 	e.Expect(e.get("v1", "Namespace", "", extra)).To(BeNil())
 }
 
-// TestNamespaceStaysWhileAnAPIDoesNotAnswer: what can't be looked for may be there.
+// TestNamespaceStaysWhileAnAPIDoesNotAnswer: what can't be looked for may be there. An API that
+// goes with the add-on is no reason to keep it, though discovery shows it a while longer.
 func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 	e := newEnv(t)
 	ns := e.namespace()
 	extra, group := ns+"-extra", ns+".example.com"
 	want := e.want(ns, chart{version: "1", manifest: namespace(extra)})
 	e.install(want)
-	service := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
-		"spec": map[string]any{
-			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
-			"insecureSkipTLSVerify": true, "service": map[string]any{"name": "nobody", "namespace": ns},
-		},
-	}}
-	e.Expect(e.target.Client.Create(e.ctx, service)).To(Succeed())
-	t.Cleanup(func() { _ = e.target.Client.Delete(e.t.Context(), service) })
+	api := func(group string) string {
+		return fmt.Sprintf("---\napiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.%[1]s}\n"+
+			"spec: {group: %[1]s, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {name: nobody, namespace: %[2]s}}\n", group, ns)
+	}
+	other := e.wantNamed("other", ns, chart{version: "1", manifest: namespace(ns+"-other") + api("other-"+group)})
+	_, err := e.d.Ensure(e.ctx, e.target, other)
+	e.Expect(err).NotTo(HaveOccurred())
 	discovery := func() error {
 		_, _, err := e.clientset().Discovery().ServerGroupsAndResources()
 		return err
 	}
 	e.Eventually(discovery).WithTimeout(30*time.Second).Should(HaveOccurred(), "it is to tell of the group")
+	o := e.remove(other.Release)
+	e.Expect(o.Gone).To(BeTrue())
+	e.Expect(o.Message).To(BeEmpty())
+	e.Eventually(discovery).WithTimeout(30 * time.Second).Should(Succeed())
 
-	o := e.remove(want.Release)
-	e.Expect(client.IgnoreNotFound(e.target.Client.Delete(e.ctx, service))).To(Succeed())
+	e.apply("kubectl", api(group))
+	service := e.get("apiregistration.k8s.io/v1", "APIService", "", "v1."+group)
+	t.Cleanup(func() { _ = e.target.Client.Delete(context.Background(), service) })
+	e.Eventually(discovery).WithTimeout(30*time.Second).Should(HaveOccurred(), "it is to tell of the group")
+
+	o = e.remove(want.Release)
+	e.Expect(e.target.Client.Delete(e.ctx, service)).To(Succeed())
 	e.Eventually(discovery).WithTimeout(30*time.Second).Should(Succeed(), "other tests need it")
 	e.Expect(o.Gone).To(BeTrue())
 	e.Expect(o.Message).To(And(ContainSubstring("Namespace "+extra), ContainSubstring(group)))

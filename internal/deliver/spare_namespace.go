@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,12 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // namespaceInUse says so if a namespace holds, or may hold, something that isn't this
 // add-on's.
 func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
-	kinds, unknown, err := r.namespacedKinds()
+	kinds, unknown, err := r.namespacedKinds(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -64,15 +67,12 @@ var madeByKubernetes = []schema.GroupKind{
 
 // namespacedKinds are all kinds whose objects go with their namespace. Unknown is a
 // version of an API that can't be discovered, "" if there is none.
-func (r *run) namespacedKinds() (kinds []schema.GroupKind, unknown string, err error) {
+func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
 	lists, err := r.t.Discovery.ServerPreferredNamespacedResources()
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
-		for gv := range failed.Groups {
-			if unknown == "" || gv.String() < unknown {
-				unknown = gv.String()
-			}
+		if unknown, err = r.silent(ctx, failed); unknown != "" || err != nil {
+			return nil, unknown, err
 		}
-		return nil, unknown, nil
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("discovering namespaced kinds: %w", err)
@@ -90,4 +90,21 @@ func (r *run) namespacedKinds() (kinds []schema.GroupKind, unknown string, err e
 		}
 	}
 	return kinds, "", nil
+}
+
+// silent returns one of the versions of APIs that couldn't be discovered, "" if all of them
+// are gone: discovery shows an API a while longer than it is there.
+func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFailed) (string, error) {
+	for _, gv := range slices.SortedFunc(maps.Keys(failed.Groups), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
+		_, err := r.metadata(ctx, record.Entry{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
+		})
+		switch {
+		case err == nil:
+			return gv.String(), nil
+		case !isGone(err):
+			return "", fmt.Errorf("looking for API %s: %w", gv, err)
+		}
+	}
+	return "", nil
 }
