@@ -92,11 +92,12 @@ func classify(err error, key record.ObjectKey, ownKind bool) failure {
 		return reject(ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace))
 	case apierrors.IsNotFound(err) && ownKind:
 		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
-	case immutable(status) && holdsData(key):
-		return reject(ReasonImmutableField, words+". Keep the value as it was")
 	case immutable(status):
-		return reject(ReasonImmutableField, words+
-			". Delete the object, so that it is made anew with the new value, or keep the value as it was")
+		wayOut := "Delete the object, so that it is made anew with the new value, or keep the value as it was"
+		if holdsData(key) {
+			wayOut = "Keep the value as it was"
+		}
+		return reject(ReasonImmutableField, words+". "+wayOut)
 	default:
 		return reject(ReasonObjectRejected, words)
 	}

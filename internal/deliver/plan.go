@@ -55,7 +55,7 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 		return decision{stepRefuse, ReasonReleaseExists, fmt.Sprintf(
 			"Helm installed a release %s (revision %d, %s). Uninstall it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual",
 			newest.Release, newest.Revision, newest.Status)}
-	case !newest.Complete && (newest.Pending() || newest.Status == string(helmcommon.StatusUninstalling)) && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline)):
+	case !newest.Complete && newest.Pending() && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline)):
 		return decision{stepRefuse, ReasonReleaseLocked, fmt.Sprintf(
 			"Helm is working on release %s: its revision %d is %s", newest.Release, newest.Revision, newest.Status)}
 	case !newest.Complete, newest.Digest != digest:
