@@ -140,7 +140,8 @@ type Addon struct {
 	// already, and isn't this add-on's. Fail (the default) leaves it alone and
 	// names it. AdoptIfEqual takes it over if no field that the chart sets would
 	// change. Adopt takes it over and changes it. What another add-on owns is
-	// never taken over.
+	// never taken over. With Fail, a Namespace is shared: the add-on sets fields on
+	// it, and never deletes it.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }

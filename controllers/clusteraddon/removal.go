@@ -54,6 +54,9 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]
 		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
 			stacks[successor].why, record.Stack)
 	}
+	if ran && isTakenOver(ca, record) {
+		return deliver.ReasonReleaseTakenOver, "Another management cluster has taken over the release; it is left as it is"
+	}
 	if ran {
 		return "", ""
 	}
@@ -71,6 +74,13 @@ func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 	}
 	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
 		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown
+	})
+}
+
+// isTakenOver reports whether another management cluster goes on with the release.
+func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
+	return slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
+		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason == deliver.ReasonReleaseTakenOver
 	})
 }
 

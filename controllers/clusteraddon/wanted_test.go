@@ -163,6 +163,7 @@ func TestDoubtKeeps(t *testing.T) {
 		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: ready},
 		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: ReasonStackUndecided},
 		"a stack is awaited, and its own dropped it":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
+		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
 	}
 	for name, tc := range cases {

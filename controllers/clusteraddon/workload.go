@@ -74,10 +74,11 @@ func (p *pass) readRecords(ctx context.Context) (bool, error) {
 // target is the cluster as the deliverer sees it.
 func (w *workload) target() deliver.Target {
 	return deliver.Target{
-		Name:    w.name.String(),
-		Client:  w.conn.Client(),
-		Dynamic: w.conn.Dynamic(),
-		Context: w.conn.Context(),
+		Name:      w.name.String(),
+		Client:    w.conn.Client(),
+		Dynamic:   w.conn.Dynamic(),
+		Discovery: w.conn.Discovery(),
+		Context:   w.conn.Context(),
 	}
 }
 

@@ -28,10 +28,13 @@ const helmManager = "helm"
 // labels. The server is asked, so that defaults and other spellings don't count.
 func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
 	key := record.KeyOf(o)
+	wayOut := "Delete it, change the add-on's values, or set its adoptionPolicy to Adopt"
+	if holdsData(key) {
+		wayOut = "Change the add-on's values, or set its adoptionPolicy to Adopt"
+	}
 	refuse := func(what string) *failure {
 		return &failure{kind: rejected, reason: ReasonObjectExists, message: fmt.Sprintf(
-			"%s: it exists already, and the add-on would change %s. Delete it, change the add-on's values, or set its adoptionPolicy to Adopt",
-			key, what)}
+			"%s: it exists already, and the add-on would change %s. %s", key, what, wayOut)}
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
@@ -117,12 +120,13 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchManagers(ctx, live, upgraded.ManagedFields, nil)
+	return r.patchManagers(ctx, live, upgraded.ManagedFields, r.manager)
 }
 
-// handOver makes an object nobody's add-on: our labels go, and our fields are
-// Helm's from now on, so that `helm upgrade` can change them.
-func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+// handOver makes an object no add-on's: our labels go, and our fields are
+// Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
+// release goes, has a note by which that release may have it again.
+func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
 	managers := slices.Clone(live.ManagedFields)
 	taken := managedBy(&live.ObjectMeta, helmManager)
 	managers = slices.DeleteFunc(managers, func(e metav1.ManagedFieldsEntry) bool {
@@ -133,32 +137,45 @@ func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata) 
 			managers[i].Manager = helmManager
 		}
 	}
-	var labels []string
+	var changes []operation
 	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
 		if _, ok := live.Labels[l]; ok {
-			labels = append(labels, l)
+			changes = append(changes, operation{Op: "remove", Path: pathOf("labels", l)})
 		}
 	}
-	if len(labels) == 0 {
+	switch by, noted := live.Annotations[KeptByAnnotation]; {
+	case kept && len(live.Annotations) == 0:
+		changes = append(changes, operation{"add", "/metadata/annotations", map[string]string{KeptByAnnotation: r.release.String()}})
+	case kept && by != r.release.String():
+		changes = append(changes, operation{"add", pathOf("annotations", KeptByAnnotation), r.release.String()})
+	case !kept && noted:
+		changes = append(changes, operation{Op: "remove", Path: pathOf("annotations", KeptByAnnotation)})
+	}
+	if len(changes) == 0 {
 		return nil
 	}
-	return r.patchManagers(ctx, live, managers, labels)
+	return r.patchManagers(ctx, live, managers, helmManager, changes...)
 }
 
-// patchManagers sets managedFields and removes labels, if the object is still as it was read.
-func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, remove []string) error {
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value,omitempty"`
-	}
-	patch := []operation{
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// pathOf is that of a label or an annotation in a JSON patch.
+func pathOf(field, key string) string {
+	return "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")
+}
+
+// patchManagers sets managedFields and makes changes as a manager, if the object is still as
+// it was read.
+func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, as string, changes ...operation) error {
+	patch := append([]operation{
 		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
 		{"replace", "/metadata/managedFields", managers},
-	}
-	for _, l := range remove {
-		patch = append(patch, operation{Op: "remove", Path: "/metadata/labels/" + strings.ReplaceAll(l, "/", "~1")})
-	}
+	}, changes...)
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return err
@@ -166,5 +183,5 @@ func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetad
 	r.wrote.Store(true)
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
 	target.SetGroupVersionKind(live.GroupVersionKind())
-	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(r.manager))
+	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(as))
 }

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -31,14 +33,22 @@ func (r *run) applyCRDs(ctx context.Context) (*Outcome, error) {
 
 // applyObjects applies the objects of the manifest.
 func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
+	if err := r.rescope(); err != nil {
+		return nil, err
+	}
 	return r.applyAll(ctx, r.s.objects, false)
 }
 
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
 func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) (*Outcome, error) {
-	known := make(map[record.ObjectKey]record.Entry)
-	for _, e := range r.rec.State.Inventory {
+	inventory, err := r.normalize(r.rec.State.Inventory) // kinds may have come since it was written
+	if err != nil {
+		return nil, err
+	}
+	r.rec.State.Inventory = inventory
+	known := make(map[record.ObjectKey]record.Entry, len(inventory))
+	for _, e := range inventory {
 		known[e.Key()] = e
 	}
 	var failed failures
@@ -111,7 +121,7 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 }
 
 // applyOne applies an object, if it is ours to apply. Only the first contact with
-// an object needs a look at it before.
+// an object needs a look at it before: later the server compares its UID.
 func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) *failure {
 	key := record.KeyOf(o)
 	if key.Name == "" {
@@ -121,43 +131,64 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
-	force := entry.UID != ""
-	if !force {
-		live, err := r.metadata(ctx, entry)
-		switch {
-		case apierrors.IsNotFound(err):
-			// Nobody's. If somebody makes it in this moment, there is a conflict.
-		case err != nil:
+	if entry.UID != "" {
+		r.wrote.Store(true)
+		result, err := r.patchOwn(ctx, o, entry.UID)
+		if err == nil {
+			return r.noteApplied(o, result, false, fail)
+		}
+		if !errors.Is(err, errAnother) {
 			return fail(err)
-		default:
-			c := claimant{release: r.release, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
-			verdict, reason, message := c.decide(&live.ObjectMeta)
-			switch verdict {
-			case claimRefuse:
-				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
-			case claimLeave:
-				return r.leave(ctx, o, fail)
-			case claimIfEqual:
-				if f := r.differs(ctx, o, fail); f != nil {
-					return f
-				}
-			case claimAdopt:
-				if err := r.takeFields(ctx, live); err != nil {
-					return fail(err)
-				}
-				force = true
-			case claimTakeOver:
-				if f := r.takeOver(ctx, live, key, fail); f != nil {
-					return f
-				}
-				force = true
-			case claimOwn:
-				force = true
+		}
+	}
+	return r.applyFirst(ctx, o, entry, crd, fail)
+}
+
+// applyFirst applies an object that isn't known to be ours, after a look at it.
+func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
+	key := record.KeyOf(o)
+	force := false
+	live, err := r.metadata(ctx, entry)
+	switch {
+	case apierrors.IsNotFound(err):
+		// Nobody's. If somebody makes it in this moment, there is a conflict.
+	case err != nil:
+		return fail(err)
+	default:
+		c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
+		verdict, reason, message := c.decide(&live.ObjectMeta)
+		switch verdict {
+		case claimRefuse:
+			return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+		case claimLeave:
+			return r.leave(ctx, o, fail)
+		case claimShare:
+			return r.share(ctx, o, fail)
+		case claimIfEqual:
+			if f := r.differs(ctx, o, fail); f != nil {
+				return f
 			}
+		case claimAdopt:
+			if err := r.takeFields(ctx, live); err != nil {
+				return fail(err)
+			}
+			force = true
+		case claimTakeOver:
+			if f := r.takeOver(ctx, live, key, fail); f != nil {
+				return f
+			}
+			force = true
+		case claimOwn:
+			force = true
 		}
 	}
 	r.wrote.Store(true)
-	result, err := r.patch(ctx, o, force)
+	var result *unstructured.Unstructured
+	if force {
+		result, err = r.patchOwn(ctx, o, live.UID)
+	} else {
+		result, err = r.patch(ctx, o, false)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -203,6 +234,29 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 		options = append(options, client.ForceOwnership)
 	}
 	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	if !force || !isRolled(o, err) {
+		return result, err
+	}
+	if err := r.stopRolling(ctx, o); err != nil {
+		return nil, err
+	}
+	result = o.DeepCopy()
+	err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	return result, err
+}
+
+// errAnother: an object is gone, or somebody made another one of its name.
+var errAnother = errors.New("it isn't the object that was looked at")
+
+// patchOwn applies an object that was seen with this UID, and is ours. The API server answers
+// Conflict if it is gone, and Invalid if there is another one: that is errAnother.
+func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	own := o.DeepCopy()
+	own.SetUID(uid)
+	result, err := r.patch(ctx, own, true)
+	if apierrors.IsConflict(err) || isAbout(err, "metadata.uid") {
+		return nil, errAnother
+	}
 	return result, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 func TestAdoption(t *testing.T) {
@@ -120,13 +121,26 @@ func TestOneOfManyRejected(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil())
 }
 
+// TestEmptyRendering leaves an add-on without any object of its manifest: also if a CRD of
+// crds/, or a hook, is rendered still.
 func TestEmptyRendering(t *testing.T) {
-	e := newEnv(t)
-	ns := e.namespace()
-	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x")}))
-	o := e.settle(e.want(ns, chart{version: "2"}))
-	e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering))
-	e.Expect(e.get("v1", "ConfigMap", ns, "a")).NotTo(BeNil())
+	bye := []render.Hook{hook("bye", 0, job("bye", false), []string{"pre-delete"})}
+	for name, shape := range map[string]func(group string) chart{
+		"nothing else": func(string) chart { return chart{} },
+		"CRDs":         func(group string) chart { return chart{crds: crd(group)} },
+		"hooks":        func(string) chart { return chart{hooks: bye} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			ns := e.namespace()
+			full, empty := shape(ns+".example.com"), shape(ns+".example.com")
+			full.version, full.manifest, empty.version = "1", configMap("a", "x"), "2"
+			e.install(e.want(ns, full))
+			o := e.settle(e.want(ns, empty))
+			e.Expect(o.Reason).To(Equal(deliver.ReasonEmptyRendering), o.Message)
+			e.Expect(e.get("v1", "ConfigMap", ns, "a")).NotTo(BeNil())
+		})
+	}
 }
 
 func TestSecretsAreNotTold(t *testing.T) {

@@ -108,6 +108,10 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, fai
 // deleteOne deletes an object if it is this add-on's and may go. It returns nil
 // once there is nothing to wait for.
 func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
+	if e.Shared {
+		r.noteRemoved(e, "isn't this add-on's alone")
+		return nil, nil
+	}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if isNoMatch(err) {
 		r.noteRemoved(e, "") // with its kind
@@ -135,7 +139,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !belongs(&live.ObjectMeta, r.release, e.Helm) {
+	if !r.owns(&live.ObjectMeta, e) {
 		why := "isn't this add-on's any more"
 		if owner := ownerOf(&live.ObjectMeta); owner != (Release{}) {
 			why = fmt.Sprintf("belongs to add-on %s now", owner)
@@ -143,11 +147,15 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 		r.noteRemoved(e, why)
 		return nil, nil
 	}
+	if r.s.hasApplied(live.UID) { // under another key, as after a move between API groups
+		r.noteRemoved(e, "")
+		return nil, nil
+	}
 	if live.DeletionTimestamp == nil {
 		if why, err := r.spared(ctx, e, live); err != nil {
 			return nil, err
 		} else if why != "" {
-			if err := r.handOver(ctx, live); client.IgnoreNotFound(err) != nil {
+			if err := r.handOver(ctx, live, true); client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
 			r.noteRemoved(e, why)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -37,10 +38,11 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if err != nil {
 		return r.renderFailed(digest, err)
 	}
-	if len(rendering.Objects)+len(rendering.CRDs)+len(rendering.Hooks) == 0 && len(inventory) > 0 {
+	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
+	if len(rendering.Objects) == 0 && len(removable) > 0 {
 		return ptr(r.refuse(digest, ReasonEmptyRendering, fmt.Sprintf(
-			"The chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
-			len(inventory)))), nil
+			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
+			len(removable)))), nil
 	}
 	if check, ok := r.checks.Unmatched(append(rendering.Objects[:len(rendering.Objects):len(rendering.Objects)], rendering.CRDs...)); ok {
 		return ptr(r.refuse(digest, ReasonReadinessInvalid, fmt.Sprintf(
@@ -74,7 +76,7 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	r.rec = rec
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
-	r.s.crds, r.s.objects = crds, objects
+	r.s.crds, r.s.objects, r.s.unscoped = crds, objects, r.scope.unknown
 	return nil, r.trim(ctx)
 }
 

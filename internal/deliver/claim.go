@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // Annotations that Helm puts on the objects of a release
@@ -18,6 +20,10 @@ const (
 	helmReleaseName      = "meta.helm.sh/release-name"
 	helmReleaseNamespace = "meta.helm.sh/release-namespace"
 )
+
+// KeptByAnnotation on an object says which release left it in the cluster, as
+// "namespace/name": that one may have it again.
+const KeptByAnnotation = "addons.cluster.x-k8s.io/kept-by"
 
 // claim is how an object that is in the cluster already may be applied.
 type claim int
@@ -31,6 +37,8 @@ const (
 	claimIfEqual
 	// claimLeave: it does as it is; leave it.
 	claimLeave
+	// claimShare: it is a namespace of somebody else; set fields on it.
+	claimShare
 	// claimTakeOver: it is of an add-on that goes; take it over and change it.
 	claimTakeOver
 	// claimRefuse: it isn't this add-on's to touch.
@@ -40,6 +48,7 @@ const (
 // claimant is the add-on that wants an object.
 type claimant struct {
 	release Release
+	key     record.ObjectKey
 	manager string
 	policy  addonsv1.AdoptionPolicy
 	// crd says that the object is a CRD of crds/. As in Helm, one that is there
@@ -61,12 +70,16 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 		return claimOwn, "", ""
 	case slices.Contains(c.leaving, owner):
 		return claimTakeOver, "", ""
+	case c.shares(m):
+		return claimShare, "", ""
 	case owner != Release{} && c.crd:
 		return claimLeave, "", ""
 	case owner != Release{}:
 		return claimRefuse, ReasonOwnedByOther, fmt.Sprintf(
 			"it belongs to add-on %s. Take it out of one of the two", owner)
-	case managedBy(m, c.manager):
+	case m.Annotations[KeptByAnnotation] == c.release.String():
+		return claimAdopt, "", ""
+	case managedBy(m, c.manager) && !c.isNamespace(): // shared ones have our fields, too
 		return claimOwn, "", ""
 	}
 	fromHelm := c.helm && helmOwner(m) == c.release
@@ -81,6 +94,11 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	case c.policy == addonsv1.AdoptionPolicyAdoptIfEqual:
 		return claimIfEqual, "", ""
 	}
+	return claimRefuse, ReasonObjectExists, c.exists(m)
+}
+
+// exists tells whose an object is that is refused, and the way out.
+func (c claimant) exists(m *metav1.ObjectMeta) string {
 	by := ""
 	if managers := managersOf(m); managers != "" {
 		by = ", managed by " + managers
@@ -88,8 +106,37 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 	if h := helmOwner(m); h != (Release{}) {
 		by += fmt.Sprintf(", of Helm release %s", h)
 	}
-	return claimRefuse, ReasonObjectExists, fmt.Sprintf(
-		"it exists already%s. Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual", by)
+	wayOut := "Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
+	if holdsData(c.key) {
+		wayOut = "Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
+	}
+	return fmt.Sprintf("it exists already%s. %s", by, wayOut)
+}
+
+func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }
+
+// shares says whether an object is a namespace that isn't this add-on's, and doesn't become so.
+func (c claimant) shares(m *metav1.ObjectMeta) bool {
+	switch {
+	case !c.isNamespace():
+		return false
+	case ownerOf(m) != Release{}, c.key.Name == c.release.Namespace, isOfKubernetes(c.key.Name):
+		return true
+	case m.Annotations[KeptByAnnotation] == c.release.String():
+		return false
+	}
+	return c.policy != addonsv1.AdoptionPolicyAdopt && c.policy != addonsv1.AdoptionPolicyAdoptIfEqual
+}
+
+// isOfKubernetes says whether a namespace is one of those that each cluster has.
+func isOfKubernetes(namespace string) bool {
+	return strings.HasPrefix(namespace, "kube-") || namespace == metav1.NamespaceDefault
+}
+
+// holdsData says whether people's data may go with an object: nobody is told to delete it.
+func holdsData(key record.ObjectKey) bool {
+	gk := schema.GroupKind{Group: key.Group, Kind: key.Kind}
+	return gk == crdKind || gk == namespaceKind || key.Group == "" && (key.Kind == "PersistentVolumeClaim" || key.Kind == "PersistentVolume")
 }
 
 // ownerOf returns the add-on that an object's labels name, zero if none.
@@ -106,10 +153,16 @@ func helmOwner(m *metav1.ObjectMeta) Release {
 	return Release{Namespace: m.Annotations[helmReleaseNamespace], Name: m.Annotations[helmReleaseName]}
 }
 
-// belongs says whether an object of the inventory is the release's to delete.
-func belongs(m *metav1.ObjectMeta, r Release, fromHelm bool) bool {
-	owner := ownerOf(m)
-	return owner == r || owner == Release{} && fromHelm && helmOwner(m) == r
+// owns says whether an object of the inventory is the release's to delete. One that was made
+// anew since has to be ours by its field manager, too: copies keep labels.
+func (r *run) owns(m *metav1.ObjectMeta, e record.Entry) bool {
+	switch ownerOf(m) {
+	case r.release:
+		return e.UID == "" || e.UID == m.UID || managedBy(m, r.manager)
+	case Release{}:
+		return e.Helm && helmOwner(m) == r.release
+	}
+	return false
 }
 
 func managedBy(m *metav1.ObjectMeta, manager string) bool {

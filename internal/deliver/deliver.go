@@ -10,6 +10,7 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ type Target struct {
 	Client client.Client
 	// Dynamic is for watches.
 	Dynamic dynamic.Interface
+	// Discovery tells which kinds there are.
+	Discovery discovery.DiscoveryInterface
 	// Context ends when the connection does. Watches hang on it.
 	Context context.Context //nolint:containedctx // watches outlive the call that starts them
 }
@@ -62,7 +65,8 @@ type Desired struct {
 	Release
 	// Owner is the ClusterAddon, as "namespace/name". A release of another owner is refused.
 	Owner string
-	// OwnerUID is the ClusterAddon's; informative.
+	// OwnerUID is the ClusterAddon's. It tells one from that of the same name in another
+	// management cluster.
 	OwnerUID types.UID
 	// Artifact and ArtifactVersion are kept in the record: see Summary.
 	Artifact, ArtifactVersion string

@@ -12,16 +12,15 @@
 // A new revision goes through these steps, one file each:
 //
 //	begin    render, record the revision with the inventory of old and new objects
-//	hooks    pre-install, pre-upgrade
 //	crds     those of crds/, until they are established
+//	hooks    pre-install, pre-upgrade
 //	apply    the objects, in waves
 //	ready    until each object is ready by its kind and its checks
-//	prune    what the new revision doesn't have
 //	hooks    post-install, post-upgrade
 //	until    the postcondition holds, if there is one
+//	prune    what the new revision doesn't have
 //	finish   narrow the inventory, mark deployed, trim the history
 //
-// Pruning comes before the post hooks, as in Helm: charts are written for that
-// order, and a post-upgrade hook may count on the old objects being gone. It
-// comes after all new objects are ready, unlike in Helm.
+// Pruning comes last, unlike in Helm, which deletes before the post hooks: until the
+// revision has shown that it works, nothing of the former one is lost.
 package deliver

@@ -74,9 +74,9 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		r.preHooks,
 		r.applyObjects,
 		r.awaitReady,
-		r.prune,
 		r.postHooks,
 		r.awaitPostcondition,
+		r.prune,
 		r.finish,
 	} {
 		if o, err := step(ctx); o != nil || err != nil {
@@ -106,6 +106,7 @@ func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 		if r.s.objects, err = r.prepare(objects); err != nil {
 			return nil, err
 		}
+		r.s.unscoped = r.scope.unknown
 	}
 	r.scope.learn(r.s.crds, r.s.objects)
 	return nil, nil

@@ -93,8 +93,11 @@ func classify(err error, key record.ObjectKey, ownKind bool) failure {
 	case apierrors.IsNotFound(err) && ownKind:
 		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
 	case immutable(status):
-		return reject(ReasonImmutableField, words+
-			". Delete the object, so that it is made anew with the new value, or keep the value as it was")
+		wayOut := "Delete the object, so that it is made anew with the new value, or keep the value as it was"
+		if holdsData(key) {
+			wayOut = "Keep the value as it was"
+		}
+		return reject(ReasonImmutableField, words+". "+wayOut)
 	default:
 		return reject(ReasonObjectRejected, words)
 	}
@@ -231,6 +234,13 @@ func conflictsOf(err error) string {
 		return conflicts(api.Status())
 	}
 	return ""
+}
+
+// isAbout says that the server found a field wrong.
+func isAbout(err error, field string) bool {
+	var api apierrors.APIStatus
+	return errors.As(err, &api) && api.Status().Details != nil &&
+		slices.ContainsFunc(api.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
 // isGone says that an object isn't there, or its kind isn't.

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -20,7 +21,14 @@ func (r *run) prune(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	obsolete := record.Minus(inventory, entriesOf(r.s.crds, r.s.objects))
+	wanted, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	obsolete := slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
+		_, applied := r.s.applied[e.Key()]
+		return applied
+	})
 	if o, err := r.takeAway(ctx, obsolete, false); o != nil || err != nil {
 		return o, err
 	}
@@ -54,7 +62,11 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		description += ". Left: " + strings.Join(notes, "; ")
 	}
-	r.rec.State.Inventory = r.withUIDs(entriesOf(r.s.crds, r.s.objects))
+	wanted, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	r.rec.State.Inventory = r.withUIDs(wanted)
 	if len(r.rec.State.Parts) == 0 {
 		r.rec.CRDs = nil // nothing reads them any more
 	}

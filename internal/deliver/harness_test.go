@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -138,7 +139,9 @@ func (e *env) restart() {
 	e.stop = cancel
 	wakeup := make(chan struct{}, 1)
 	e.wakeup = wakeup
-	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Context: ctx}
+	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Discovery: disco, Context: ctx}
 	e.d = deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
 		select {
 		case wakeup <- struct{}{}:

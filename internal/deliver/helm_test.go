@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	helmkube "helm.sh/helm/v4/pkg/kube"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -154,4 +156,31 @@ func TestTooLargeAddon(t *testing.T) {
 	o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", base64.StdEncoding.EncodeToString(noise))}))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordTooLarge), o.Message)
 	e.Expect(o.Message).To(ContainSubstring("8388608"))
+}
+
+// TestHelmUninstallsAtThisMoment leaves the release to Helm until it is done.
+func TestHelmUninstallsAtThisMoment(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+	e.install(want)
+	// What Helm writes first: without our annotations and keys.
+	secret := &corev1.Secret{}
+	e.Expect(e.target.Client.Get(e.ctx, client.ObjectKey{Namespace: ns, Name: "sh.helm.release.v1.demo.v1"}, secret)).To(Succeed())
+	secret.Annotations = nil
+	delete(secret.Data, "chandler")
+	secret.Labels["status"] = "uninstalling"
+	secret.Labels["modifiedAt"] = fmt.Sprint(e.clock.Now().Unix())
+	e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonPending))
+	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseLocked))
+
+	// Helm goes on: the objects of the manifest go, and then the records that it knew of.
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "x"))).To(Succeed())
+	e.Expect(e.target.Client.Delete(e.ctx, secret)).To(Succeed())
+	e.clock.step(11 * time.Second)
+	e.install(want)
+	e.Expect(e.get("v1", "ConfigMap", ns, "x")).NotTo(BeNil())
 }

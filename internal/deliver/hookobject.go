@@ -85,14 +85,18 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
 	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
+	wayOut := "Delete or rename it"
+	if holdsData(e.Key()) {
+		wayOut = "Rename it in the chart"
+	}
 	if !ours && (!isHook || owner != Release{}) {
-		return r.failHook(ctx, event, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Delete or rename it", e.Key()))
+		return r.failHook(ctx, event, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. %s", e.Key(), wayOut))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
 	// Unlike Helm, a failed run of ours doesn't stand in the way of the next attempt.
 	if _, ran := live.Annotations[HookRunAnnotation]; !allowed && (!ours || !ran) {
 		return r.failHook(ctx, event, h, fmt.Sprintf(
-			"%s exists already, and its %s doesn't have before-hook-creation. Delete it", e.Key(), helmrelease.HookDeleteAnnotation))
+			"%s exists already, and its %s doesn't have before-hook-creation. %s", e.Key(), helmrelease.HookDeleteAnnotation, wayOut))
 	}
 	g := &going{entry: e, unlabelled: owner != r.release}
 	if live.DeletionTimestamp == nil {

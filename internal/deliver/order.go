@@ -17,6 +17,7 @@ import (
 var (
 	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+	secretKind    = schema.GroupKind{Kind: "Secret"}
 )
 
 // installWaves are the kinds of each wave: an object is applied after those of

@@ -3,11 +3,16 @@
 package deliver_test
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"helm.sh/helm/v4/pkg/action"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -56,4 +61,44 @@ webhooks:
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", ns))).To(Succeed())
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
+}
+
+// TestOrphanOfALargeRelease lets go of an add-on whose record takes several Secrets. Helm shows
+// the release, and Chandler can adopt it again, with all that was in it.
+func TestOrphanOfALargeRelease(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	manifest := ""
+	for i := range 4 {
+		noise := make([]byte, 500_000)
+		_, _ = rand.Read(noise)
+		manifest += configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise))
+	}
+	want := e.want(ns, chart{version: "1", manifest: manifest + configMap("old", "x")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	o := e.remove(want.Release)
+	e.Expect(o.Gone).To(BeTrue())
+	e.Expect(o.Message).To(And(ContainSubstring(ns+"/demo"), ContainSubstring("helm uninstall")))
+	releases, err := action.NewList(helm(e, ns)).Run()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(releases).To(HaveLen(1))
+	secrets := &corev1.SecretList{}
+	e.Expect(e.target.Client.List(e.ctx, secrets, inNamespace(ns))).To(Succeed())
+	e.Expect(len(secrets.Items)).To(BeNumerically(">", 1))
+	for _, s := range secrets.Items {
+		e.Expect(s.Labels).NotTo(HaveKey(addonsv1.AddonLabel), s.Name)
+	}
+	e.Expect(e.records(ns)[want.Release].Owned).To(BeFalse())
+	// Nothing that is asked to be removed once more takes the continuation along.
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+
+	e.restart()
+	again := e.want(ns, chart{version: "2", manifest: manifest})
+	e.Expect(e.settle(again).Reason).To(Equal(deliver.ReasonReleaseExists))
+	again.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.Expect(e.install(again).Revision).To(BeEquivalentTo(2))
+	e.Expect(e.remove(again.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "c0")).To(BeNil())
+	e.Expect(e.snapshot(ns)).To(ContainElement("0 secrets"))
 }

@@ -69,6 +69,9 @@ const (
 	ReasonReleaseExists = "ReleaseExists"
 	// ReasonReleaseOwnedByOther: another ClusterAddon installed a release of this name.
 	ReasonReleaseOwnedByOther = "ReleaseOwnedByOther"
+	// ReasonReleaseTakenOver: the ClusterAddon of this name in another management cluster
+	// made the newest revision.
+	ReasonReleaseTakenOver = "ReleaseTakenOver"
 	// ReasonObjectExists: an object is there and isn't this add-on's.
 	ReasonObjectExists = "ObjectExists"
 	// ReasonOwnedByOther: an object belongs to another add-on.

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -44,6 +45,10 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 		return decision{stepRefuse, ReasonReleaseOwnedByOther, fmt.Sprintf(
 			"ClusterAddon %s has release %s in this cluster already. Change the add-on's name or namespace in one of the two",
 			newest.Owner, newest.Release)}
+	case takenOver(records, want):
+		return decision{stepRefuse, ReasonReleaseTakenOver, fmt.Sprintf(
+			"Another management cluster has a ClusterAddon %s, too, and has taken over release %s with revision %d. Remove the Cluster from one of them. To take the release back, delete this ClusterAddon: it is made anew",
+			want.Owner, newest.Release, newest.Revision)}
 	case !newest.Owned && newest.Status == string(helmcommon.StatusUninstalled):
 		return decision{step: stepBegin} // what `helm uninstall --keep-history` left
 	case !newest.Owned && want.Adoption != addonsv1.AdoptionPolicyAdopt && want.Adoption != addonsv1.AdoptionPolicyAdoptIfEqual:
@@ -66,6 +71,17 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 	default: // it was being removed, and is wanted again
 		return decision{step: stepBegin}
 	}
+}
+
+// takenOver says whether the ClusterAddon made a revision, and then another one of its name,
+// which is in another management cluster, made the newest. A ClusterAddon that made none is
+// new, as after a move: it goes on with what is there.
+func takenOver(records []Summary, want *Desired) bool {
+	newest := records[0]
+	if newest.OwnerUID == "" || want.OwnerUID == "" || newest.OwnerUID == want.OwnerUID {
+		return false
+	}
+	return slices.ContainsFunc(records, func(s Summary) bool { return s.OwnerUID == want.OwnerUID })
 }
 
 // installed says whether the add-on is there at least in part, so that a new

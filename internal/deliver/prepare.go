@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,9 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 		unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
 		label(o, r.release)
+		if o.GroupVersionKind().GroupKind() == secretKind {
+			encodeStringData(o)
+		}
 		if i, again := index[record.KeyOf(o)]; again {
 			objects[i] = o
 			continue
@@ -46,6 +50,48 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 		objects = append(objects, o)
 	}
 	return objects, nil
+}
+
+// encodeStringData moves stringData of a Secret to data: the server copies it there and
+// forgets who set it, so that a key which the chart drops later would stay. What isn't
+// right in it is left for the server to refuse.
+func encodeStringData(o *unstructured.Unstructured) {
+	texts, found, err := unstructured.NestedStringMap(o.Object, "stringData")
+	if !found || err != nil {
+		return
+	}
+	data, _, err := unstructured.NestedMap(o.Object, "data")
+	if err != nil {
+		return
+	}
+	if data == nil {
+		data = make(map[string]any, len(texts))
+	}
+	for key, text := range texts {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	o.Object["data"] = data
+	delete(o.Object, "stringData")
+}
+
+// rescope prepares the objects anew if the cluster didn't know all of their kinds before:
+// a CRD of a hook, or of another add-on, may have said since that one isn't namespaced.
+func (r *run) rescope() error {
+	if !r.s.unscoped {
+		return nil
+	}
+	r.scope.unknown = false
+	objects, err := r.prepare(r.s.objects)
+	if err != nil {
+		return err
+	}
+	r.s.objects, r.s.unscoped = objects, r.scope.unknown
+	return nil
+}
+
+// entries are the inventory of what the revision has, as far as kinds are known now.
+func (r *run) entries() ([]record.Entry, error) {
+	return r.normalize(entriesOf(r.s.crds, r.s.objects))
 }
 
 // label says whose an object is: on the object itself, not on what it makes.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -31,6 +32,11 @@ func TestNext(t *testing.T) {
 	helms := func(status string) Summary { return Summary{Revision: 3, Status: status, ModifiedAt: now} }
 	rewritten := func(status string, age time.Duration) Summary {
 		return Summary{Revision: 3, Status: status, Owned: true, Owner: "a/a", ModifiedAt: now.Add(-age)}
+	}
+	by := func(uid types.UID) Summary {
+		s := ours("deployed", "e")
+		s.OwnerUID = uid
+		return s
 	}
 	renew := ours("deployed", "d")
 	renew.RenewAt = now
@@ -55,10 +61,15 @@ func TestNext(t *testing.T) {
 		"Helm's, uninstalled":             {records: []Summary{helms("uninstalled")}, step: stepBegin},
 		"Helm upgraded it":                {records: []Summary{rewritten("deployed", 0)}, step: stepBegin},
 		"Helm upgrades it at this moment": {records: []Summary{rewritten("pending-upgrade", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
+		"taken over":                      {records: []Summary{by("second"), by("first")}, step: stepRefuse, reason: ReasonReleaseTakenOver},
+		"to be taken over":                {records: []Summary{by("second"), by("third")}, step: stepBegin},
+		"taken back":                      {records: []Summary{by("first"), by("second")}, step: stepBegin},
+		"Helm uninstalls ours":            {records: []Summary{rewritten("uninstalling", 0)}, step: stepRefuse, reason: ReasonReleaseLocked},
+		"Helm uninstalls its own":         {records: []Summary{helms("uninstalling")}, policy: addonsv1.AdoptionPolicyAdopt, step: stepRefuse, reason: ReasonReleaseLocked},
 		"Helm never finished":             {records: []Summary{rewritten("pending-upgrade", time.Hour)}, step: stepBegin},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := &Desired{Owner: "a/a", Adoption: tc.policy, ProgressDeadline: 10 * time.Minute}
+			want := &Desired{Owner: "a/a", OwnerUID: "first", Adoption: tc.policy, ProgressDeadline: 10 * time.Minute}
 			if tc.owner != "" {
 				want.Owner = tc.owner
 			}
@@ -171,12 +182,17 @@ func TestClaim(t *testing.T) {
 	managed := func(manager string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager}}}
 	}
+	kept := func(by Release) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Annotations: map[string]string{KeptByAnnotation: by.String()}}
+	}
+	named := func(name string) record.ObjectKey { return record.ObjectKey{Kind: "Namespace", Name: name} }
 	helms := managed("helm")
 	helms.Annotations = map[string]string{helmReleaseName: "me", helmReleaseNamespace: "a"}
 	fail, ifEqual, adopt := addonsv1.AdoptionPolicyFail, addonsv1.AdoptionPolicyAdoptIfEqual, addonsv1.AdoptionPolicyAdopt
 	for name, tc := range map[string]struct {
 		object    metav1.ObjectMeta
 		policy    addonsv1.AdoptionPolicy
+		key       record.ObjectKey
 		crd, helm bool
 		want      claim
 		reason    string
@@ -190,11 +206,25 @@ func TestClaim(t *testing.T) {
 		"somebody's, AdoptIfEqual":        {object: managed("kubectl"), policy: ifEqual, want: claimIfEqual},
 		"somebody's, Adopt":               {object: managed("kubectl"), policy: adopt, want: claimAdopt},
 		"somebody's, of crds/":            {object: managed("kubectl"), policy: fail, crd: true, want: claimLeave},
+		"kept by us":                      {object: kept(me), policy: fail, want: claimAdopt},
+		"kept by us, of crds/":            {object: kept(me), policy: fail, crd: true, want: claimAdopt},
+		"kept by another":                 {object: kept(other), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
+		"kept by us, another's by now":    {object: metav1.ObjectMeta{Labels: labelled(other).Labels, Annotations: kept(me).Annotations}, policy: fail, want: claimRefuse, reason: ReasonOwnedByOther},
+		"our namespace":                   {object: labelled(me), key: named("n"), policy: fail, want: claimOwn},
+		"namespace":                       {object: managed("kubectl"), key: named("n"), policy: fail, want: claimShare},
+		"namespace that was shared":       {object: managed(fieldManager(me)), key: named("n"), want: claimShare},
+		"another's namespace":             {object: labelled(other), key: named("n"), policy: adopt, want: claimShare},
+		"namespace, Adopt":                {object: managed("kubectl"), key: named("n"), policy: adopt, want: claimAdopt},
+		"shared namespace, AdoptIfEqual":  {object: managed(fieldManager(me)), key: named("n"), policy: ifEqual, want: claimIfEqual},
+		"namespace kept by us":            {object: kept(me), key: named("n"), policy: fail, want: claimAdopt},
+		"the release's namespace, Adopt":  {object: kept(me), key: named("a"), policy: adopt, want: claimShare},
+		"kube-system, Adopt":              {object: managed("kubectl"), key: named("kube-system"), policy: adopt, want: claimShare},
+		"default, AdoptIfEqual":           {object: managed("kubectl"), key: named("default"), policy: ifEqual, want: claimShare},
 		"of a Helm release that we adopt": {object: helms, policy: ifEqual, helm: true, want: claimAdopt},
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := claimant{release: me, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm}
+			c := claimant{release: me, key: tc.key, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm}
 			got, reason, _ := c.decide(&tc.object)
 			if got != tc.want || reason != tc.reason {
 				t.Errorf("got %v %s", got, reason)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,9 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if len(r.records) == 0 || !r.records[0].Owned {
+		for _, s := range r.records { // they need what is theirs
+			delete(r.parts, s.Revision)
+		}
 		return r.gone(ctx, "")
 	}
 	newest := r.records[0]
@@ -179,6 +183,8 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 	if reason, message := failed.first(deferred); reason != "" {
 		return value(r.wait(reason, "Waiting: "+message, webhookRetry)), nil
 	}
+	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
+	kept := map[int]bool{}
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
 		if damaged := (*record.UnreadableError)(nil); errors.As(err, &damaged) {
@@ -193,16 +199,18 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 			rec.SetStatus(helmcommon.StatusFailed, "Left by Chandler before it was complete")
 		}
 		if err := r.s.store.Plain(ctx, rec); err != nil {
-			if _, ok := errors.AsType[*record.TooLargeError](err); !ok {
-				return Outcome{}, err
-			}
-			if err := r.s.store.Delete(ctx, s.SecretName); err != nil {
-				return Outcome{}, err
-			}
+			return Outcome{}, err
+		}
+		if rec.InParts() {
+			kept[s.Revision] = true
 		}
 	}
+	if kept[r.rec.Revision] {
+		message += ". Its record takes several Secrets, which Helm doesn't read: helm list shows the release, helm uninstall would leave its objects. To have it upgraded or uninstalled, adopt it with an add-on of its name and adoptionPolicy Adopt"
+	}
 	r.records = nil // kept
-	return r.gone(ctx, fmt.Sprintf("Left in the cluster as Helm release %s", r.release))
+	maps.DeleteFunc(r.parts, func(revision int, _ []string) bool { return kept[revision] })
+	return r.gone(ctx, message)
 }
 
 // letGo makes an object nobody's.
@@ -221,7 +229,7 @@ func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
 	if ownerOf(&live.ObjectMeta) != r.release {
 		return nil
 	}
-	if err := r.handOver(ctx, live); !isGone(err) && err != nil {
+	if err := r.handOver(ctx, live, false); !isGone(err) && err != nil {
 		return fail(err)
 	}
 	return nil

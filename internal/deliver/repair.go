@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -50,12 +50,23 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	if objects, err = r.prepare(objects); err != nil {
 		return Outcome{}, err
 	}
+	inventory, err := rec.Inventory()
+	if err != nil {
+		return r.refuse(rec.Digest, ReasonRecordUnreadable, unreadable(rec.Summary, err)), nil
+	}
+	if inventory, err = r.normalize(inventory); err != nil {
+		return Outcome{}, err
+	}
+	known := make(map[record.ObjectKey]record.Entry, len(inventory))
+	for _, e := range inventory {
+		known[e.Key()] = e
+	}
 	var failed failures
 	for _, wave := range waves(objects) {
 		if len(only) > 0 {
 			wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool { return !slices.Contains(only, record.KeyOf(o)) })
 		}
-		failed = append(failed, r.inParallel(len(wave), func(i int) *failure { return r.repairOne(ctx, wave[i]) })...)
+		failed = append(failed, r.inParallel(len(wave), func(i int) *failure { return r.repairOne(ctx, wave[i], known[record.KeyOf(wave[i])]) })...)
 	}
 	if err := failed.transient(); err != nil {
 		return Outcome{}, err
@@ -71,22 +82,35 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	return ready, nil
 }
 
-// repairOne applies an object, unless another add-on has it now.
-func (r *run) repairOne(ctx context.Context, o *unstructured.Unstructured) *failure {
+// repairOne applies an object, unless somebody else has it now: another add-on, or who
+// made it anew.
+func (r *run) repairOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) *failure {
 	key := record.KeyOf(o)
-	live, err := r.metadata(ctx, record.EntryOf(o))
-	if err == nil {
-		if owner := ownerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) {
-			return &failure{kind: rejected, reason: ReasonOwnedByOther, message: fmt.Sprintf("%s: it belongs to add-on %s", key, owner)}
-		}
-	} else if !apierrors.IsNotFound(err) {
+	if entry.Shared {
+		return nil // whoever owns it looks after it
+	}
+	fail := func(err error) *failure {
 		f := classify(err, key, false)
 		return &f
 	}
+	live, err := r.metadata(ctx, record.EntryOf(o))
+	if client.IgnoreNotFound(err) != nil {
+		return fail(err)
+	}
 	r.wrote.Store(true)
-	if _, err := r.patch(ctx, o, true); err != nil {
-		f := classify(err, key, false)
-		return &f
+	if err != nil {
+		_, err = r.patch(ctx, o, false)
+	} else {
+		if owner := ownerOf(&live.ObjectMeta); live.UID != entry.UID || owner != r.release && owner != (Release{}) {
+			c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption}
+			if verdict, reason, message := c.decide(&live.ObjectMeta); verdict != claimOwn {
+				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+			}
+		}
+		_, err = r.patchOwn(ctx, o, live.UID)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 type scope struct {
 	mapper meta.RESTMapper
 	own    map[schema.GroupKind]bool // namespaced, by CRDs of this add-on
+	// unknown says that a kind was asked for that nobody knows yet.
+	unknown bool
 }
 
 // learn takes in the CRDs among objects.
@@ -51,6 +53,7 @@ func (s *scope) namespaced(gvk schema.GroupVersionKind) (namespaced, known bool,
 	mapping, err := s.mapping(gvk)
 	switch {
 	case isNoMatch(err):
+		s.unknown = true
 		return false, false, nil
 	case err != nil:
 		return false, false, err

@@ -38,6 +38,8 @@ type session struct {
 	about subject
 	// objects of the revision, and its CRDs of crds/, as they are to be applied.
 	objects, crds []*unstructured.Unstructured
+	// unscoped says that the cluster didn't know a kind of these yet.
+	unscoped bool
 	// applied are those that were applied since the session began. Objects are
 	// applied in parallel, so noting takes a lock.
 	noting  sync.Mutex
@@ -133,6 +135,16 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 	s.hooks = make(map[hookKey]applied)
 	s.deleted = make(map[record.ObjectKey]bool)
 	s.pruned = false
+}
+
+// hasApplied says whether an object was applied since the session began.
+func (s *session) hasApplied(uid types.UID) bool {
+	for _, a := range s.applied {
+		if a.uid == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // fail returns the outcome with the time of the next attempt, and remembers it.

@@ -5,7 +5,6 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +26,7 @@ func (r *run) spared(ctx context.Context, e record.Entry, live *metav1.PartialOb
 		return r.crdInUse(ctx, e)
 	case gk == namespaceKind && e.Name == r.release.Namespace:
 		return "holds the release record", nil
-	case gk == namespaceKind && (strings.HasPrefix(e.Name, "kube-") || e.Name == metav1.NamespaceDefault):
+	case gk == namespaceKind && isOfKubernetes(e.Name):
 		return "is one of Kubernetes' own", nil
 	case gk == namespaceKind:
 		return r.namespaceInUse(ctx, e.Name)
@@ -50,68 +49,6 @@ func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("still has instances: %s %s and maybe more", kind, first), nil
-}
-
-// namespaceInUse says so if a namespace holds something that isn't this add-on's.
-func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
-	kinds, err := r.namespacedKinds(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, gk := range kinds {
-		first, err := r.firstOf(ctx, gk, name, func(m *metav1.PartialObjectMetadata) bool { return r.disposable(gk, m) })
-		if err != nil {
-			return "", err
-		}
-		if first != "" {
-			return fmt.Sprintf("still holds %s %s and maybe more", gk.Kind, first), nil
-		}
-	}
-	return "", nil
-}
-
-// disposable says whether an object doesn't keep its namespace: it is this
-// add-on's, comes with each namespace, or hangs on another object that counts.
-func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata) bool {
-	switch {
-	case ownerOf(&m.ObjectMeta) == r.release, len(m.OwnerReferences) > 0, m.DeletionTimestamp != nil:
-		return true
-	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
-		return true
-	}
-	return false
-}
-
-// coreKinds are the namespaced kinds of Kubernetes that somebody would miss.
-var coreKinds = []schema.GroupKind{
-	{Kind: "Pod"}, {Kind: "PersistentVolumeClaim"}, {Kind: "Secret"}, {Kind: "ConfigMap"}, {Kind: "Service"},
-	{Kind: "ServiceAccount"}, {Kind: "ReplicationController"}, {Kind: "ResourceQuota"}, {Kind: "LimitRange"},
-	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
-	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
-	{Group: "networking.k8s.io", Kind: "Ingress"}, {Group: "networking.k8s.io", Kind: "NetworkPolicy"},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
-	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, {Group: "policy", Kind: "PodDisruptionBudget"},
-}
-
-// namespacedKinds are coreKinds and those of all CRDs.
-func (r *run) namespacedKinds(ctx context.Context) ([]schema.GroupKind, error) {
-	kinds := append([]schema.GroupKind(nil), coreKinds...)
-	crds := &unstructured.UnstructuredList{}
-	crds.SetGroupVersionKind(crdKind.WithVersion("v1"))
-	crds.SetKind("CustomResourceDefinitionList")
-	if err := r.t.Client.List(ctx, crds); err != nil {
-		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
-	}
-	for i := range crds.Items {
-		spec, _ := crds.Items[i].Object["spec"].(map[string]any)
-		if spec["scope"] != "Namespaced" {
-			continue
-		}
-		group, _, _ := unstructured.NestedString(spec, "group")
-		kind, _, _ := unstructured.NestedString(spec, "names", "kind")
-		kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
-	}
-	return kinds, nil
 }
 
 // firstOf returns the first object of a kind that isn't to be ignored, "" if there

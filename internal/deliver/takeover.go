@@ -135,7 +135,9 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	}
 	keys := make([]ObjectKey, 0, len(inventory))
 	for _, e := range inventory {
-		keys = append(keys, e.Key())
+		if !e.Shared {
+			keys = append(keys, e.Key())
+		}
 	}
 	return keys, true, nil
 }
@@ -148,6 +150,9 @@ func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 		return record.ObjectKey{}, Release{}, err
 	}
 	for _, e := range inventory {
+		if e.Shared {
+			continue
+		}
 		live, err := r.metadata(ctx, e)
 		if isGone(err) {
 			continue

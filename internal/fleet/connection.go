@@ -58,6 +58,9 @@ func (c *Connection) Client() client.Client { return c.GetClient() }
 // so are all when the cluster is disconnected.
 func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
 
+// Discovery tells which kinds the cluster has. Each call asks it.
+func (c *Connection) Discovery() discovery.DiscoveryInterface { return c.discovery }
+
 // Metadata is for lists and watches of metadata alone, with the same care.
 func (c *Connection) Metadata() metadata.Interface { return c.metadata }
 

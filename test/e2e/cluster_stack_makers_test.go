@@ -82,3 +82,37 @@ func TestReleasesOfManyMakers(t *testing.T) {
 		g.Expect(object.Data).To(HaveKeyWithValue("a", "b/c 😀"))
 	})
 }
+
+// TestReleaseWithNamespaceOfKubernetes has a stage that renders Namespace kube-system, as
+// Cilium's chart does if its Secrets are to be there: it needs no adoptionPolicy.
+func TestReleaseWithNamespaceOfKubernetes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 1)
+	stage := tn.namespace + "-a"
+	label := "made-by/" + tn.namespace
+	files := tn.stackRelease("v1", "one")
+	files["clusteraddon.yaml"] = []byte(fmt.Sprintf("addonStages:\n  AfterControlPlaneInitialized: [{name: %s, action: apply}]\n", stage))
+	files["test-stack-1-31-cluster-addon-v1.tgz"] = tarball(map[string]string{
+		stage + "/Chart.yaml":               "apiVersion: v2\nname: a\nversion: 1.0.0\n",
+		stage + "/templates/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {'" + label + "': yes-it-is}}\n",
+		stage + "/templates/text.yaml":      configMap(stage, "x"),
+	})
+	bundle := &corev1.ConfigMap{BinaryData: map[string][]byte{"release.tgz": tarball(files)}}
+	bundle.Namespace, bundle.Name = tn.namespace, "release"
+	tn.create(bundle)
+	tn.makeBundleStack("shared", addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "release", Key: "release.tgz"}}})
+	tn.makeCluster("prod", s, nil, ofClass("shared"))
+	tn.startManager()
+	tn.awaitCluster("prod", "the namespace is shared", ready(stage))
+	namespace, err := s.clientset.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(namespace.Labels).To(And(HaveKeyWithValue(label, "yes-it-is"), Not(HaveKey(addonsv1.AddonLabel))))
+
+	tn.remove(tn.newStack("shared", nil))
+	tn.awaitCluster("prod", "it is removed", ready())
+	namespace, err = s.clientset.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(namespace.DeletionTimestamp).To(BeNil())
+}

@@ -8,7 +8,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestKindComes has somebody install a CRD that a chart asks about, and one that no
@@ -37,6 +39,36 @@ func TestKindComes(t *testing.T) {
 
 	g.Expect(s.Delete(t.Context(), thing)).To(Succeed())
 	tn.awaitCluster("prod", "and again when the kind goes", ready("asking", "settings"), installedAs("asking", 3, ""), installedAs("settings", 1, ""))
+}
+
+// TestClusterScopedKindComesLater has an add-on with a policy, and another one that brings
+// the policy's kind. Nobody says which comes first.
+func TestClusterScopedKindComesLater(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	group := tn.namespace + ".policies.test"
+	engine := chart{"templates/crd.yaml": strings.Join([]string{
+		"apiVersion: apiextensions.k8s.io/v1", "kind: CustomResourceDefinition",
+		"metadata: {name: 'policies." + group + "'}", "spec:", "  group: '" + group + "'",
+		"  names: {kind: Policy, listKind: PolicyList, plural: policies, singular: policy}", "  scope: Cluster",
+		"  versions:", "  - name: v1", "    served: true", "    storage: true",
+		"    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}", "",
+	}, "\n")}
+	rules := chart{
+		"templates/policy.yaml": "apiVersion: " + group + "/v1\nkind: Policy\nmetadata: {name: no-latest-tags}\nspec: {x: 1}\n",
+		"templates/text.yaml":   configMap("rules", "x"),
+	}
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil,
+		tn.addon("rules", tn.writeChart("rules", "1.0.0", rules)), tn.addon("engine", tn.writeChart("engine", "1.0.0", engine)))
+	tn.awaitReady("platform", "it is tried again by itself")
+	policy := &unstructured.Unstructured{}
+	policy.SetAPIVersion(group + "/v1")
+	policy.SetKind("Policy")
+	g.Expect(s.Get(t.Context(), client.ObjectKey{Name: "no-latest-tags"}, policy)).To(Succeed())
 }
 
 // makeKind installs a CRD.

@@ -42,6 +42,8 @@ type Entry struct {
 	UID types.UID `json:"uid,omitempty"`
 	// Keep says that the object stays when it is pruned, by Helm's resource policy.
 	Keep bool `json:"keep,omitempty"`
+	// Shared says that it is a namespace of somebody else: it is never deleted.
+	Shared bool `json:"shared,omitempty"`
 	// CRD says that it is from the chart's crds/ directory: it is never deleted.
 	CRD bool `json:"crd,omitempty"`
 	// Helm says that the entry is from a manifest that Helm installed, so that the
@@ -87,7 +89,7 @@ func Union(earlier, later []Entry) []Entry {
 			if e.UID == "" {
 				e.UID = old.UID
 			}
-			e.Helm = e.Helm || old.Helm
+			e.Helm, e.Shared = e.Helm || old.Helm, e.Shared || old.Shared
 			// What a chart once put into crds/ holds data of people, wherever it is now.
 			e.CRD = e.CRD || old.CRD
 		}

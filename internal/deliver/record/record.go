@@ -107,6 +107,9 @@ func (r *Record) Inventory() ([]Entry, error) {
 	return entries, nil
 }
 
+// InParts says that the record was too large for one Secret.
+func (r *Record) InParts() bool { return r.State != nil && len(r.State.Parts) > 0 }
+
 // Run returns the progress of a hook, nil if it wasn't started.
 func (s *State) Run(event, kind, name string) *HookRun {
 	for i := range s.Hooks {

@@ -105,27 +105,67 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	return nil
 }
 
-// Plain turns a record into one that only Helm's storage knows: without our
-// labels, annotations and keys.
+// Plain turns a record into one that only Helm's storage knows: without our labels,
+// annotations and keys. One that is too large for a Secret stays in its continuation Secrets,
+// with the inventory, so that it can be adopted again.
 func (s *Store) Plain(ctx context.Context, r *Record) error {
-	data, err := encodeRelease(r.Helm)
-	if err != nil {
-		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
-	}
 	meta := r.metadata(s.Clock.Now())
 	for _, label := range ownLabels {
 		delete(meta.Labels, label)
 	}
 	meta.Annotations = nil
-	secret := &corev1.Secret{ObjectMeta: meta, Type: secretType, Data: map[string][]byte{releaseKey: data}}
+	secret := &corev1.Secret{ObjectMeta: meta, Type: secretType, Data: map[string][]byte{}}
 	s.Forget(r)
-	if len(data) > corev1.MaxSecretSize {
-		return &TooLargeError{Bytes: len(data), Limit: corev1.MaxSecretSize}
+	release := r.Helm
+	if r.InParts() {
+		release = withoutBulk(r.Helm, r.State.Parts)
+		state, err := packJSON(&State{Format: r.State.Format, Inventory: asHelms(r.State.Inventory), Parts: r.State.Parts})
+		if err != nil {
+			return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+		}
+		secret.Data[stateKey] = state
+		for _, p := range r.State.Parts {
+			if err := s.disown(ctx, p.Name); err != nil {
+				return err
+			}
+		}
 	}
+	data, err := encodeRelease(release)
+	if err != nil {
+		return fmt.Errorf("encoding revision %d of release %s: %w", r.Revision, s.Release, err)
+	}
+	secret.Data[releaseKey] = data
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return nil
+}
+
+// disown takes our labels off a continuation Secret.
+func (s *Store) disown(ctx context.Context, name string) error {
+	labels := map[string]any{}
+	for _, label := range ownLabels {
+		labels[label] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	part := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
+	part.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := s.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
+		return fmt.Errorf("writing the metadata of %s/%s: %w", s.Release.Namespace, name, err)
+	}
+	return nil
+}
+
+// asHelms is an inventory of a release that is Helm's from now on.
+func asHelms(entries []Entry) []Entry {
+	theirs := slices.Clone(entries)
+	for i := range theirs {
+		theirs[i].Helm, theirs[i].UID = true, ""
+	}
+	return theirs
 }
 
 // Surplus returns the Secrets that can go: the oldest records beyond max, but for

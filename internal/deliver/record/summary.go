@@ -71,8 +71,10 @@ func (s Summary) Settled(digest string) bool {
 	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && s.Digest == digest
 }
 
-// Pending says that an operation is under way.
-func (s Summary) Pending() bool { return helmcommon.Status(s.Status).IsPending() }
+// Pending says that an operation is under way: an installation, an upgrade or a removal.
+func (s Summary) Pending() bool {
+	return helmcommon.Status(s.Status).IsPending() || s.Status == helmcommon.StatusUninstalling.String()
+}
 
 // Installed says whether one of a release's revisions, the newest first, was deployed,
 // and the release not removed since.

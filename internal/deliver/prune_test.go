@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// TestPruneComesLast keeps what the new revision doesn't have until its post hooks and its
+// postcondition are through.
+func TestPruneComesLast(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, chart{version: "1", manifest: configMap("old", "x")}))
+	next := e.want(ns, chart{version: "2", manifest: configMap("new", "x"),
+		hooks: []render.Hook{hook("after", 0, job("after", true), []string{"post-upgrade"})}})
+	holds := false
+	next.Postcondition = func(context.Context) (string, time.Duration, error) {
+		if holds {
+			return "", 0, nil
+		}
+		return "the test", time.Minute, nil
+	}
+	o, err := e.d.Ensure(e.ctx, e.target, next)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRunningHook), o.Message)
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+
+	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
+	e.Expect(e.target.Client.Patch(e.ctx, e.get("batch/v1", "Job", ns, "after"), resume)).To(Succeed())
+	o = e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, next) },
+		func(o deliver.Outcome) bool { return o.Reason == deliver.ReasonWaitingForPostcondition })
+	e.Expect(o.Applied).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).NotTo(BeNil())
+
+	holds = true
+	e.install(next)
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil())
+}

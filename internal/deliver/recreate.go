@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// isRolled says that a Deployment was refused for what the server once set by default: how to
+// roll it, which must not be set beside the strategy Recreate.
+func isRolled(o *unstructured.Unstructured, err error) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
+	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
+		strategy == string(appsv1.RecreateDeploymentStrategyType) && isAbout(err, "spec.strategy.rollingUpdate")
+}
+
+// stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.
+// Server-side apply can't drop what it doesn't own.
+func (r *run) stopRolling(ctx context.Context, o *unstructured.Unstructured) error {
+	metadata := map[string]any{}
+	if uid := o.GetUID(); uid != "" {
+		metadata["uid"] = uid
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{
+		"strategy": map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil},
+	}})
+	if err != nil {
+		return err
+	}
+	return r.t.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.manager))
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// namespaceInUse says so if a namespace holds, or may hold, something that isn't this
+// add-on's.
+func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
+	kinds, unknown, err := r.namespacedKinds(ctx)
+	if err != nil {
+		return "", err
+	}
+	if unknown != "" {
+		return fmt.Sprintf("may still hold objects of %s, an API that doesn't answer", unknown), nil
+	}
+	for _, gk := range kinds {
+		first, err := r.firstOf(ctx, gk, name, func(m *metav1.PartialObjectMetadata) bool { return r.disposable(gk, m, kinds) })
+		if apierrors.IsForbidden(err) {
+			return fmt.Sprintf("may still hold objects of kind %s, which the kubeconfig's user may not list", gk), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if first != "" {
+			return fmt.Sprintf("still holds %s %s and maybe more", gk.Kind, first), nil
+		}
+	}
+	return "", nil
+}
+
+// disposable says whether an object doesn't keep its namespace: it is this add-on's and isn't
+// wanted any more, comes with each namespace, or its controller is in the namespace and counts
+// itself. If that is gone, the object is about to follow.
+func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, counted []schema.GroupKind) bool {
+	switch {
+	case m.DeletionTimestamp != nil:
+		return true
+	case ownerOf(&m.ObjectMeta) == r.release && managedBy(&m.ObjectMeta, r.manager):
+		return !r.s.hasApplied(m.UID)
+	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
+		return true
+	}
+	controller := metav1.GetControllerOf(m)
+	return controller != nil &&
+		slices.Contains(counted, schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind())
+}
+
+// madeByKubernetes are kinds whose objects nobody would miss.
+var madeByKubernetes = []schema.GroupKind{
+	{Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"},
+}
+
+// namespacedKinds are all kinds whose objects go with their namespace. Unknown is a
+// version of an API that can't be discovered, "" if there is none.
+func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
+	lists, err := r.t.Discovery.ServerPreferredNamespacedResources()
+	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
+		if unknown, err = r.silent(ctx, failed); unknown != "" || err != nil {
+			return nil, unknown, err
+		}
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("discovering namespaced kinds: %w", err)
+	}
+	for _, list := range lists {
+		for i := range list.APIResources {
+			resource := &list.APIResources[i]
+			gk := schema.FromAPIVersionAndKind(list.GroupVersion, resource.Kind).GroupKind()
+			// What can't be deleted, as metrics, isn't kept anywhere.
+			if strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "delete") ||
+				slices.Contains(madeByKubernetes, gk) || slices.Contains(kinds, gk) {
+				continue
+			}
+			kinds = append(kinds, gk)
+		}
+	}
+	return kinds, "", nil
+}
+
+// silent returns one of the versions of APIs that couldn't be discovered, "" if all of them
+// are gone: discovery shows an API a while longer than it is there.
+func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFailed) (string, error) {
+	for _, gv := range slices.SortedFunc(maps.Keys(failed.Groups), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
+		_, err := r.metadata(ctx, record.Entry{
+			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
+		})
+		switch {
+		case err == nil:
+			return gv.String(), nil
+		case !isGone(err):
+			return "", fmt.Errorf("looking for API %s: %w", gv, err)
+		}
+	}
+	return "", nil
+}
