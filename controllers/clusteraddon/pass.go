@@ -66,6 +66,7 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 // ensure takes one add-on as far as it can go, and writes its status. It says whether
 // all of its objects were applied by that.
 func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, status *addonsv1.AddonStatus) (applied bool) {
+	defer p.contain(ctx, status)
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)

@@ -88,9 +88,10 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 	return todo
 }
 
-// inParallel calls f for 0 to n-1, and returns what failed, in that order.
+// inParallel calls f for 0 to n-1, and returns what failed, in that order. It panics if
+// one of them does.
 func (r *run) inParallel(n int, f func(int) *failure) failures {
-	results := make([]*failure, n)
+	results, panics := make([]*failure, n), make([]*observe.Panic, n)
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, r.d.options.MaxParallel)
 	for i := range n {
@@ -104,10 +105,16 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 	var failed failures
 	for _, each := range results {
 		if each != nil {
+			defer func() { panics[i] = observe.PanicOf(recover()) }()
 			failed = append(failed, *each)
 		}
 	}
 	return failed
+	for _, there := range panics {
+		if there != nil {
+			panic(there) // where it is contained
+		}
+	}
 }
 
 // applyOne applies an object, if it is ours to apply. Only the first contact with

@@ -23,7 +23,7 @@ import (
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	r := d.run(t, want.Release, &want)
 	defer r.s.mu.Unlock()
-	o, err := r.ensure(ctx)
+	o, err := r.contained(ctx, r.ensure)
 	o.Wrote, o.Message = r.wrote.Load(), secrecy.Hide(o.Message, want.Sensitive)
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
@@ -43,6 +43,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	r.digest = digest
 	d := next(r.records, digest, r.want, r.now())
 	if d.step == stepSettled {
 		r.d.settle(r.t, r.release, r.s)

@@ -24,7 +24,7 @@ type ObjectKey = record.ObjectKey
 func (d *Deliverer) Repair(ctx context.Context, t Target, release Release, only ...ObjectKey) (Outcome, error) {
 	r := d.run(t, release, &Desired{Release: release, Adoption: addonsv1.AdoptionPolicyFail})
 	defer r.s.mu.Unlock()
-	o, err := r.repair(ctx, only)
+	o, err := r.contained(ctx, func(ctx context.Context) (Outcome, error) { return r.repair(ctx, only) })
 	o.Wrote = r.wrote.Load()
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", release, err)

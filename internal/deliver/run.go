@@ -27,6 +27,7 @@ type run struct {
 
 	records []Summary // the newest first
 	parts   map[int][]string
+	digest  string    // of the inputs, or of the record that is removed
 	rec     *record.Record // the revision that is being worked on
 	checks  readiness.Checks
 	scope   *scope

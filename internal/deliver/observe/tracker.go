@@ -67,9 +67,10 @@ type Tracker struct {
 	notify   func()
 	clock    clock.WithDelayedExecution
 
-	mu      sync.Mutex
-	kinds   map[schema.GroupVersionResource]*kind
-	delayed clock.Timer // for a notification about a message
+	mu       sync.Mutex
+	kinds    map[schema.GroupVersionResource]*kind
+	delayed  clock.Timer // for a notification about a message
+	panicked *Panic      // that ended a watch
 }
 
 // kind is one resource's watch and the objects that are waited for.
@@ -217,6 +218,7 @@ func (t *Tracker) observe(o *tracked, status Status, seen uint64) bool {
 			t.notify()
 		})
 	}
+	t.panicked = nil
 	return old.Phase != status.Phase
 }
 

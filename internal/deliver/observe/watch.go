@@ -22,6 +22,7 @@ func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource
 	// The Reflector logs each failed request as an error. They are told by Failing.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	logger := logr.Discard()
+	defer func() { t.ended(ctx, PanicOf(recover())) }()
 	objects := cluster.Resource(resource)
 	note := func(err error) {
 		t.mu.Lock()
@@ -62,6 +63,23 @@ type sink struct {
 	tracker *Tracker
 	kind    *kind
 }
+
+// ended notes that a watch ended with a panic, if it did.
+func (t *Tracker) ended(ctx context.Context, there *Panic) {
+	if there == nil || ctx.Err() != nil {
+		return
+	}
+	t.mu.Lock()
+	t.panicked = there
+	t.mu.Unlock()
+	t.notify()
+}
+
+// listing makes a Reflector list, instead of watching for all that is there.
+type listing struct{}
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *sink) Add(obj any) error    { return s.seen(obj) }
 func (s *sink) Update(obj any) error { return s.seen(obj) }
@@ -123,9 +141,11 @@ func (s *sink) judge(u *unstructured.Unstructured) bool {
 
 // change runs f under the lock, and notifies if it says so.
 func (s *sink) change(f func() bool) {
-	s.tracker.mu.Lock()
-	changed := s.ctx.Err() == nil && f()
-	s.tracker.mu.Unlock()
+	changed := func() bool {
+		s.tracker.mu.Lock()
+		defer s.tracker.mu.Unlock() // also if a judge panics
+		return s.ctx.Err() == nil && f()
+	}()
 	if changed {
 		s.tracker.notify()
 	}

@@ -100,7 +100,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
+		return &WriteError{Secret: s.Release.Namespace + "/" + summary.SecretName, Err: err}
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 		return &TooLargeError{Bytes: len(data), Limit: corev1.MaxSecretSize}
 	}
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
 	return nil
 }

@@ -108,14 +108,13 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	for _, p := range parts {
 		// The name contains the content's digest: what is there already is equal.
 		if err := s.Client.Create(ctx, p, client.FieldOwner(s.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("writing %s/%s: %w", p.Namespace, p.Name, err)
+			return &WriteError{Secret: p.Namespace + "/" + p.Name, Err: err}
 		}
 	}
 	if err := s.Client.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	s.written(r, secret)
-	return nil
+	return s.written(r, secret)
 }
 
 // Update writes a record that was loaded or created, unless somebody else wrote
@@ -128,10 +127,9 @@ func (s *Store) Update(ctx context.Context, r *Record) error {
 	}
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		s.Forget(r)
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	s.written(r, secret)
-	return nil
+	return s.written(r, secret)
 }
 
 // Forget drops a record from memory.
@@ -142,16 +140,40 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 		if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the record %s/%s: %w", s.Release.Namespace, name, err)
+			return &WriteError{Secret: s.Release.Namespace + "/" + name, Err: err}
 		}
+// WriteError says that a Secret of a record couldn't be written or deleted.
+type WriteError struct {
+	Secret string // "namespace/name"
+	Err    error
+}
+
+func (e *WriteError) Error() string {
+	return fmt.Sprintf("writing Secret %s of a release record: %v", e.Secret, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// AnswerError says that the answer to a write of a record isn't that of an API server.
+type AnswerError struct{ Secret string }
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("the answer to the write of Secret %s isn't that Secret, or has no metadata.uid", e.Secret)
+}
+
 	}
 	return nil
 }
 
 // written takes over what the server made of a record.
-func (s *Store) written(r *Record, secret *corev1.Secret) {
-	if summary, ok := summaryOf(&secret.ObjectMeta); ok {
-		r.Summary = summary
+func (s *Store) written(r *Record, secret *corev1.Secret) error {
+	summary, ok := summaryOf(&secret.ObjectMeta)
+	r.Summary = summary
+	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
+	return nil
+		s.Forget(r)
+		return &AnswerError{Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
 	}
 	s.remember(r)
 }
