@@ -45,7 +45,7 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)
 	if err != nil {
-		return r.refuse(rec.Digest, ReasonRecordUnreadable, unreadable(rec.Summary, err)), nil
+		return r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err)), nil
 	}
 	if objects, err = r.prepare(objects); err != nil {
 		return Outcome{}, err

@@ -4,7 +4,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -88,9 +87,6 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	}
 	r, err := s.decode(ctx, secret)
 	if err != nil {
-		if status := apierrors.APIStatus(nil); !errors.As(err, &status) || apierrors.IsNotFound(err) {
-			err = &UnreadableError{Err: err}
-		}
 		return nil, fmt.Errorf("decoding the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	s.remember(r)
