@@ -37,6 +37,9 @@ func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
 func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) (*Outcome, error) {
+	if err := r.noteJobs(ctx, objects); err != nil {
+		return nil, err
+	}
 	known := make(map[record.ObjectKey]record.Entry)
 	for _, e := range r.rec.State.Inventory {
 		known[e.Key()] = e
@@ -80,6 +83,10 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 		if ok && done.watched && r.statusOf(done).Phase == observe.Gone {
 			delete(r.s.applied, key)
 			ok = false
+		}
+		if job, isDone := r.rec.State.JobDone(key); !ok && isDone {
+			r.s.applied[key] = applied{uid: job.UID, status: jobDone}
+			ok = true
 		}
 		if !ok {
 			todo = append(todo, o)

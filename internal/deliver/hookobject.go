@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -64,6 +65,19 @@ func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unst
 		return nil, apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
 	}
 	return live, nil
+}
+
+// lookAtHook reads how a hook's object stands that can't be watched at present.
+func (r *run) lookAtHook(ctx context.Context, a applied, o *unstructured.Unstructured) (observe.Status, error) {
+	live, err := r.liveHook(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return observe.Status{Phase: observe.Gone}, nil
+	case err != nil:
+		key := record.KeyOf(o)
+		return observe.Status{}, fmt.Errorf("%s: %w", key, redact(err, key))
+	}
+	return a.judge(live), nil
 }
 
 // clearHook makes room for a hook's object: what an earlier run left is deleted,

@@ -124,11 +124,17 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 			return r.failHook(ctx, event, h, f.message)
 		}
 	}
-	return r.awaitHook(ctx, event, h, progress, key)
+	return r.awaitHook(ctx, event, h, progress, key, object)
 }
 
+	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
+		var err error
+		if status, err = r.lookAtHook(ctx, a, object); err != nil {
+			return nil, err
+		}
+	}
 // awaitHook looks whether a running hook is done.
-func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey) (*Outcome, error) {
+func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey, object *unstructured.Unstructured) (*Outcome, error) {
 	a := r.s.hooks[key]
 	status := r.statusOf(a)
 	what := fmt.Sprintf("%s hook %s %s", event, h.Kind, a.key)
@@ -138,9 +144,10 @@ func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil, nil
 	case observe.Failed:
-		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords))
+		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords)+
+			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
-		return r.failHook(ctx, event, h, what+" was deleted while it ran")
+		return r.failHook(ctx, event, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
 	}
 	if !a.watched || !r.s.tracker.Live(a.resource) {
 		a.watched = true
@@ -153,9 +160,6 @@ func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	if left <= 0 {
 		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
 			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message))
-	}
-	if r.s.tracker.Failing() != nil {
-		delete(r.s.hooks, key) // look at it again next time
 	}
 	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left), nil
 }

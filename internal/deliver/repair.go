@@ -52,6 +52,10 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	}
 	var failed failures
 	for _, wave := range waves(objects) {
+		wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool {
+			_, done := rec.State.JobDone(record.KeyOf(o))
+			return done // and may be gone since
+		})
 		if len(only) > 0 {
 			wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool { return !slices.Contains(only, record.KeyOf(o)) })
 		}
