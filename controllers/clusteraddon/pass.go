@@ -72,7 +72,12 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		describe(status, record)
 	}
 	in, settled, err := p.compare(ctx, a, record)
-	if p.setTerms(ctx, a, record, termsOf(a, record, in, settled)); p.silent {
+	terms := termsOf(a, record, in, settled)
+	var awaited *hold
+	if settled {
+		awaited, err = p.recheck(ctx, a, record, &terms)
+	}
+	if p.setTerms(ctx, a, record, terms); p.silent {
 		*status = p.formerly(*status)
 		return false
 	}
@@ -81,6 +86,10 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		return false
 	}
 	if settled {
+	if awaited != nil {
+		p.await(a, awaited, status)
+		return true
+	}
 		status.Phase = addonsv1.AddonReady
 		if !record.RenewAt.IsZero() {
 			p.retryIn(record.RenewAt.Sub(p.Clock.Now()))

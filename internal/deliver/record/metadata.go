@@ -42,6 +42,8 @@ const (
 	// SpecAnnotation is a digest of what the user wrote of the add-on.
 	SpecAnnotation = annotationPrefix + "spec"
 	// DependsOnAnnotation are the add-ons that this one depends on, joined by commas.
+	// PostconditionsAnnotation is a digest of the postconditions that held.
+	PostconditionsAnnotation = annotationPrefix + "postconditions"
 	DependsOnAnnotation = annotationPrefix + "depends-on"
 	// StackAnnotation is the name of the AddonStack.
 	StackAnnotation = annotationPrefix + "stack"
@@ -99,6 +101,7 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		Stack:           cmp.Or(notes[StackAnnotation], labels[addonsv1.StackNameLabel]),
 		Spec:            notes[SpecAnnotation],
 		Chart:           notes[ChartAnnotation],
+		Postconditions:  notes[PostconditionsAnnotation],
 		Version:         notes[ChartVersionAnnotation],
 		AppVersion:      notes[AppVersionAnnotation],
 		FactsUsed:       notes[FactsUsedAnnotation],
@@ -152,6 +155,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		ArtifactVersionAnnotation: r.ArtifactVersion,
 		SpecAnnotation:            r.Spec,
 		DependsOnAnnotation:       strings.Join(r.DependsOn, ","),
+		PostconditionsAnnotation:  r.Postconditions,
 		ChartAnnotation:           r.Chart,
 		ChartVersionAnnotation:    r.Version,
 		AppVersionAnnotation:      r.AppVersion,
