@@ -70,6 +70,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)
+		p.keepReadyCount(status, record)
 	}
 	in, settled, err := p.compare(ctx, a, record)
 	terms := termsOf(a, record, in, settled)
@@ -85,11 +86,11 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.inputFailed(err, a, record, status)
 		return false
 	}
-	if settled {
 	if awaited != nil {
 		p.await(a, awaited, status)
 		return true
 	}
+	if settled {
 		status.Phase = addonsv1.AddonReady
 		if !record.RenewAt.IsZero() {
 			p.retryIn(record.RenewAt.Sub(p.Clock.Now()))
@@ -181,6 +182,15 @@ func (p *pass) formerly(status addonsv1.AddonStatus) addonsv1.AddonStatus {
 		status.Phase = addonsv1.AddonPending
 	}
 	return status
+}
+
+// keepReadyCount keeps the number of ready objects of a revision that isn't deployed, which
+// the record doesn't tell.
+func (p *pass) keepReadyCount(status *addonsv1.AddonStatus, record deliver.Summary) {
+	was := p.formerly(*status)
+	if record.Status != deliver.StatusDeployed && was.Revision == status.Revision && was.Objects != nil {
+		status.Objects.Ready = min(was.Objects.Ready, status.Objects.Total)
+	}
 }
 
 func (p *pass) retryIn(after time.Duration) {

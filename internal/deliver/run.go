@@ -53,7 +53,7 @@ func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcom
 	o := &Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
-		o.Total, o.Ready = r.rec.Objects, r.readyCount()
+		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
 	}
 	return o
 }
@@ -147,6 +147,12 @@ func (r *run) update(ctx context.Context) error {
 	r.wrote.Store(true)
 	return r.s.store.Update(ctx, r.rec)
 }
+		switch {
+		case newest.Status == StatusDeployed:
+			o.Ready = newest.Objects
+		case r.s.about == subject{revision: newest.UID}:
+			o.Ready = r.readyCount(newest)
+		}
 
 // upgrading says whether the revision follows one that was deployed.
 func (r *run) upgrading() bool {
