@@ -47,14 +47,14 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 		if err := fill(secret, r, crds); err != nil {
 			return nil, nil, err
 		}
-		if size(secret) <= maxSecret {
+		if size(secret) <= r.limit() {
 			return secret, nil, nil
 		}
 	}
 	var parts []*corev1.Secret
 	if len(r.State.Parts) == 0 {
 		if r.UID != "" {
-			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
+			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
 		}
 		var err error
 		if parts, err = s.partsOf(r, crds); err != nil {
@@ -67,8 +67,8 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 	if err := fill(secret, &slim, nil); err != nil {
 		return nil, nil, err
 	}
-	if size(secret) > maxSecret {
-		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
+	if size(secret) > r.limit() {
+		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
 	}
 	return secret, parts, nil
 }

@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	// maxSecret is how much a Secret's data may hold. The API server's limit is
-	// 1 MiB (corev1.MaxSecretSize); progress that is noted later needs some room.
+	// maxSecret is how much the data of a new Secret may hold. The API server's limit is
+	// 1 MiB (corev1.MaxSecretSize): see [Record.limit].
 	maxSecret = 1000_000
 	// maxRecord is how much a record may hold in all of its Secrets.
 	maxRecord = 8 << 20
@@ -138,6 +138,10 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 		if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 			return &WriteError{Secret: s.Release.Namespace + "/" + name, Err: err}
 		}
+	}
+	return nil
+}
+
 // WriteError says that a Secret of a record couldn't be written or deleted.
 type WriteError struct {
 	Secret string // "namespace/name"
@@ -158,20 +162,16 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("the answer to the write of Secret %s isn't that Secret, or has no metadata.uid", e.Secret)
 }
 
-	}
-	return nil
-}
-
 // written takes over what the server made of a record.
 func (s *Store) written(r *Record, secret *corev1.Secret) error {
 	summary, ok := summaryOf(&secret.ObjectMeta)
-	r.Summary = summary
 	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
-	return nil
 		s.Forget(r)
 		return &AnswerError{Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
 	}
+	r.Summary = summary
 	s.remember(r)
+	return nil
 }
 
 func (s *Store) remember(r *Record) {
