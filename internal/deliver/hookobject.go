@@ -108,7 +108,7 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 		return r.failHook(ctx, event, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. Delete it", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
-	g := &going{entry: e, unlabelled: owner != r.release}
+	g := &going{entry: e, unlabelled: owner != r.release, since: r.goingSince(e.Key(), live)}
 	if live.DeletionTimestamp == nil {
 		r.wrote.Store(true)
 		if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
@@ -122,7 +122,17 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	}
 	g.object.Resource, g.object.Key = mapping.Resource, client.ObjectKeyFromObject(live)
 	g.object.Judge, g.object.ResourceVersion = readiness.StillThere, live.ResourceVersion
-	return r.waitGone([]going{*g}), nil
+	return r.waitGone(ctx, []going{*g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", event, h.Name))
+}
+
+// deleteHooks deletes hooks' objects by their delete policies, the last one first.
+func (r *run) deleteHooks(ctx context.Context, hooks []*helmrelease.Hook) error {
+	for _, h := range slices.Backward(hooks) {
+		if err := r.deleteHook(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteHook deletes a hook's object by its delete policy. A CRD stays, as in Helm.

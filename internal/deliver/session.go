@@ -46,8 +46,8 @@ type session struct {
 	hooks map[hookKey]applied
 	// removed are those that are known to be gone, or were let go of.
 	removed map[record.ObjectKey]bool
-	// deleted are those that were asked to go.
-	deleted map[record.ObjectKey]bool
+	// deleted are those that were asked to go, and since when they are going.
+	deleted map[record.ObjectKey]time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
 
@@ -139,7 +139,7 @@ func (s *session) turn(about subject) {
 	s.applied = make(map[record.ObjectKey]applied)
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
-	s.deleted = make(map[record.ObjectKey]bool)
+	s.deleted = make(map[record.ObjectKey]time.Time)
 	s.pruned = false
 }
 
