@@ -29,7 +29,7 @@ type Summary struct {
 
 	// Digest of everything that went into the revision.
 	Digest string
-	// Owner is the ClusterAddon, as "namespace/name".
+	// Owner is the ClusterAddon, as "namespace/name", or a hash of that: see IsOwnedBy.
 	Owner string
 	// OwnerUID is that of the ClusterAddon that made the revision.
 	OwnerUID types.UID
