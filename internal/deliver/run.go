@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/secrecy"
 )
 
 // run is one call of Ensure or Remove.
@@ -24,6 +25,7 @@ type run struct {
 	release Release
 	manager string
 	want    *Desired // nil in Remove
+	secrets func() *secrecy.Secrets
 
 	records []Summary // the newest first
 	parts   map[int][]string
@@ -39,11 +41,15 @@ type run struct {
 	leaving   []Release        // of a removal: those that are removed, too
 }
 
-func (d *Deliverer) run(t Target, r Release, want *Desired) *run {
-	return &run{
-		d: d, s: d.session(t, r), t: t, release: r, manager: fieldManager(r), want: want,
+func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
+	r := &run{
+		d: d, s: d.session(t, release), t: t, release: release, manager: fieldManager(release), want: want,
 		scope: &scope{mapper: t.Client.RESTMapper()},
 	}
+	if want != nil {
+		r.secrets = sync.OnceValue(func() *secrecy.Secrets { return secrecy.Of(want.Sensitive) })
+	}
+	return r
 }
 
 func (r *run) now() time.Time { return r.d.options.Clock.Now() }
