@@ -105,23 +105,23 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			defer func() { panics[i] = observe.PanicOf(recover()) }()
 			results[i] = f(i)
 		})
 	}
 	wg.Wait()
-	var failed failures
-	for _, each := range results {
-		if each != nil {
-			defer func() { panics[i] = observe.PanicOf(recover()) }()
-			failed = append(failed, *each)
-		}
-	}
-	return failed
 	for _, there := range panics {
 		if there != nil {
 			panic(there) // where it is contained
 		}
 	}
+	var failed failures
+	for _, each := range results {
+		if each != nil {
+			failed = append(failed, *each)
+		}
+	}
+	return failed
 }
 
 // applyOne applies an object, if it is ours to apply. Only the first contact with

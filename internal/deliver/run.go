@@ -27,9 +27,9 @@ type run struct {
 	want    *Desired // nil in Remove
 	secrets func() *secrecy.Secrets
 
+	digest  string    // of the inputs, or of the record that is removed
 	records []Summary // the newest first
 	parts   map[int][]string
-	digest  string    // of the inputs, or of the record that is removed
 	rec     *record.Record // the revision that is being worked on
 	checks  readiness.Checks
 	scope   *scope
@@ -121,6 +121,9 @@ func (r *run) failed(ctx context.Context, reason, message string) (*Outcome, err
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
 func (r *run) tried(digest string) string {
+	if r.want == nil && len(r.records) > 0 {
+		digest += " " + string(r.records[0].DeletionPolicy)
+	}
 	if r.want == nil {
 		return digest
 	}
@@ -144,6 +147,12 @@ func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) *Outcom
 		newest := r.records[0]
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)
 		o.Digest, o.Total = newest.Digest, newest.Objects
+		switch {
+		case newest.Status == StatusDeployed:
+			o.Ready = newest.Objects
+		case r.s.about == subject{revision: newest.UID}:
+			o.Ready = r.readyCount(newest)
+		}
 	}
 	return o
 }
@@ -153,12 +162,6 @@ func (r *run) update(ctx context.Context) error {
 	r.wrote.Store(true)
 	return r.s.store.Update(ctx, r.rec)
 }
-		switch {
-		case newest.Status == StatusDeployed:
-			o.Ready = newest.Objects
-		case r.s.about == subject{revision: newest.UID}:
-			o.Ready = r.readyCount(newest)
-		}
 
 // upgrading says whether the revision follows one that was deployed.
 func (r *run) upgrading() bool {
