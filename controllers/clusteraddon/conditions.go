@@ -31,6 +31,7 @@ const (
 type hold struct {
 	message    string
 	retryAfter time.Duration
+	waited     time.Duration // so far, by this process
 }
 
 // held says what the add-on waits for before it may be installed or upgraded; nil
@@ -62,6 +63,31 @@ func (p *pass) postcondition(a *addon) func(context.Context) (string, time.Durat
 	}
 }
 
+// recheck looks at the postconditions of an add-on that is installed, if they aren't those
+// that held before. It returns what is waited for, nil if nothing is, and notes in the terms
+// what held.
+func (p *pass) recheck(ctx context.Context, a *addon, record deliver.Summary, terms *deliver.Terms) (*hold, error) {
+	digest := postconditionsDigest(a)
+	if digest != "" && digest != record.Postconditions {
+		if awaited, err := p.waitFor(ctx, a, "postconditions", a.Postconditions); awaited != nil || err != nil {
+			return awaited, err
+		}
+	}
+	terms.Postconditions = digest
+	return nil, nil
+}
+
+// await writes the status of an add-on that is installed and waits for a postcondition.
+func (p *pass) await(a *addon, awaited *hold, status *addonsv1.AddonStatus) {
+	status.Phase, status.Reason = addonsv1.AddonUpgrading, deliver.ReasonWaitingForPostcondition
+	status.Message = shorten("Waiting for " + awaited.message)
+	if deadline := progressDeadline(a); awaited.waited >= deadline {
+		status.Phase, status.Reason = addonsv1.AddonFailed, deliver.ReasonReadinessTimeout
+		status.Message = shorten(fmt.Sprintf("a postcondition doesn't hold within %s: %s", deadline, awaited.message))
+	}
+	p.retryIn(awaited.retryAfter)
+}
+
 // waitFor returns the first condition that doesn't hold, nil if all do.
 func (p *pass) waitFor(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*hold, error) {
 	key := waitKey{cluster: p.keyOf(p.ca.Name), release: a.release(), field: field}
@@ -71,9 +97,11 @@ func (p *pass) waitFor(ctx context.Context, a *addon, field string, all []addons
 			return nil, err
 		}
 		if missing != "" {
+			retryAfter, waited := p.waits.next(key, p.Clock.Now())
 			return &hold{
 				message:    fmt.Sprintf("addons[%s].%s[%d]: %s", a.Name, field, i, missing),
-				retryAfter: p.waits.next(key, p.Clock.Now()),
+				retryAfter: retryAfter,
+				waited:     waited,
 			}, nil
 		}
 	}
@@ -176,15 +204,16 @@ type waitKey struct {
 
 func newWaits() *waits { return &waits{since: map[waitKey]time.Time{}} }
 
-// next is the time until the next look.
-func (w *waits) next(key waitKey, now time.Time) time.Duration {
+// next is the time until the next look, and how long it has been waited for.
+func (w *waits) next(key waitKey, now time.Time) (after, waited time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	since, known := w.since[key]
 	if !known {
 		w.since[key], since = now, now
 	}
-	return min(max(now.Sub(since)/4, firstLook), lastLook)
+	waited = now.Sub(since)
+	return min(max(waited/4, firstLook), lastLook), waited
 }
 
 func (w *waits) done(key waitKey) {

@@ -26,7 +26,8 @@ func TestWaitsGrow(t *testing.T) {
 	key := waitKey{cluster: client.ObjectKey{Name: "prod"}, field: "preconditions"}
 	at := func(key waitKey, times ...time.Duration) (waited []time.Duration) {
 		for _, passed := range times {
-			waited = append(waited, w.next(key, start.Add(passed)))
+			after, _ := w.next(key, start.Add(passed))
+			waited = append(waited, after)
 		}
 		return waited
 	}

@@ -91,9 +91,10 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		DeletionPolicy:   a.deletionPolicy,
-		ProgressDeadline: time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second,
+		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
 		Postcondition:    p.postcondition(a),
+		Postconditions:   postconditionsDigest(a),
 		Sensitive:        in.secrets,
 		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
@@ -103,6 +104,10 @@ func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
 			return p.render(ctx, a, in, r)
 		},
 	}
+}
+
+func progressDeadline(a *addon) time.Duration {
+	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
 // render makes the add-on's objects. It is called only when something changed.

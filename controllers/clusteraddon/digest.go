@@ -50,6 +50,18 @@ func specDigest(a *addon) string {
 	return sum
 }
 
+// postconditionsDigest identifies an add-on's postconditions, "" if it has none.
+func postconditionsDigest(a *addon) string {
+	if len(a.Postconditions) == 0 {
+		return ""
+	}
+	sum, err := hash(a.Postconditions)
+	if err != nil {
+		return ""
+	}
+	return sum
+}
+
 // hash is the SHA-256 of v in JSON, in which maps are sorted by key.
 func hash(v any) (string, error) {
 	data, err := json.Marshal(v)

@@ -52,9 +52,12 @@ func (k *kindWatch) ensure(name multicluster.ClusterName, conn *fleet.Connection
 	}
 	k.watched[conn] = true
 	go func() {
-		k.watch(conn.Context(), conn, func() {
-			conn.InvalidateFacts()
-			k.queue.AddCluster(name)
+		_ = contained(conn.Context(), name.String(), func() error {
+			k.watch(conn.Context(), conn, func() {
+				conn.InvalidateFacts()
+				k.queue.AddCluster(name)
+			})
+			return nil
 		})
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -72,18 +72,29 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 // ensure takes one add-on as far as it can go, and writes its status. It says whether
 // all of its objects were applied by that.
 func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, status *addonsv1.AddonStatus) (applied bool) {
+	defer p.contain(ctx, status)
 	record, known := p.installed[a.release()]
 	if known {
 		describe(status, record)
+		p.keepReadyCount(status, record)
 	}
 	in, settled, err := p.compare(ctx, a, record)
-	if p.setTerms(ctx, a, record, termsOf(a, record, in, settled)); p.silent {
+	terms := termsOf(a, record, in, settled)
+	var awaited *hold
+	if settled {
+		awaited, err = p.recheck(ctx, a, record, &terms)
+	}
+	if p.setTerms(ctx, a, record, terms); p.silent {
 		*status = p.formerly(*status)
 		return false
 	}
 	if err != nil {
 		p.inputFailed(err, a, record, status)
 		return false
+	}
+	if awaited != nil {
+		p.await(a, awaited, status)
+		return true
 	}
 	if settled {
 		status.Phase = addonsv1.AddonReady
@@ -177,6 +188,15 @@ func (p *pass) formerly(status addonsv1.AddonStatus) addonsv1.AddonStatus {
 		status.Phase = addonsv1.AddonPending
 	}
 	return status
+}
+
+// keepReadyCount keeps the number of ready objects of a revision that isn't deployed, which
+// the record doesn't tell.
+func (p *pass) keepReadyCount(status *addonsv1.AddonStatus, record deliver.Summary) {
+	was := p.formerly(*status)
+	if record.Status != deliver.StatusDeployed && was.Revision == status.Revision && was.Objects != nil {
+		status.Objects.Ready = min(was.Objects.Ready, status.Objects.Total)
+	}
 }
 
 func (p *pass) retryIn(after time.Duration) {

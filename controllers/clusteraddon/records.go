@@ -48,7 +48,7 @@ func (w *recordWatch) Start(ctx context.Context) error {
 // Engage starts watching a cluster's records. It doesn't wait for them.
 func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := w.watch(ctx, name, cl); err != nil && ctx.Err() == nil {
+		if err := contained(ctx, name.String(), func() error { return w.watch(ctx, name, cl) }); err != nil && ctx.Err() == nil {
 			logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
 		}
 	}, watchRetry)

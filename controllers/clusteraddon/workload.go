@@ -64,7 +64,7 @@ func (p *pass) readRecords(ctx context.Context) (bool, error) {
 	}
 	p.installed = map[deliver.Release]deliver.Summary{}
 	for release, record := range all {
-		if record.Owner == ownerOf(p.ca) {
+		if record.IsOwnedBy(ownerOf(p.ca)) {
 			p.installed[release] = record
 		}
 	}

@@ -47,6 +47,9 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 		return nil, err
 	}
 	r.rec.State.Inventory = inventory
+	if err := r.noteJobs(ctx, objects); err != nil {
+		return nil, err
+	}
 	known := make(map[record.ObjectKey]record.Entry, len(inventory))
 	for _, e := range inventory {
 		known[e.Key()] = e
@@ -91,6 +94,10 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 			delete(r.s.applied, key)
 			ok = false
 		}
+		if job, isDone := r.rec.State.JobDone(key); !ok && isDone {
+			r.s.applied[key] = applied{uid: job.UID, status: jobDone}
+			ok = true
+		}
 		if !ok {
 			todo = append(todo, o)
 		}
@@ -98,19 +105,26 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 	return todo
 }
 
-// inParallel calls f for 0 to n-1, and returns what failed, in that order.
+// inParallel calls f for 0 to n-1, and returns what failed, in that order. It panics if
+// one of them does.
 func (r *run) inParallel(n int, f func(int) *failure) failures {
-	results := make([]*failure, n)
+	results, panics := make([]*failure, n), make([]*observe.Panic, n)
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, r.d.options.MaxParallel)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			defer func() { panics[i] = observe.PanicOf(recover()) }()
 			results[i] = f(i)
 		})
 	}
 	wg.Wait()
+	for _, there := range panics {
+		if there != nil {
+			panic(there) // where it is contained
+		}
+	}
 	var failed failures
 	for _, each := range results {
 		if each != nil {

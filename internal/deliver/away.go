@@ -21,6 +21,7 @@ import (
 type going struct {
 	entry  record.Entry
 	object observe.Object
+	since  time.Time
 	// unlabelled says that the watch doesn't show the object: Helm made it.
 	unlabelled bool
 }
@@ -46,17 +47,20 @@ func (r *run) takeAway(ctx context.Context, entries []record.Entry, toTheEnd boo
 		if len(remaining) == 0 || left == 0 && !toTheEnd {
 			continue
 		}
-		return r.waitGone(remaining), nil
+		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
 	}
 	return nil, nil
 }
 
-// waitGone watches objects until they are gone.
-func (r *run) waitGone(remaining []going) *Outcome {
+// waitGone watches objects until they are gone. When that takes too long the add-on counts
+// as failed for a reason, with words on what they are in front of the message, yet they are
+// still waited for.
+func (r *run) waitGone(ctx context.Context, remaining []going, late, what string) (*Outcome, error) {
 	var watch []observe.Object
 	var texts []string
-	retry := goneRetry
+	retry, left := goneRetry, r.deadline()
 	for _, g := range remaining {
+		left = min(left, g.since.Add(r.deadline()).Sub(r.now()))
 		if _, known := r.s.tracker.Status(g.object.Resource, g.object.Key); !known || !r.s.tracker.Live(g.object.Resource) {
 			watch = append(watch, g.object)
 		}
@@ -72,7 +76,16 @@ func (r *run) waitGone(remaining []going) *Outcome {
 	if len(watch) > 0 {
 		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
 	}
-	return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), retry)
+	if left > 0 {
+		return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), min(retry, left)), nil
+	}
+	o, err := r.failed(ctx, late, fmt.Sprintf(
+		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for", what, r.deadline(), firstOf(texts)))
+	if err != nil {
+		return nil, err
+	}
+	o.RetryAfter = retry
+	return o, nil
 }
 
 // goneRetry is when to look again after what was deleted, in case it was
@@ -124,8 +137,9 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 		Resource: mapping.Resource, Key: observe.Key{Namespace: e.Namespace, Name: e.Name}, Judge: readiness.StillThere,
 	}}
 	r.s.noting.Lock()
-	asked := r.s.deleted[e.Key()]
+	since, asked := r.s.deleted[e.Key()]
 	r.s.noting.Unlock()
+	g.since = since
 	if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
 		return g, nil
 	}
@@ -172,12 +186,24 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 			return nil, err
 		}
 	}
-	r.s.noting.Lock()
-	r.s.deleted[e.Key()] = true
-	r.s.noting.Unlock()
+	g.since = r.goingSince(e.Key(), live)
 	g.object.ResourceVersion = live.ResourceVersion
 	g.unlabelled = ownerOf(&live.ObjectMeta) != r.release
 	return g, nil
+}
+
+// goingSince notes that an object was asked to go, and returns since when it is going: by
+// the object, if it says so, as after a restart.
+func (r *run) goingSince(key record.ObjectKey, live *metav1.PartialObjectMetadata) time.Time {
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	if _, known := r.s.deleted[key]; !known {
+		r.s.deleted[key] = r.now()
+		if live.DeletionTimestamp != nil {
+			r.s.deleted[key] = live.DeletionTimestamp.Time
+		}
+	}
+	return r.s.deleted[key]
 }
 
 // noteRemoved remembers that nothing is to be done about an entry any more, and

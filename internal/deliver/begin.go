@@ -95,7 +95,7 @@ func (r *run) inherit(ctx context.Context, digest string) ([]record.Entry, map[s
 		}
 		entries, err := rec.Inventory()
 		if err != nil {
-			return nil, nil, ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(s, err))), nil
+			return nil, nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, err))), nil
 		}
 		if entries, err = r.normalize(entries); err != nil {
 			return nil, nil, nil, err

@@ -6,12 +6,11 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/cluster-chandler/chandler/internal/secrecy"
 )
 
 // conceal takes what comes from Secrets out of an answer of the API server, which
-// quotes what it refuses. It does so before the words are shortened.
+// quotes what it refuses. It does so before the words are shortened. Of the many objects of
+// one call the later ones get no words at all if it takes too much work.
 func (r *run) conceal(err error) error {
 	var api apierrors.APIStatus
 	if r.want == nil || len(r.want.Sensitive) == 0 || !errors.As(err, &api) {
@@ -19,11 +18,11 @@ func (r *run) conceal(err error) error {
 	}
 	answer := api.Status()
 	status := answer.DeepCopy()
-	status.Message = secrecy.Hide(status.Message, r.want.Sensitive)
+	status.Message = r.secrets().Hide(status.Message)
 	if status.Details != nil {
 		for i := range status.Details.Causes {
 			cause := &status.Details.Causes[i]
-			cause.Message = secrecy.Hide(cause.Message, r.want.Sensitive)
+			cause.Message = r.secrets().Hide(cause.Message)
 		}
 	}
 	return &apierrors.StatusError{ErrStatus: *status}

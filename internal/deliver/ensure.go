@@ -23,7 +23,7 @@ import (
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	r := d.run(t, want.Release, &want)
 	defer r.s.mu.Unlock()
-	o, err := r.ensure(ctx)
+	o, err := r.contained(ctx, r.ensure)
 	o.Wrote, o.Message = r.wrote.Load(), secrecy.Hide(o.Message, want.Sensitive)
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
@@ -43,6 +43,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	r.digest = digest
 	d := next(r.records, digest, r.want, r.now())
 	if d.step == stepSettled {
 		r.d.settle(r.t, r.release, r.s)
@@ -97,7 +98,7 @@ func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 	if r.s.objects == nil {
 		objects, err := record.ParseManifest(rec.Helm.Manifest)
 		if err != nil {
-			return ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(rec.Summary, err))), nil
+			return ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err))), nil
 		}
 		r.scope.learn(rec.CRDs, objects)
 		if r.s.crds, err = r.prepare(rec.CRDs); err != nil {
@@ -119,14 +120,19 @@ func (r *run) load(ctx context.Context, s Summary, digest string) (*record.Recor
 		return rec, nil, nil
 	}
 	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, unreadable(s, damaged))), nil
+		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, damaged))), nil
 	}
 	return nil, nil, err
 }
 
-func unreadable(s Summary, err error) string {
-	return fmt.Sprintf("Secret %s/%s, the release record, is damaged: %v. Restore it, or delete it: then the add-on is installed anew, and what an earlier revision had and this one hasn't stays",
-		s.Namespace, s.SecretName, err)
+// unreadable says what is wrong with a record, and what is lost with it.
+func (r *run) unreadable(s Summary, err error) string {
+	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, and objects that only this record names stay in the cluster for ever"
+	if r.want == nil {
+		lost = "objects that only this record names then stay in the cluster for ever"
+	}
+	return fmt.Sprintf("Secret %s/%s, the release record, is damaged: %v. Restore it from a backup. Only without one delete it: %s",
+		s.Namespace, s.SecretName, err, lost)
 }
 
 // readyOutcome is that of an add-on that is installed as wanted.

@@ -70,6 +70,7 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 	if len(r.rec.State.Parts) == 0 {
 		r.rec.CRDs = nil // nothing reads them any more
 	}
+	r.rec.Postconditions = r.want.Postconditions
 	r.rec.SetStatus(helmcommon.StatusDeployed, truncate(description, 1024))
 	if err := r.update(ctx); err != nil {
 		return nil, err

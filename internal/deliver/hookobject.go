@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -66,6 +67,19 @@ func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unst
 	return live, nil
 }
 
+// lookAtHook reads how a hook's object stands that can't be watched at present.
+func (r *run) lookAtHook(ctx context.Context, a applied, o *unstructured.Unstructured) (observe.Status, error) {
+	live, err := r.liveHook(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return observe.Status{Phase: observe.Gone}, nil
+	case err != nil:
+		key := record.KeyOf(o)
+		return observe.Status{}, fmt.Errorf("%s: %w", key, redact(err, key))
+	}
+	return a.judge(live), nil
+}
+
 // clearHook makes room for a hook's object: what an earlier run left is deleted,
 // and waited for.
 func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*Outcome, error) {
@@ -98,7 +112,7 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 		return r.failHook(ctx, event, h, fmt.Sprintf(
 			"%s exists already, and its %s doesn't have before-hook-creation. %s", e.Key(), helmrelease.HookDeleteAnnotation, wayOut))
 	}
-	g := &going{entry: e, unlabelled: owner != r.release}
+	g := &going{entry: e, unlabelled: owner != r.release, since: r.goingSince(e.Key(), live)}
 	if live.DeletionTimestamp == nil {
 		r.wrote.Store(true)
 		if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
@@ -112,7 +126,17 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	}
 	g.object.Resource, g.object.Key = mapping.Resource, client.ObjectKeyFromObject(live)
 	g.object.Judge, g.object.ResourceVersion = readiness.StillThere, live.ResourceVersion
-	return r.waitGone([]going{*g}), nil
+	return r.waitGone(ctx, []going{*g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", event, h.Name))
+}
+
+// deleteHooks deletes hooks' objects by their delete policies, the last one first.
+func (r *run) deleteHooks(ctx context.Context, hooks []*helmrelease.Hook) error {
+	for _, h := range slices.Backward(hooks) {
+		if err := r.deleteHook(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteHook deletes a hook's object by its delete policy. A CRD stays, as in Helm.

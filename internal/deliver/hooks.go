@@ -70,19 +70,15 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outco
 			return o, err
 		}
 	}
-	cleanup := slices.DeleteFunc(slices.Clone(hooks), func(h *helmrelease.Hook) bool {
-		return !slices.Contains(h.DeletePolicies, helmrelease.HookSucceeded)
-	})
+	cleanup := whenSucceeded(hooks)
 	if len(cleanup) > 0 {
 		// First note that they are done: once deleted, nothing else tells.
 		if err := r.update(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for _, h := range slices.Backward(cleanup) {
-		if err := r.deleteHook(ctx, h); err != nil {
-			return nil, err
-		}
+	if err := r.deleteHooks(ctx, cleanup); err != nil {
+		return nil, err
 	}
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
 	return nil, r.update(ctx)
@@ -99,7 +95,7 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 		return r.failHook(ctx, event, h, err.Error())
 	}
 	key := hookKey{event.String(), h.Kind, h.Name}
-	if progress == nil || progress.Phase == helmrelease.HookPhaseFailed {
+	if progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown {
 		if o, err := r.clearHook(ctx, event, h, object); o != nil || err != nil {
 			return o, err
 		}
@@ -124,13 +120,19 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 			return r.failHook(ctx, event, h, f.message)
 		}
 	}
-	return r.awaitHook(ctx, event, h, progress, key)
+	return r.awaitHook(ctx, event, h, progress, key, object)
 }
 
 // awaitHook looks whether a running hook is done.
-func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey) (*Outcome, error) {
+func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey, object *unstructured.Unstructured) (*Outcome, error) {
 	a := r.s.hooks[key]
 	status := r.statusOf(a)
+	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
+		var err error
+		if status, err = r.lookAtHook(ctx, a, object); err != nil {
+			return nil, err
+		}
+	}
 	what := fmt.Sprintf("%s hook %s %s", event, h.Kind, a.key)
 	switch status.Phase {
 	case observe.Current:
@@ -138,9 +140,10 @@ func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil, nil
 	case observe.Failed:
-		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords))
+		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords)+
+			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
-		return r.failHook(ctx, event, h, what+" was deleted while it ran")
+		return r.failHook(ctx, event, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
 	}
 	if !a.watched || !r.s.tracker.Live(a.resource) {
 		a.watched = true
@@ -153,9 +156,6 @@ func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	if left <= 0 {
 		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
 			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message))
-	}
-	if r.s.tracker.Failing() != nil {
-		delete(r.s.hooks, key) // look at it again next time
 	}
 	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left), nil
 }
@@ -202,24 +202,44 @@ func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstru
 	return nil
 }
 
-// failHook notes that a hook failed. It is tried again as a new attempt.
+// whenSucceeded are the hooks that are to be deleted once they have succeeded.
+func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
+	return slices.DeleteFunc(slices.Clone(hooks), func(h *helmrelease.Hook) bool {
+		return !slices.Contains(h.DeletePolicies, helmrelease.HookSucceeded)
+	})
+}
+
+// failHook notes that a hook failed. It is tried again as a new attempt. Those before it are
+// deleted by their policy, as in Helm; what of them doesn't run is made anew with the attempt.
 func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, message string) (*Outcome, error) {
 	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
 	if progress == nil {
 		progress = r.startRun(event, h)
 	}
+	if r.want == nil {
+		message += fmt.Sprintf(". To let go of the add-on without this hook, set annotation %s of Secret %s/%s in the cluster to %s",
+			record.DeletionPolicyAnnotation, r.release.Namespace, r.rec.SecretName, addonsv1.DeletionPolicyOrphan)
+	}
 	progress.Phase, progress.Message = helmrelease.HookPhaseFailed, message
+	all := hooksFor(r.rec.Helm.Hooks, event)
+	cleanup := whenSucceeded(all[:slices.Index(all, h)])
+	for _, before := range cleanup {
+		if run := r.rec.State.Run(event.String(), before.Kind, before.Name); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
+			run.Phase = helmrelease.HookPhaseUnknown
+		}
+	}
 	h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseFailed
 	if r.want != nil {
 		r.rec.SetStatus(helmcommon.StatusFailed, truncate(ReasonHookFailed+": "+message, 1024))
 	}
-	if err := r.update(ctx); err != nil {
+	if err := r.update(ctx); err != nil { // first, as deleting them takes away what tells
 		return nil, err
 	}
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {
-		if err := r.deleteHook(ctx, h); err != nil {
-			return nil, err
-		}
+		cleanup = append(cleanup, h)
+	}
+	if err := r.deleteHooks(ctx, cleanup); err != nil {
+		return nil, err
 	}
 	return ptr(r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil
 }

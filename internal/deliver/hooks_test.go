@@ -4,6 +4,7 @@ package deliver_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +116,57 @@ func TestFailedHook(t *testing.T) {
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())
 	e.install(want)
+}
+
+// TestFailedHookTakesEarlierOnesAlong has a hook that fails after others that are to be
+// deleted once they have succeeded. They are, as in Helm. What the hook needs of them is
+// there again when it is tried again, and what ran isn't run twice.
+func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	failing := strings.Replace(job("fails", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	settings := render.Hook{
+		Name: "settings", Kind: "ConfigMap", Path: "demo/templates/settings", Manifest: configMap("settings", "x"), Weight: -1,
+		Events: []string{"pre-install"}, DeletePolicies: []string{"before-hook-creation", "hook-succeeded"},
+	}
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{
+		settings,
+		hook("first", 0, job("first", false), []string{"pre-install"}, "hook-succeeded"),
+		hook("fails", 1, failing, []string{"pre-install"}),
+	}})
+	o := e.settle(want)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+	e.Expect(o.Message).To(And(ContainSubstring("Job "+ns+"/fails"), ContainSubstring("DeadlineExceeded"), ContainSubstring("values")))
+	e.Eventually(func() any { return e.get("batch/v1", "Job", ns, "first") }).WithTimeout(10 * time.Second).Should(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
+
+	e.clock.step(11 * time.Second)
+	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
+		return o.Reason == deliver.ReasonRunningHook || o.Phase == addonsv1.AddonFailed
+	})
+	e.Expect(e.meter.made("first")).To(Equal(1), "it has run")
+	e.Expect(e.meter.made("fails")).To(Equal(2))
+	e.Expect(strings.Count(strings.Join(e.meter.log, "\n"), "PATCH /api/v1/namespaces/"+ns+"/configmaps/settings")).To(Equal(2), "it is there for the next attempt")
+}
+
+// TestFailedHookOfARemoval tells how to go on without the hook, and that works at once.
+func TestFailedHookOfARemoval(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	failing := strings.Replace(job("bye", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("bye", 0, failing, []string{"pre-delete"})}})
+	e.install(want)
+	o := e.remove(want.Release)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+	e.Expect(o.Message).To(And(ContainSubstring("addons.cluster.x-k8s.io/deletion-policy"), ContainSubstring(ns+"/sh.helm.release.v1.demo.v1"), ContainSubstring("Orphan")))
+
+	secret := e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1")
+	annotations := secret.GetAnnotations()
+	annotations["addons.cluster.x-k8s.io/deletion-policy"] = string(addonsv1.DeletionPolicyOrphan)
+	secret.SetAnnotations(annotations)
+	e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "a")).NotTo(BeNil())
 }

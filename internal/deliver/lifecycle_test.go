@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -171,6 +172,40 @@ func TestOwnerIsRespected(t *testing.T) {
 	o := e.settle(want)
 	e.Expect(o.Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
 	e.Expect(o.Message).To(ContainSubstring("fleet/cluster-a"))
+}
+
+// TestOwnerOutlivesHelm has Helm write a record anew, which keeps labels alone: they don't
+// hold the name of each owner.
+func TestOwnerOutlivesHelm(t *testing.T) {
+	for name, owner := range map[string]string{
+		"a short name": "fleet/cluster-a",
+		"a long name":  strings.Repeat("n", 40) + "/" + strings.Repeat("c", 40),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+			want.Owner = owner
+			e.install(want)
+			secret := e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1")
+			secret.SetAnnotations(nil)
+			data, _, _ := unstructured.NestedMap(secret.Object, "data")
+			delete(data, "chandler")
+			e.Expect(unstructured.SetNestedMap(secret.Object, data, "data")).To(Succeed())
+			e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
+			summary := e.records(ns)[want.Release]
+			e.Expect(summary.IsOwnedBy(owner)).To(BeTrue())
+			e.Expect(summary.IsOwnedBy(owner + "-other")).To(BeFalse())
+
+			other := want
+			other.Owner += "-other"
+			e.Expect(e.settle(other).Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
+			e.restart()
+			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+			e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
+		})
+	}
 }
 
 func TestRepair(t *testing.T) {

@@ -103,6 +103,10 @@ const (
 	ReasonRecordTooLarge = "RecordTooLarge"
 	// ReasonRecordUnreadable: the release record can't be decoded.
 	ReasonRecordUnreadable = "RecordUnreadable"
+	// ReasonAnswerInvalid: the API server's answer lacks what each API server gives.
+	ReasonAnswerInvalid = "AnswerInvalid"
+	// ReasonInternalError: a fault of Chandler's, which the log tells of.
+	ReasonInternalError = "InternalError"
 )
 
 // maxNamed is the number of objects that a message names.

@@ -41,7 +41,7 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 	}
 	newest := records[0]
 	switch {
-	case newest.Owner != "" && want.Owner != "" && newest.Owner != want.Owner:
+	case newest.Owner != "" && want.Owner != "" && !newest.IsOwnedBy(want.Owner):
 		return decision{stepRefuse, ReasonReleaseOwnedByOther, fmt.Sprintf(
 			"ClusterAddon %s has release %s in this cluster already. Change the add-on's name or namespace in one of the two",
 			newest.Owner, newest.Release)}

@@ -22,9 +22,17 @@ func (r *run) statusOf(a applied) observe.Status {
 	return a.status
 }
 
-// readyCount counts the objects that are ready.
-func (r *run) readyCount() int32 {
+// readyCount counts the objects of a revision that are ready. Before the first of them is
+// applied these are the objects of the revision that is deployed.
+func (r *run) readyCount(revision Summary) int32 {
 	var n int32
+	if len(r.s.applied) == 0 && r.want != nil {
+		for _, s := range r.records {
+			if s.Status == StatusDeployed && s.Revision < revision.Revision {
+				return min(s.Objects, revision.Objects)
+			}
+		}
+	}
 	for _, a := range r.s.applied {
 		if r.statusOf(a).Phase == observe.Current {
 			n++

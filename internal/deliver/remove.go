@@ -27,7 +27,7 @@ func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, leavi
 	r := d.run(t, release, nil)
 	defer r.s.mu.Unlock()
 	r.leaving = leaving
-	o, err := r.remove(ctx)
+	o, err := r.contained(ctx, r.remove)
 	o.Wrote = r.wrote.Load()
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", release, err)
@@ -46,7 +46,8 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		return r.gone(ctx, "")
 	}
 	newest := r.records[0]
-	if o, early := r.s.backoff.waiting(r.now(), newest.Digest); early && r.s.about.removing {
+	r.digest = newest.Digest
+	if o, early := r.s.backoff.waiting(r.now(), r.tried(newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
 	if o, err := r.openForRemoval(ctx); o != nil || err != nil {

@@ -24,7 +24,7 @@ type ObjectKey = record.ObjectKey
 func (d *Deliverer) Repair(ctx context.Context, t Target, release Release, only ...ObjectKey) (Outcome, error) {
 	r := d.run(t, release, &Desired{Release: release, Adoption: addonsv1.AdoptionPolicyFail})
 	defer r.s.mu.Unlock()
-	o, err := r.repair(ctx, only)
+	o, err := r.contained(ctx, func(ctx context.Context) (Outcome, error) { return r.repair(ctx, only) })
 	o.Wrote = r.wrote.Load()
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", release, err)
@@ -45,14 +45,14 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)
 	if err != nil {
-		return r.refuse(rec.Digest, ReasonRecordUnreadable, unreadable(rec.Summary, err)), nil
+		return r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err)), nil
 	}
 	if objects, err = r.prepare(objects); err != nil {
 		return Outcome{}, err
 	}
 	inventory, err := rec.Inventory()
 	if err != nil {
-		return r.refuse(rec.Digest, ReasonRecordUnreadable, unreadable(rec.Summary, err)), nil
+		return r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err)), nil
 	}
 	if inventory, err = r.normalize(inventory); err != nil {
 		return Outcome{}, err
@@ -63,6 +63,10 @@ func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
 	}
 	var failed failures
 	for _, wave := range waves(objects) {
+		wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool {
+			_, done := rec.State.JobDone(record.KeyOf(o))
+			return done // and may be gone since
+		})
 		if len(only) > 0 {
 			wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool { return !slices.Contains(only, record.KeyOf(o)) })
 		}

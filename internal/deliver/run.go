@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/secrecy"
 )
 
 // run is one call of Ensure or Remove.
@@ -24,7 +25,9 @@ type run struct {
 	release Release
 	manager string
 	want    *Desired // nil in Remove
+	secrets func() *secrecy.Secrets
 
+	digest  string    // of the inputs, or of the record that is removed
 	records []Summary // the newest first
 	parts   map[int][]string
 	rec     *record.Record // the revision that is being worked on
@@ -38,11 +41,15 @@ type run struct {
 	leaving   []Release        // of a removal: those that are removed, too
 }
 
-func (d *Deliverer) run(t Target, r Release, want *Desired) *run {
-	return &run{
-		d: d, s: d.session(t, r), t: t, release: r, manager: fieldManager(r), want: want,
+func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
+	r := &run{
+		d: d, s: d.session(t, release), t: t, release: release, manager: fieldManager(release), want: want,
 		scope: &scope{mapper: t.Client.RESTMapper()},
 	}
+	if want != nil {
+		r.secrets = sync.OnceValue(func() *secrecy.Secrets { return secrecy.Of(want.Sensitive) })
+	}
+	return r
 }
 
 func (r *run) now() time.Time { return r.d.options.Clock.Now() }
@@ -52,7 +59,7 @@ func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcom
 	o := &Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
-		o.Total, o.Ready = r.rec.Objects, r.readyCount()
+		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
 	}
 	return o
 }
@@ -114,6 +121,9 @@ func (r *run) failed(ctx context.Context, reason, message string) (*Outcome, err
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
 func (r *run) tried(digest string) string {
+	if r.want == nil && len(r.records) > 0 {
+		digest += " " + string(r.records[0].DeletionPolicy)
+	}
 	if r.want == nil {
 		return digest
 	}
@@ -137,6 +147,12 @@ func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) *Outcom
 		newest := r.records[0]
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)
 		o.Digest, o.Total = newest.Digest, newest.Objects
+		switch {
+		case newest.Status == StatusDeployed:
+			o.Ready = newest.Objects
+		case r.s.about == subject{revision: newest.UID}:
+			o.Ready = r.readyCount(newest)
+		}
 	}
 	return o
 }

@@ -31,7 +31,7 @@ type sessionKey struct {
 // costs requests and nothing else.
 type session struct {
 	mu      sync.Mutex
-	store   record.Store
+	store   *record.Store
 	tracker *observe.Tracker
 
 	// about is the revision that the following is about, and whether it is removed.
@@ -48,8 +48,8 @@ type session struct {
 	hooks map[hookKey]applied
 	// removed are those that are known to be gone, or were let go of.
 	removed map[record.ObjectKey]bool
-	// deleted are those that were asked to go.
-	deleted map[record.ObjectKey]bool
+	// deleted are those that were asked to go, and since when they are going.
+	deleted map[record.ObjectKey]time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
 
@@ -83,10 +83,8 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		d.mu.Lock()
 		s, ok := d.sessions[key]
 		if !ok {
-			s = &session{
-				tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock),
-				store:   record.Store{Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)},
-			}
+			s = &session{tracker: observe.New(selectorOf(r), func() { d.options.Notify(t.Name) }, d.options.Clock)}
+			s.restart(d.storeOf(t, r))
 			d.sessions[key] = s
 		}
 		d.mu.Unlock()
@@ -124,16 +122,26 @@ func (s *session) turnTo(revision types.UID, removing bool) {
 	if s.about == about {
 		return
 	}
-	s.tracker.Stop()
 	if s.about.removing != removing {
 		s.backoff = backoff{}
 	}
+	s.turn(about)
+}
+
+// restart forgets all but the backoff.
+func (s *session) restart(store *record.Store) {
+	s.store = store
+	s.turn(subject{})
+}
+
+func (s *session) turn(about subject) {
+	s.tracker.Stop()
 	s.about = about
 	s.objects, s.crds = nil, nil
 	s.applied = make(map[record.ObjectKey]applied)
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
-	s.deleted = make(map[record.ObjectKey]bool)
+	s.deleted = make(map[record.ObjectKey]time.Time)
 	s.pruned = false
 }
 

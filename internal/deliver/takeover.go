@@ -53,7 +53,7 @@ func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, 
 	if len(records) > 0 && records[0].Complete && !records[0].GivenAway() {
 		rec, err := store.Load(ctx, records[0])
 		if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-			return &failure{kind: rejected, reason: ReasonRecordUnreadable, message: fmt.Sprintf("%s: %s", key, unreadable(records[0], damaged))}
+			return &failure{kind: rejected, reason: ReasonRecordUnreadable, message: fmt.Sprintf("%s: %s", key, r.unreadable(records[0], damaged))}
 		}
 		if err != nil {
 			return fail(err)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Hidden stands for what was taken out.
@@ -50,69 +51,133 @@ func asJSON(s string) string {
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // Hide takes secrets out of a text: as they are, and escaped, in hex, or in base64, of
-// which they may be a part.
+// which they may be a part. If that takes too much work, nothing of the text is left.
 func Hide(text string, secrets []string) string {
-	if text == "" {
+	if text == "" || len(secrets) == 0 {
 		return text
 	}
+	return Of(secrets).Hide(text)
+}
+
+// maxWork is how much text is looked through for the sake of one set of secrets, in bytes:
+// half a second's worth, or so. Both texts and secrets may be made to take for ever.
+const maxWork = 512 << 20
+
+// Secrets are looked for in texts. They are safe for concurrent use.
+type Secrets struct {
+	secrets []string
+	left    atomic.Int64
+}
+
+// Of returns a set of secrets, with as much work to find them as is ever spent on it.
+func Of(secrets []string) *Secrets {
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	for _, secret := range slices.Compact(secrets) {
-		for _, s := range []string{secret, strings.TrimSpace(secret)} {
-			if len(s) >= shortest {
-				text = hide(text, s)
-			}
-		}
-		text = hideLines(text, secret)
+	s := &Secrets{secrets: slices.Compact(secrets)}
+	s.left.Store(maxWork)
+	return s
+}
+
+// Hide takes the secrets out of a text, as the function does. With nothing left of the work
+// it may take, nothing is left of the text.
+func (s *Secrets) Hide(text string) string {
+	if text == "" || len(s.secrets) == 0 {
+		return text
 	}
-	return text
+	h := &hiding{text: text, left: &s.left}
+	for _, secret := range s.secrets {
+		plain := strings.TrimSpace(secret)
+		h.hide(secret)
+		if plain != secret {
+			h.hide(plain)
+		}
+		h.hideLines(secret)
+		if s.left.Load() < 0 {
+			return Hidden
+		}
+	}
+	return h.text
+}
+
+// hiding is a text that secrets are taken out of.
+type hiding struct {
+	text string
+	left *atomic.Int64
+}
+
+// has says whether the text has a part. Without work left it doesn't look.
+func (h *hiding) has(part string) bool {
+	return h.left.Add(-int64(len(h.text)+len(part))) >= 0 && strings.Contains(h.text, part)
+}
+
+func (h *hiding) replace(part string) {
+	if h.has(part) {
+		h.text = strings.ReplaceAll(h.text, part, Hidden)
+	}
 }
 
 // longLine is how long a line of a secret has to be to be told from other text, in bytes.
 const longLine = 16
 
 // hideLines takes out single lines of a secret that has several, as a key in PEM.
-func hideLines(text, secret string) string {
-	lines := strings.Split(secret, "\n")
-	if len(lines) == 1 {
-		return text
+func (h *hiding) hideLines(secret string) {
+	if !strings.Contains(secret, "\n") {
+		return
 	}
-	for _, line := range lines {
+	for line := range strings.SplitSeq(secret, "\n") {
 		if line = strings.TrimSpace(line); len(line) >= longLine {
-			text = strings.ReplaceAll(text, line, Hidden)
+			h.replace(line)
 		}
 	}
-	return text
 }
 
-func hide(text, secret string) string {
-	if len(secret) > len(text) {
-		return text // nothing that encoders make of it is shorter
+func (h *hiding) hide(secret string) {
+	if len(secret) < shortest || len(secret) > len(h.text) {
+		return // nothing that encoders make of it is shorter
 	}
-	for _, form := range escaped(secret, len(text)) {
-		text = strings.ReplaceAll(text, form, Hidden)
-	}
-	encoded := hex.EncodeToString([]byte(secret))
-	text = strings.NewReplacer(encoded, Hidden, strings.ToUpper(encoded), Hidden).Replace(text)
-	for _, part := range inBase64(secret) {
-		if strings.Contains(text, part) {
-			// With it goes the whole of what it is a part of.
-			text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(text, Hidden)
+	if h.has(constant(secret)) {
+		for _, form := range h.escaped(secret) {
+			h.replace(form)
 		}
 	}
-	return text
+	encoded := hex.EncodeToString([]byte(secret))
+	h.replace(encoded)
+	h.replace(strings.ToUpper(encoded))
+	for _, part := range inBase64(secret) {
+		if h.has(part) {
+			// With it goes the whole of what it is a part of.
+			h.left.Add(-int64(16 * len(h.text))) // which takes longer than to look for it
+			h.text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(h.text, Hidden)
+		}
+	}
+}
+
+// constant is the longest part of a secret that no escaping changes.
+func constant(secret string) string {
+	longest := ""
+	for _, part := range strings.FieldsFunc(secret, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
 }
 
 // escaped are the secret and what escaping makes of it, the longest first. What is
 // longer than the text that it is looked for in is left out: it would only get longer,
 // and some secrets are large.
-func escaped(secret string, longest int) []string {
+func (h *hiding) escaped(secret string) []string {
 	all, last := []string{secret}, []string{secret}
 	for range rounds {
 		var next []string
 		for _, s := range last {
 			for _, escape := range escapes {
-				if e := escape(s); len(e) <= longest && !slices.Contains(all, e) {
+				if h.left.Add(-int64(len(s))) < 0 {
+					return nil
+				}
+				if e := escape(s); len(e) <= len(h.text) && !slices.Contains(all, e) {
 					all, next = append(all, e), append(next, e)
 				}
 			}

@@ -7,6 +7,7 @@ package observe
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -37,6 +38,9 @@ type Status struct {
 	Phase   Phase
 	Message string
 	UID     types.UID
+	// Final says that the object has come to its end: it stays Current or Failed, also
+	// when it is deleted, as a Job is by its ttlSecondsAfterFinished.
+	Final bool
 }
 
 // Judge tells an object's status. It is called for each change of the object, so
@@ -52,7 +56,7 @@ type Object struct {
 	Key      Key
 	Judge    Judge
 	// Status as far as it is known, and the resourceVersion that it was seen at:
-	// what is older is ignored.
+	// what is older is ignored, and nothing that is newer is missed.
 	Status          Status
 	ResourceVersion string
 }
@@ -67,9 +71,10 @@ type Tracker struct {
 	notify   func()
 	clock    clock.WithDelayedExecution
 
-	mu      sync.Mutex
-	kinds   map[schema.GroupVersionResource]*kind
-	delayed clock.Timer // for a notification about a message
+	mu       sync.Mutex
+	kinds    map[schema.GroupVersionResource]*kind
+	delayed  clock.Timer // for a notification about a message
+	panicked *Panic      // that ended a watch
 }
 
 // kind is one resource's watch and the objects that are waited for.
@@ -110,12 +115,12 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 		switch {
 		case !known:
 			k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status, seen: seen}
-			// Its events until now went by unseen: list again.
+			// Its events until now went by unseen.
 			start[o.Resource] = true
 		case seen >= old.seen:
 			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
 		default:
-			// What came since was judged otherwise: list again.
+			// What came since was judged otherwise.
 			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
 			start[o.Resource] = true
 		}
@@ -128,10 +133,27 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 		if k.stop != nil {
 			k.stop()
 		}
+		from := ""
+		if k.root == nil || k.root.Err() == nil { // else events may be too old, or of another server
+			from = k.unseen()
+		}
 		ctx, cancel := context.WithCancel(root)
 		k.stop, k.root, k.failing = cancel, root, nil
-		go t.watch(ctx, cluster, resource, k)
+		go t.watch(ctx, cluster, resource, k, from)
 	}
+}
+
+// unseen is the resourceVersion from which on no event of an object was seen; "" if that
+// can't be told.
+func (k *kind) unseen() string {
+	from := uint64(math.MaxUint64)
+	for _, o := range k.objects {
+		from = min(from, o.seen)
+	}
+	if from == 0 {
+		return ""
+	}
+	return strconv.FormatUint(from, 10)
 }
 
 // Status returns the newest status of a tracked object.
@@ -196,6 +218,7 @@ func (t *Tracker) Stop() {
 		}
 	}
 	clear(t.kinds)
+	t.panicked = nil
 	if t.delayed != nil {
 		t.delayed.Stop()
 		t.delayed = nil
@@ -208,6 +231,9 @@ func (t *Tracker) observe(o *tracked, status Status, seen uint64) bool {
 		return false
 	}
 	old := o.status
+	if old.Final && status.Phase == Gone {
+		return false
+	}
 	o.status, o.seen = status, seen
 	if old.Message != status.Message && t.delayed == nil {
 		t.delayed = t.clock.AfterFunc(messageDelay, func() {

@@ -17,10 +17,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// watch lists and watches a resource until ctx ends.
-func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource schema.GroupVersionResource, k *kind) {
+// watch watches a resource until ctx ends, from a resourceVersion on. It lists first if
+// that is "", and again if the API server doesn't remember so far back.
+func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource schema.GroupVersionResource, k *kind, from string) {
 	// The Reflector logs each failed request as an error. They are told by Failing.
 	ctx = klog.NewContext(ctx, logr.Discard())
+	defer func() { t.ended(ctx, PanicOf(recover())) }()
 	logger := logr.Discard()
 	objects := cluster.Resource(resource)
 	note := func(err error) {
@@ -28,8 +30,15 @@ func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource
 		k.failing = err
 		t.mu.Unlock()
 	}
+	events := &sink{ctx: ctx, tracker: t, kind: k}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if from != "" {
+				unlisted := &unstructured.UnstructuredList{}
+				unlisted.SetResourceVersion(from)
+				from, events.unlisted = "", true
+				return unlisted, nil
+			}
 			options.LabelSelector = t.selector
 			if options.ResourceVersion == "0" {
 				// A cache may be behind, and would show an object as gone that was just made.
@@ -50,17 +59,35 @@ func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(lw, cluster), &unstructured.Unstructured{},
-		&sink{ctx: ctx, tracker: t, kind: k},
+		cache.ToListWatcherWithWatchListSemantics(lw, listing{}), &unstructured.Unstructured{}, events,
 		cache.ReflectorOptions{Logger: &logger, Name: "deliver", TypeDescription: resource.String()})
 	reflector.RunWithContext(ctx)
 }
+
+// ended notes that a watch ended with a panic, if it did.
+func (t *Tracker) ended(ctx context.Context, there *Panic) {
+	if there == nil || ctx.Err() != nil {
+		return
+	}
+	t.mu.Lock()
+	t.panicked = there
+	t.mu.Unlock()
+	t.notify()
+}
+
+// listing makes a Reflector list, instead of watching for all that is there.
+type listing struct{}
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // sink is a Reflector's store that keeps statuses instead of objects.
 type sink struct {
 	ctx     context.Context //nolint:containedctx // that of the watch, whose last events may come after its end
 	tracker *Tracker
 	kind    *kind
+	// unlisted says that the next list is none: see [Tracker.watch].
+	unlisted bool
 }
 
 func (s *sink) Add(obj any) error    { return s.seen(obj) }
@@ -77,8 +104,10 @@ func (s *sink) seen(obj any) error {
 func (s *sink) Delete(obj any) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		s.change(func() bool {
+			// It comes with the last state, which no event may have told of before.
+			changed := s.judge(u)
 			o, ok := s.kind.objects[keyOf(u)]
-			return ok && s.tracker.observe(o, gone, version(u.GetResourceVersion()))
+			return ok && s.tracker.observe(o, gone, version(u.GetResourceVersion())) || changed
 		})
 	}
 	return nil
@@ -86,6 +115,10 @@ func (s *sink) Delete(obj any) error {
 
 // Replace takes in a list: what isn't in it is gone, if the list is new enough.
 func (s *sink) Replace(list []any, resourceVersion string) error {
+	if s.unlisted {
+		s.unlisted = false
+		return nil
+	}
 	at := version(resourceVersion)
 	if at == 0 {
 		at = math.MaxUint64
@@ -123,9 +156,11 @@ func (s *sink) judge(u *unstructured.Unstructured) bool {
 
 // change runs f under the lock, and notifies if it says so.
 func (s *sink) change(f func() bool) {
-	s.tracker.mu.Lock()
-	changed := s.ctx.Err() == nil && f()
-	s.tracker.mu.Unlock()
+	changed := func() bool {
+		s.tracker.mu.Lock()
+		defer s.tracker.mu.Unlock() // also if a judge panics
+		return s.ctx.Err() == nil && f()
+	}()
 	if changed {
 		s.tracker.notify()
 	}

@@ -21,7 +21,7 @@ func (c Checks) Judge() observe.Judge {
 		}
 		for _, check := range c {
 			if !check.holds(o) {
-				s.Phase = observe.InProgress
+				s.Phase, s.Final = observe.InProgress, false
 				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
 				return s
 			}
@@ -30,8 +30,11 @@ func (c Checks) Judge() observe.Judge {
 	}
 }
 
-// byKind is what kstatus says.
+// byKind is what kstatus says, but for a Job: to kstatus one that has started is fine.
 func byKind(o *unstructured.Unstructured) observe.Status {
+	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); IsJob(o) && !suspended {
+		return jobDone(o)
+	}
 	s := observe.Status{UID: o.GetUID()}
 	result, err := status.Compute(o)
 	if err != nil {
@@ -50,32 +53,37 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 	return s
 }
 
+// IsJob says whether an object is a Job.
+func IsJob(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind().String() == "Job.batch"
+}
+
+// jobDone tells whether a Job has come to its end.
+func jobDone(o *unstructured.Unstructured) observe.Status {
+	s := observe.Status{UID: o.GetUID(), Message: "Job is running"}
+	for kind, phase := range map[string]observe.Phase{"Failed": observe.Failed, "Complete": observe.Current} {
+		if message, ok := condition(o, kind); ok {
+			s.Phase, s.Message, s.Final = phase, message, true
+		}
+	}
+	return s
+}
+
 // HookDone tells whether a hook's object is done, as Helm sees it: a Job when it
 // is complete, a Pod when it has succeeded, anything else at once.
 func HookDone(o *unstructured.Unstructured) observe.Status {
 	s := observe.Status{UID: o.GetUID(), Phase: observe.Current}
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Job.batch":
-		s.Phase, s.Message = observe.InProgress, "Job is running"
-		for _, kind := range []string{"Failed", "Complete"} {
-			message, ok := condition(o, kind)
-			if !ok {
-				continue
-			}
-			s.Message = message
-			s.Phase = observe.Current
-			if kind == "Failed" {
-				s.Phase = observe.Failed
-			}
-			return s
-		}
+		return jobDone(o)
 	case "Pod":
 		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 		s.Message = "Pod is " + cmp.Or(phase, "not scheduled yet")
 		switch phase {
 		case "Succeeded":
+			s.Final = true
 		case "Failed":
-			s.Phase = observe.Failed
+			s.Phase, s.Final = observe.Failed, true
 		default:
 			s.Phase = observe.InProgress
 		}

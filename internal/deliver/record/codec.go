@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
@@ -106,6 +107,9 @@ func decodeRelease(data []byte) (*helmrelease.Release, error) {
 	r := &helmrelease.Release{}
 	if err := yamllimit.DecodeJSON(plain, maxFields, r); err != nil {
 		return nil, err
+	}
+	if i := slices.Index(r.Hooks, nil); i >= 0 {
+		return nil, fmt.Errorf("hooks[%d] is null", i)
 	}
 	if r.Info == nil {
 		r.Info = &helmrelease.Info{}

@@ -47,14 +47,14 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 		if err := fill(secret, r, crds); err != nil {
 			return nil, nil, err
 		}
-		if size(secret) <= maxSecret {
+		if size(secret) <= r.limit() {
 			return secret, nil, nil
 		}
 	}
 	var parts []*corev1.Secret
 	if len(r.State.Parts) == 0 {
 		if r.UID != "" {
-			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
+			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
 		}
 		var err error
 		if parts, err = s.partsOf(r, crds); err != nil {
@@ -67,14 +67,44 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 	if err := fill(secret, &slim, nil); err != nil {
 		return nil, nil, err
 	}
-	if size(secret) > maxSecret {
-		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: maxSecret}
+	if size(secret) > r.limit() {
+		return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
 	}
 	return secret, parts, nil
 }
 
-// decode reads a Secret and its continuations.
+// limit of the Secret's data, in bytes. A new record leaves room for what is noted in it
+// until it is complete: progress, and the UID of each object.
+func (r *Record) limit() int {
+	const uid = 40 // packed, 22 or so
+	if r.UID != "" {
+		return corev1.MaxSecretSize
+	}
+	return maxSecret - uid*len(r.State.Inventory)
+}
+
+// decode reads a Secret and its continuations. The error is an *UnreadableError if what
+// was read is damaged, and no other try would help.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
+	r, err := decode(secret)
+	if err != nil {
+		return nil, &UnreadableError{Err: err}
+	}
+	if r.State == nil || len(r.State.Parts) == 0 {
+		return r, nil
+	}
+	packed, err := s.readParts(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.join(packed); err != nil {
+		return nil, &UnreadableError{Err: err}
+	}
+	return r, nil
+}
+
+// decode reads a Secret alone.
+func decode(secret *corev1.Secret) (*Record, error) {
 	summary, ok := summaryOf(&secret.ObjectMeta)
 	if !ok {
 		return nil, errors.New("it isn't a release record")
@@ -100,8 +130,8 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 			return nil, fmt.Errorf("reading key %s: %w", crdsKey, err)
 		}
 	}
-	if r.State != nil && len(r.State.Parts) > 0 {
-		return r, s.join(ctx, r)
+	if summary.Complete && (r.State == nil || r.State.Format != currentFormat) {
+		return nil, fmt.Errorf("its key %s is missing, or of another format than %d", stateKey, currentFormat)
 	}
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,6 +42,8 @@ const (
 	OwnerUIDAnnotation = annotationPrefix + "owner-uid"
 	// SpecAnnotation is a digest of what the user wrote of the add-on.
 	SpecAnnotation = annotationPrefix + "spec"
+	// PostconditionsAnnotation is a digest of the postconditions that held.
+	PostconditionsAnnotation = annotationPrefix + "postconditions"
 	// DependsOnAnnotation are the add-ons that this one depends on, joined by commas.
 	DependsOnAnnotation = annotationPrefix + "depends-on"
 	// StackAnnotation is the name of the AddonStack.
@@ -98,6 +101,7 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		Owner:           cmp.Or(notes[OwnerAnnotation], strings.Replace(labels[OwnerAnnotation], "_", "/", 1)),
 		Stack:           cmp.Or(notes[StackAnnotation], labels[addonsv1.StackNameLabel]),
 		Spec:            notes[SpecAnnotation],
+		Postconditions:  notes[PostconditionsAnnotation],
 		Chart:           notes[ChartAnnotation],
 		Version:         notes[ChartVersionAnnotation],
 		AppVersion:      notes[AppVersionAnnotation],
@@ -132,7 +136,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 	}
 	for label, value := range map[string]string{
 		addonsv1.StackNameLabel:  r.Stack,
-		OwnerAnnotation:          strings.Replace(r.Owner, "/", "_", 1),
+		OwnerAnnotation:          ownerLabel(r.Owner),
 		DeletionPolicyAnnotation: string(r.DeletionPolicy),
 	} {
 		if value = asLabel(value); value != "" {
@@ -151,6 +155,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		ArtifactAnnotation:        r.Artifact,
 		ArtifactVersionAnnotation: r.ArtifactVersion,
 		SpecAnnotation:            r.Spec,
+		PostconditionsAnnotation:  r.Postconditions,
 		DependsOnAnnotation:       strings.Join(r.DependsOn, ","),
 		ChartAnnotation:           r.Chart,
 		ChartVersionAnnotation:    r.Version,
@@ -176,6 +181,21 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		Labels:          labels,
 		Annotations:     annotations,
 	}
+}
+
+// ownerLabel is the owner as a label's value, or its hash if it is too long for one.
+func ownerLabel(owner string) string {
+	value := strings.Replace(owner, "/", "_", 1)
+	if len(value) <= content.LabelValueMaxLength {
+		return value
+	}
+	return "sha256-" + sha([]byte(owner))[:40]
+}
+
+// IsOwnedBy says whether a ClusterAddon, "namespace/name", is the release's owner. Of an
+// owner with a long name, the labels that Helm keeps have the hash alone.
+func (s Summary) IsOwnedBy(owner string) bool {
+	return s.Owner == owner || s.Owner == ownerLabel(owner)
 }
 
 // asLabel is the value as a label's, "" if it can't be one.

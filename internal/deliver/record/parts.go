@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -51,21 +52,29 @@ func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
 	return secrets, nil
 }
 
-// join reads a record's continuation Secrets back into it.
-func (s *Store) join(ctx context.Context, r *Record) error {
+// readParts reads a record's continuation Secrets, and returns what they hold together.
+func (s *Store) readParts(ctx context.Context, r *Record) ([]byte, error) {
 	var packed []byte
 	for _, p := range r.State.Parts {
 		secret := &corev1.Secret{}
 		if err := s.Client.Get(ctx, s.secretKey(p.Name), secret); err != nil {
-			return fmt.Errorf("reading its part %s: %w", p.Name, err)
+			if err = fmt.Errorf("reading its part %s: %w", p.Name, err); apierrors.IsNotFound(err) {
+				err = &UnreadableError{Err: err}
+			}
+			return nil, err
 		}
 		if sha(secret.Data[partKey]) != p.SHA256 {
-			return fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)
+			return nil, &UnreadableError{Err: fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)}
 		}
 		if packed = append(packed, secret.Data[partKey]...); len(packed) > maxRecord {
-			return fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt)
+			return nil, &UnreadableError{Err: fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt)}
 		}
 	}
+	return packed, nil
+}
+
+// join takes what its continuation Secrets hold back into a record.
+func (r *Record) join(packed []byte) error {
 	var large bulk
 	if err := unpackJSON(packed, maxValues, &large); err != nil {
 		return fmt.Errorf("unpacking its parts: %w", err)

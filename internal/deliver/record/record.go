@@ -5,6 +5,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -51,6 +52,9 @@ type State struct {
 	// AppliedAt is when all objects had been applied. The progress deadline counts
 	// from here.
 	AppliedAt time.Time `json:"appliedAt,omitzero"`
+	// JobsDone are the Jobs of the manifest that ran to their end, with their UIDs: they
+	// may be gone since, and aren't run again for this revision.
+	JobsDone []Entry `json:"jobsDone,omitempty"`
 	// ObjectsGone says that a removal has deleted the objects.
 	ObjectsGone bool `json:"objectsGone,omitempty"`
 	// Notes name what was left in the cluster, and why.
@@ -118,6 +122,15 @@ func (s *State) Run(event, kind, name string) *HookRun {
 		}
 	}
 	return nil
+}
+
+// JobDone returns the entry of a Job that ran to its end; false if it didn't yet.
+func (s *State) JobDone(key ObjectKey) (Entry, bool) {
+	i := slices.IndexFunc(s.JobsDone, func(e Entry) bool { return e.Key() == key })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return s.JobsDone[i], true
 }
 
 // crdsJSON and crdsFromJSON keep CRDs as a JSON list.

@@ -30,17 +30,18 @@ type Terms struct {
 	DependsOn       []string
 	Spec            string
 	ArtifactVersion string
+	Postconditions  string
 }
 
 // Terms that the record has.
 func (s Summary) Terms() Terms {
-	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion}
+	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions}
 }
 
 // Equal says whether both are the same.
 func (t Terms) Equal(other Terms) bool {
 	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
-		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion
+		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions
 }
 
 // SetTerms changes the terms, in the metadata of a record and nothing else.
@@ -56,6 +57,7 @@ func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) erro
 			DeletionPolicyAnnotation:  orNil(string(terms.DeletionPolicy)),
 			DependsOnAnnotation:       orNil(strings.Join(terms.DependsOn, ",")),
 			SpecAnnotation:            orNil(terms.Spec),
+			PostconditionsAnnotation:  orNil(terms.Postconditions),
 			ArtifactVersionAnnotation: orNil(terms.ArtifactVersion),
 		},
 	}})
@@ -100,7 +102,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 	secret.Labels[helmModifiedLabel] = strconv.FormatInt(s.Clock.Now().Unix(), 10)
 	delete(s.cache, summary.UID)
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
+		return &WriteError{Secret: s.Release.Namespace + "/" + summary.SecretName, Err: err}
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func (s *Store) Plain(ctx context.Context, r *Record) error {
 	}
 	secret.Data[releaseKey] = data
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
 	return nil
 }

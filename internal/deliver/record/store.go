@@ -4,7 +4,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -23,8 +22,8 @@ const (
 )
 
 const (
-	// maxSecret is how much a Secret's data may hold. The API server's limit is
-	// 1 MiB (corev1.MaxSecretSize); progress that is noted later needs some room.
+	// maxSecret is how much the data of a new Secret may hold. The API server's limit is
+	// 1 MiB (corev1.MaxSecretSize): see [Record.limit].
 	maxSecret = 1000_000
 	// maxRecord is how much a record may hold in all of its Secrets.
 	maxRecord = 8 << 20
@@ -88,9 +87,6 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	}
 	r, err := s.decode(ctx, secret)
 	if err != nil {
-		if status := apierrors.APIStatus(nil); !errors.As(err, &status) || apierrors.IsNotFound(err) {
-			err = &UnreadableError{Err: err}
-		}
 		return nil, fmt.Errorf("decoding the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	s.remember(r)
@@ -108,14 +104,13 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	for _, p := range parts {
 		// The name contains the content's digest: what is there already is equal.
 		if err := s.Client.Create(ctx, p, client.FieldOwner(s.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("writing %s/%s: %w", p.Namespace, p.Name, err)
+			return &WriteError{Secret: p.Namespace + "/" + p.Name, Err: err}
 		}
 	}
 	if err := s.Client.Create(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	s.written(r, secret)
-	return nil
+	return s.written(r, secret)
 }
 
 // Update writes a record that was loaded or created, unless somebody else wrote
@@ -128,10 +123,9 @@ func (s *Store) Update(ctx context.Context, r *Record) error {
 	}
 	if err := s.Client.Update(ctx, secret, client.FieldOwner(s.FieldManager)); err != nil {
 		s.Forget(r)
-		return fmt.Errorf("writing the record %s/%s: %w", secret.Namespace, secret.Name, err)
+		return &WriteError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	s.written(r, secret)
-	return nil
+	return s.written(r, secret)
 }
 
 // Forget drops a record from memory.
@@ -142,18 +136,42 @@ func (s *Store) Delete(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: name}}
 		if err := s.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the record %s/%s: %w", s.Release.Namespace, name, err)
+			return &WriteError{Secret: s.Release.Namespace + "/" + name, Err: err}
 		}
 	}
 	return nil
 }
 
+// WriteError says that a Secret of a record couldn't be written or deleted.
+type WriteError struct {
+	Secret string // "namespace/name"
+	Err    error
+}
+
+func (e *WriteError) Error() string {
+	return fmt.Sprintf("writing Secret %s of a release record: %v", e.Secret, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// AnswerError says that the answer to a write of a record isn't that of an API server.
+type AnswerError struct{ Secret string }
+
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("the answer to the write of Secret %s isn't that Secret, or has no metadata.uid", e.Secret)
+}
+
 // written takes over what the server made of a record.
-func (s *Store) written(r *Record, secret *corev1.Secret) {
-	if summary, ok := summaryOf(&secret.ObjectMeta); ok {
-		r.Summary = summary
+func (s *Store) written(r *Record, secret *corev1.Secret) error {
+	summary, ok := summaryOf(&secret.ObjectMeta)
+	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
+		s.Forget(r)
+		return &AnswerError{Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}
 	}
+	r.Summary = summary
 	s.remember(r)
+	return nil
 }
 
 func (s *Store) remember(r *Record) {

@@ -29,7 +29,7 @@ type Summary struct {
 
 	// Digest of everything that went into the revision.
 	Digest string
-	// Owner is the ClusterAddon, as "namespace/name".
+	// Owner is the ClusterAddon, as "namespace/name", or a hash of that: see IsOwnedBy.
 	Owner string
 	// OwnerUID is that of the ClusterAddon that made the revision.
 	OwnerUID types.UID
@@ -37,6 +37,8 @@ type Summary struct {
 	Stack string
 	// Spec is a digest of what the user wrote.
 	Spec string
+	// Postconditions is a digest of those that held once it was installed, "" for none.
+	Postconditions string
 	// DependsOn are the add-ons of the stack that this one depends on.
 	DependsOn []string
 	// Chart, Version and AppVersion are the chart's.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// repack changes what a key of a record holds: JSON in gzip.
+func repack(t *testing.T, data []byte, change func(map[string]any)) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(plain, &content); err != nil {
+		t.Fatal(err)
+	}
+	change(content)
+	if plain, err = json.Marshal(content); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write(plain)
+	_ = w.Close()
+	return packed.Bytes()
+}
+
+// TestDamagedRecordIsTold damages the record of an installed add-on in ways that leave its
+// metadata as it was. Whatever is done with the add-on then says so, and changes nothing.
+func TestDamagedRecordIsTold(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, data map[string][]byte){
+		"no key chandler": func(_ *testing.T, data map[string][]byte) { delete(data, "chandler") },
+		"another format": func(t *testing.T, data map[string][]byte) {
+			data["chandler"] = repack(t, data["chandler"], func(state map[string]any) { state["format"] = 99 })
+		},
+		"a hook that is null": func(t *testing.T, data map[string][]byte) {
+			packed, err := base64.StdEncoding.DecodeString(string(data["release"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			packed = repack(t, packed, func(release map[string]any) { release["hooks"] = []any{nil} })
+			data["release"] = []byte(base64.StdEncoding.EncodeToString(packed))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+			e.install(want)
+			spoil := func(policy addonsv1.DeletionPolicy) {
+				secret := &corev1.Secret{}
+				e.Expect(e.target.Client.Get(e.ctx, client.ObjectKey{Namespace: ns, Name: "sh.helm.release.v1.demo.v1"}, secret)).To(Succeed())
+				secret.Annotations["addons.cluster.x-k8s.io/deletion-policy"] = string(policy)
+				damage(t, secret.Data)
+				e.Expect(e.target.Client.Update(e.ctx, secret)).To(Succeed())
+				e.restart()
+			}
+			told := func(what string, o deliver.Outcome, err error) {
+				t.Helper()
+				e.Expect(err).NotTo(HaveOccurred(), what)
+				e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), what)
+				e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable), what)
+				e.Expect(o.Message).To(ContainSubstring(ns+"/sh.helm.release.v1.demo.v1"), what)
+				e.Expect(o.Gone).To(BeFalse(), what)
+			}
+			spoil(addonsv1.DeletionPolicyDelete)
+			o, err := e.d.Ensure(e.ctx, e.target, e.want(ns, chart{version: "2", manifest: configMap("a", "y")}))
+			told("an upgrade", o, err)
+			e.restart()
+			o, err = e.d.Repair(e.ctx, e.target, want.Release)
+			told("a repair", o, err)
+			_, known, err := e.d.Holds(e.ctx, e.target, want.Release)
+			e.Expect(err).NotTo(HaveOccurred())
+			e.Expect(known).To(BeFalse())
+			o, err = e.d.Remove(e.ctx, e.target, want.Release)
+			told("a removal", o, err)
+			spoil(addonsv1.DeletionPolicyOrphan)
+			o, err = e.d.Remove(e.ctx, e.target, want.Release)
+			told("letting go", o, err)
+			e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(HaveKeyWithValue("key", "x"))
+		})
+	}
+}
+
+// TestPartThatCantBeReadIsNoDamage loses the connection while a part of a large record is
+// read, and then has the part deleted.
+func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	large := ""
+	for i := range 4 {
+		noise := make([]byte, 500_000)
+		_, _ = rand.Read(noise)
+		large += configMap(fmt.Sprintf("c%d", i), base64.StdEncoding.EncodeToString(noise))
+	}
+	e.install(e.want(ns, chart{version: "1", manifest: large}))
+	e.restart()
+	var part string
+	target := e.through(func(next http.RoundTripper) roundTrip {
+		return func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, ".part2") {
+				part = r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+				return nil, errCut
+			}
+			return next.RoundTrip(r)
+		}
+	})
+	want := e.want(ns, chart{version: "2", manifest: large + configMap("more", "x")})
+	_, err := e.d.Ensure(e.ctx, target, want)
+	e.Expect(err).To(MatchError(errCut), "so it is tried again, without a word of damage")
+
+	e.Expect(e.target.Client.Delete(e.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: part}})).To(Succeed())
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
+	e.Expect(o.Message).To(ContainSubstring(part))
+}

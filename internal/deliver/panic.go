@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+)
+
+// Panicked logs a panic that was recovered from while a cluster was worked on, and
+// returns the message for the add-on's status. The value may hold what a cluster
+// answered, so the log has it only if it is the runtime's own.
+func Panicked(ctx context.Context, cluster string, value any) (message string) {
+	stack := debug.Stack()
+	if there, ok := value.(*observe.Panic); ok { // in another goroutine
+		value, stack = there.Value, there.Stack
+	}
+	what := fmt.Sprintf("%T", value)
+	if err, ok := value.(interface {
+		error
+		RuntimeError()
+	}); ok {
+		what = err.Error()
+	}
+	logf.FromContext(ctx).Error(nil, "Recovered from a panic", "Cluster", cluster, "panic", what, "stack", string(stack))
+	return "An answer of the cluster, or a record in it, led to a fault of Chandler. The manager's log has the details. " +
+		"See whether the kubeconfig's server is the cluster's API server, and report the fault"
+}
+
+// contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
+// the process, which serves all others.
+func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.s.restart(r.d.storeOf(r.t, r.release))
+			r.rec = nil
+			o, err = r.s.backoff.fail(r.now(), "panic", *r.refusal(addonsv1.AddonFailed, ReasonInternalError, Panicked(ctx, r.t.Name, value))), nil
+		}
+	}()
+	if there := r.s.tracker.Panicked(); there != nil {
+		panic(there)
+	}
+	if o, err = act(ctx); err != nil {
+		return r.unrecorded(o, err)
+	}
+	return o, nil
+}
