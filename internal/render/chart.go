@@ -5,6 +5,7 @@ package render
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
@@ -43,22 +44,25 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 		return nil, err
 	}
 
-	enter(stageTemplates)
-	memory := newGenerator(req.Generated, lim.GeneratedBytes)
-	files, err := execute(ch, values, req.Release, facts, memory)
-	if err != nil {
-		return nil, err
-	}
-
-	enter(stageManifests)
 	result := &Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
-	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
-	documents, err := reader.readTemplates(files)
-	if err != nil {
-		return nil, err
+	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	memory.follow(ch)
+	var reader *manifestReader
+	var documents []document
+	for again := true; again; again = memory.again(documents, req.Release.Namespace) {
+		enter(stageTemplates)
+		files, err := execute(ch, values, req.Release, facts, memory)
+		if err != nil {
+			return nil, err
+		}
+		enter(stageManifests)
+		reader = &manifestReader{limits: lim, namespace: req.Release.Namespace}
+		if documents, err = reader.readTemplates(files); err != nil {
+			return nil, err
+		}
 	}
 	crds, err := reader.readCRDs(ch.CRDObjects())
 	if err != nil {
@@ -77,7 +81,7 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 		return nil, err
 	}
 	result.CRDs = crds
-	result.Generated, result.FactsUsed = memory.used, facts.answers()
+	result.Generated, result.FactsUsed = memory.used(), facts.answers()
 	return result, nil
 }
 
@@ -101,6 +105,7 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 // nothing and names are not resolved, because the engine is given no client and no DNS.
 func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator) (map[string]string, error) {
 	e := engine.Engine{CustomTemplateFuncs: memory.funcs()}
+	maps.Copy(e.CustomTemplateFuncs, memory.followFuncs())
 	files, err := e.Render(ch, common.Values{
 		"Chart":        ch.Metadata,
 		"Capabilities": &capabilities{facts},

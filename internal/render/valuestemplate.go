@@ -31,7 +31,7 @@ func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
 	if req.Strict && strings.Contains(out.String(), noValue) {
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: residualNoValue(req, out.String())}
 	}
-	return &templateResult{Text: out.String(), Generated: memory.used}, nil
+	return &templateResult{Text: out.String(), Generated: memory.used()}, nil
 }
 
 // templateFuncs are the functions of the Cluster API Add-on Provider for Helm.

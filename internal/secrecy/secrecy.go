@@ -94,7 +94,7 @@ func hide(text, secret string) string {
 	}
 	encoded := hex.EncodeToString([]byte(secret))
 	text = strings.NewReplacer(encoded, Hidden, strings.ToUpper(encoded), Hidden).Replace(text)
-	for _, part := range inBase64(secret) {
+	for _, part := range InBase64(secret) {
 		if strings.Contains(text, part) {
 			// With it goes the whole of what it is a part of.
 			text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(text, Hidden)
@@ -123,10 +123,10 @@ func escaped(secret string, longest int) []string {
 	return all
 }
 
-// inBase64 are those characters of the secret in base64 that don't depend on what is
+// InBase64 returns those characters of the secret in base64 that don't depend on what is
 // around it, for each of the places that it may begin at. Of short ones too little is
 // left to tell them from other text.
-func inBase64(secret string) []string {
+func InBase64(secret string) []string {
 	const least = 8 // characters
 	var parts []string
 	for before := range 3 {
