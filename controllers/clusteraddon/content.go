@@ -57,6 +57,8 @@ func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r del
 		Generated: r.Generated,
 		Sensitive: in.secrets,
 		Patches:   in.patches,
+		Lookup:    r.Lookup,
+		Live:      r.Live,
 	})
 }
 

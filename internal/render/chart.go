@@ -17,7 +17,7 @@ import (
 
 // renderChart is the whole way of a chart, within a worker. The steps and their order are
 // those of Helm's install action.
-func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, error) {
+func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(stage)) (*Result, error) {
 	enter(stageLoad)
 	ch, err := loadChart(req.Files)
 	if err != nil {
@@ -51,16 +51,22 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 	memory := newGenerator(req.Generated, lim.GeneratedBytes)
 	memory.follow(ch)
 	var reader *manifestReader
-	var documents []document
-	for again := true; again; again = memory.again(documents, req.Release.Namespace) {
+	round := func() ([]document, error) {
 		enter(stageTemplates)
-		files, err := execute(ch, values, req.Release, facts, memory)
+		files, err := execute(ch, values, req.Release, facts, memory, lookups)
 		if err != nil {
 			return nil, err
 		}
 		enter(stageManifests)
 		reader = &manifestReader{limits: lim, namespace: req.Release.Namespace}
-		if documents, err = reader.readTemplates(files); err != nil {
+		return reader.readTemplates(files)
+	}
+	documents, err := memory.settle(round, req.Release.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.LiveObjects) > 0 {
+		if documents, err = memory.takeOver(documents, req.LiveObjects, req.Release.Namespace, round); err != nil {
 			return nil, err
 		}
 	}
@@ -82,6 +88,7 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 	}
 	result.CRDs = crds
 	result.Generated, result.FactsUsed = memory.used(), facts.answers()
+	result.Made = memory.madeSome()
 	return result, nil
 }
 
@@ -101,11 +108,12 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 	return values, nil
 }
 
-// execute runs the templates; the result maps their paths to what they wrote. `lookup` finds
-// nothing and names are not resolved, because the engine is given no client and no DNS.
-func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator) (map[string]string, error) {
+// execute runs the templates; the result maps their paths to what they wrote. Names are not
+// resolved, because the engine is given no DNS.
+func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator, lookups *lookups) (map[string]string, error) {
 	e := engine.Engine{CustomTemplateFuncs: memory.funcs()}
 	maps.Copy(e.CustomTemplateFuncs, memory.followFuncs())
+	e.CustomTemplateFuncs["lookup"] = lookups.find
 	files, err := e.Render(ch, common.Values{
 		"Chart":        ch.Metadata,
 		"Capabilities": &capabilities{facts},

@@ -18,7 +18,7 @@ import (
 // render renders without a worker, for what does not need one.
 func render(t testing.TB, req ChartRequest) (*Result, error) {
 	t.Helper()
-	return renderChart(&req, Options{}.withDefaults().limits(), func(stage) {})
+	return renderChart(&req, newLookups(nil), Options{}.withDefaults().limits(), func(stage) {})
 }
 
 // dataOf renders a ConfigMap whose data are the given lines, and returns those.

@@ -41,7 +41,10 @@ func (g Generated) RenewAt() time.Time {
 	return first
 }
 
-// renewAt is zero for what is not a certificate as sprig's functions return it.
+// minRenewal is the least time between two renewals, each of which is an upgrade.
+const minRenewal = time.Hour
+
+// renewAt is zero for what is not renewed, and for what is not a certificate as sprig's functions return it.
 func renewAt(text string) time.Time {
 	var pair struct{ Cert string }
 	if json.Unmarshal([]byte(text), &pair) != nil {
@@ -55,7 +58,11 @@ func renewAt(text string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 3 * 2)
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	if life <= minRenewal {
+		return time.Time{} // it is over before the next renewal, however often it is renewed
+	}
+	return cert.NotBefore.Add(max(life/3*2, minRenewal))
 }
 
 // remembered are sprig's functions that return something else each time, apart from those

@@ -174,6 +174,19 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	}
 }
 
+func TestCertificatesWithoutLifeAreNotRenewed(t *testing.T) {
+	for _, days := range []string{"0", "-5"} {
+		text := `{{ $ca := genCA "ca" ` + days + ` }}{{ (genSignedCert "a" nil nil ` + days + ` $ca).Cert }}`
+		first, memory := run(t, text, nil, nil)
+		if at := memory.used().RenewAt(); !at.IsZero() {
+			t.Errorf("%s days: renewal at %s", days, at)
+		}
+		if second, _ := run(t, text, memory.used(), func() time.Time { return time.Now().AddDate(0, 0, 9) }); first != second {
+			t.Errorf("%s days: it is another one", days)
+		}
+	}
+}
+
 func TestBrokenMemoryIsReplaced(t *testing.T) {
 	text := `{{ (genCA "a" 10).Cert | trunc 27 }} {{ lt (randInt 5 10) 10 }} {{ now | date "2006" | len }}`
 	_, g := run(t, text, nil, nil)

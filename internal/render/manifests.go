@@ -115,7 +115,7 @@ func (m *manifestReader) readCRDs(files []chart.CRD) ([]*unstructured.Unstructur
 				return nil, err
 			}
 			for _, object := range objects {
-				if id := m.identity(object); !seen[id] {
+				if id := identity(object, m.namespace); !seen[id] {
 					seen[id] = true
 					all = append(all, object)
 				}

@@ -78,19 +78,8 @@ func locate(calls []*call, documents []document, namespace string) {
 		pairs = append(pairs, form, mark+strconv.Itoa(forms[form])+mark)
 	}
 	l.marks = strings.NewReplacer(pairs...)
-	for _, doc := range documents {
-		if doc.object == nil {
-			continue
-		}
-		objects := []any{doc.object.Object}
-		if items, ok := doc.object.Object["items"].([]any); ok && strings.HasSuffix(doc.kind(), "List") {
-			objects = items
-		}
-		for _, content := range objects {
-			if content, ok := content.(map[string]any); ok {
-				l.object(content, namespace)
-			}
-		}
+	for _, o := range objectsOf(documents) {
+		l.object(o, namespace)
 	}
 	l.arguments()
 	l.hidden()
@@ -135,13 +124,12 @@ func (l *locator) addForms(forms map[string]int, part string, index int) {
 }
 
 // object looks at all fields of an object. A value in its name doesn't make it another one.
-func (l *locator) object(content map[string]any, namespace string) {
-	o := unstructured.Unstructured{Object: content}
+func (l *locator) object(o *unstructured.Unstructured, namespace string) {
 	if ns := o.GetNamespace(); ns != "" {
 		namespace = ns
 	}
 	gk := o.GroupVersionKind().GroupKind()
-	l.field(content, strings.Join([]string{gk.Group, gk.Kind, l.unmarked(namespace), l.unmarked(o.GetName())}, "/"))
+	l.field(o.Object, strings.Join([]string{gk.Group, gk.Kind, l.unmarked(namespace), l.unmarked(o.GetName())}, "/"))
 }
 
 // field looks at one field and those below. Items of lists are known by their names where they have some.

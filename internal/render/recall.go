@@ -105,8 +105,19 @@ func (g *generator) learnNumbered(c *call, password bool) {
 	}
 }
 
+// settle renders in rounds until each value is where it was.
+func (g *generator) settle(round func() ([]document, error), namespace string) (documents []document, err error) {
+	for again := true; again; again = g.again(documents, namespace) {
+		g.restart()
+		if documents, err = round(); err != nil {
+			return nil, err
+		}
+	}
+	return documents, nil
+}
+
 // again judges a round by where its values came out: each is to come out where it did before. It
-// reports whether another round is needed for that, and begins it. The values of some calls
+// reports whether another round is needed for that. The values of some calls
 // are in the arguments of others, so that one more round may not be the last.
 func (g *generator) again(documents []document, namespace string) bool {
 	if len(g.calls) == 0 {
@@ -126,11 +137,7 @@ func (g *generator) again(documents []document, namespace string) bool {
 		}
 	}
 	g.rounds++
-	if settled || g.rounds == maxRounds {
-		return false
-	}
-	g.restart()
-	return true
+	return !settled && g.rounds < maxRounds
 }
 
 // decide says which call gets which former value, of calls with equal arguments. What is at one
