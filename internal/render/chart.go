@@ -48,6 +48,13 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
+	enter(stageManifests)
+	base := manifestReader{limits: lim, namespace: req.Release.Namespace}
+	crds, err := base.readCRDs(ch.CRDObjects())
+	if err != nil {
+		return nil, err
+	}
+	facts.bring(crds)
 	memory := newGenerator(req.Generated, lim.GeneratedBytes)
 	memory.follow(ch)
 	var reader *manifestReader
@@ -58,7 +65,8 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 			return nil, err
 		}
 		enter(stageManifests)
-		reader = &manifestReader{limits: lim, namespace: req.Release.Namespace}
+		counted := base
+		reader = &counted
 		return reader.readTemplates(files)
 	}
 	documents, err := memory.settle(round, req.Release.Namespace)
@@ -69,10 +77,6 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 		if documents, err = memory.takeOver(documents, req.LiveObjects, req.Release.Namespace, round); err != nil {
 			return nil, err
 		}
-	}
-	crds, err := reader.readCRDs(ch.CRDObjects())
-	if err != nil {
-		return nil, err
 	}
 	if len(req.Patches) > 0 {
 		enter(stagePatches)
