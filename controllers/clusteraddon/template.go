@@ -35,12 +35,14 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		return nil, err
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
+	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
 	parse := render.ParseValues
-	if ofClusterStack {
+	if !strict {
 		parse = render.ParseValuesLeniently
+	}
+	if ofClusterStack {
 		data["Cluster"] = clusterstack.ClusterView(data["Cluster"].(map[string]any))
 	}
-	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
 	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if err != nil {
 		return nil, err

@@ -14,7 +14,6 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
@@ -153,7 +152,7 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 	if err := checkSingle([]byte(text)); err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	data, err := toJSON([]byte(text))
 	if err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}

@@ -66,16 +66,16 @@ func copyValue(value any) any {
 // float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
 // and input that is large, deep, or grows large by its aliases.
 func ParseValues(data []byte) (map[string]any, error) {
-	return parseValues(data, yaml.UnmarshalStrict)
+	return parseValues(data, toJSON)
 }
 
 // ParseValuesLeniently does that, and of a key that appears twice takes the last one, as Helm
-// does: published releases may count on it.
+// does: published releases, and templates for the Helm add-on provider, may count on it.
 func ParseValuesLeniently(data []byte) (map[string]any, error) {
-	return parseValues(data, yaml.Unmarshal)
+	return parseValues(data, yaml.YAMLToJSON)
 }
 
-func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error) (map[string]any, error) {
+func parseValues(data []byte, convert func([]byte) ([]byte, error)) (map[string]any, error) {
 	if err := yamllimit.Handwritten.Check(data); err != nil {
 		return nil, fmt.Errorf("values: %w", withoutContent(err))
 	}
@@ -90,7 +90,11 @@ func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		layer := map[string]any{}
-		if err := unmarshal(doc, &layer); err != nil {
+		converted, err := convert(doc)
+		if err == nil {
+			err = json.Unmarshal(converted, &layer)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("values: %w", withoutContent(err))
 		}
 		merged = MergeValues(merged, layer)

@@ -29,6 +29,22 @@ func TestCertificateWithoutLifeIsNoReasonToUpgrade(t *testing.T) {
 	NewWithT(t).Expect(s.release(t, tn.namespace, "tls").revision).To(Equal(1))
 }
 
+// TestLenientTemplateTakesTheLastOfEqualKeys, as the Helm add-on provider does.
+func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("settings", path, withTemplate("text: first\ntext: last\n"), func(a *addonsv1.Addon) {
+		a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient
+	}))
+	tn.awaitReady("platform", "installed")
+	g, settings := NewWithT(t), tn.configMapOf("settings")
+	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
+	g.Expect(settings.Data).To(HaveKeyWithValue("text", "last"))
+}
+
 // TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
 func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	tn := newTenant(t)
