@@ -38,7 +38,9 @@ type ChartRequest struct {
 	Release Release
 	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
 	Values map[string]any
-	Facts  Facts
+	// SkipSchema leaves out the check of the values against the schemas of the chart.
+	SkipSchema bool
+	Facts      Facts
 	// Generated are the values an earlier rendering generated; they are used again.
 	Generated Generated
 	// Sensitive are strings that must not appear in the text of an error, such as the values

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -62,4 +63,26 @@ func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
 	tn.poke("prod", "1")
 	tn.settle()
 	NewWithT(t).Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(1))
+}
+
+// TestChartWhoseSchemaRefersToTheWeb is installed once its user does without the schema, at once, and
+// an upgrade isn't made for that alone.
+func TestChartWhoseSchemaRefersToTheWeb(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("settings", "1.0.0", chart{
+		"values.schema.json":  `{"properties": {"text": {"$ref": "https://example.com/definitions.json#/text"}}}`,
+		"templates/text.yaml": configMap("settings", "{{ .Values.text | quote }}"),
+	})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	text := withValues(map[string]any{"text": "some"})
+	stack := tn.makeStack("platform", nil, tn.addon("settings", path, text))
+	tn.awaitCluster("prod", "the field is named", phase("settings", addonsv1.AddonFailed, "ChartInvalid", "skipSchemaValidation"))
+	change(tn, stack, func(s *addonsv1.AddonStack) { s.Spec.Addons[0].SkipSchemaValidation = ptr.To(true) })
+	tn.awaitReady("platform", "installed")
+	tn.settle()
+	if revision := s.release(t, tn.namespace, "settings").revision; revision != 1 {
+		t.Errorf("it is revision %d", revision)
+	}
 }
