@@ -105,13 +105,21 @@ func parseValues(data []byte, convert func([]byte) ([]byte, error)) (map[string]
 // that begins with an asterisk is an alias, one after an exclamation mark a tag.
 var quoting = regexp.MustCompile("'[^']*'|`[^`]*`")
 
+// expected are what a YAML parser says that it misses, in quotes, too.
+var expected = regexp.MustCompile(`^'([]},:?-]|<document start>)'$`)
+
 // withoutContent takes the input out of a message.
 func withoutContent(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("of type %s, want a map", wrong.Value)
 	}
-	return errors.New(quoting.ReplaceAllLiteralString(err.Error(), secrecy.Hidden))
+	return errors.New(quoting.ReplaceAllStringFunc(err.Error(), func(quoted string) string {
+		if expected.MatchString(quoted) {
+			return quoted
+		}
+		return secrecy.Hidden
+	}))
 }
 
 // plainMap is a copy with only those types that templates get in Helm.

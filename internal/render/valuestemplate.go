@@ -38,6 +38,20 @@ func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
 	return &templateResult{Text: out.String()}, nil
 }
 
+// maxParsedActions is how many actions a template may have to be parsed outside of a worker. Each
+// may be within the one before, and take some stack.
+const maxParsedActions = 5000
+
+// CheckTemplate says what is wrong with a values template that can be seen without data. A
+// template with very many actions isn't looked at.
+func CheckTemplate(text string) error {
+	if strings.Count(text, "{{") > maxParsedActions {
+		return nil
+	}
+	_, err := template.New("line").Funcs(templateFuncs(newGenerator(nil, 0))).Parse(text)
+	return trimPrefix(err)
+}
+
 // templateFuncs are the functions of the Cluster API Add-on Provider for Helm.
 func templateFuncs(memory *generator) template.FuncMap {
 	funcs := sprig.TxtFuncMap()

@@ -22,6 +22,9 @@ const Hidden = "[hidden]"
 // shortest secret that is hidden, in bytes: without shorter ones no text would be left.
 const shortest = 4
 
+// plain are words that values have and that tell nothing: messages need them.
+var plain = []string{"true", "false", "null"}
+
 // rounds is how often a secret may have been escaped, as in JSON in a quoted string.
 const rounds = 3
 
@@ -59,7 +62,7 @@ func Hide(text string, secrets []string) string {
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
 	for _, secret := range slices.Compact(secrets) {
 		for _, s := range []string{secret, strings.TrimSpace(secret)} {
-			if len(s) >= shortest {
+			if len(s) >= shortest && !slices.Contains(plain, strings.ToLower(s)) {
 				text = hide(text, s)
 			}
 		}
