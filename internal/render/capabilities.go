@@ -112,7 +112,11 @@ func (i *inquiry) bring(crds []*unstructured.Unstructured) {
 	}
 	slices.Sort(i.own)
 	i.own = slices.Compact(i.own)
-	i.list = slices.Compact(slices.Sorted(slices.Values(append(i.list, i.own...))))
+	for _, version := range i.own {
+		if at, found := slices.BinarySearch(i.list, version); !found {
+			i.list = slices.Insert(i.list, at, version)
+		}
+	}
 }
 
 func (i *inquiry) inRange(constraint string) bool {

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,20 @@ import (
 // helmTemplate renders as `helm template` does, with Helm's own install action.
 func helmTemplate(t *testing.T, files []byte, values map[string]any) *helmrelease.Release {
 	t.Helper()
+	rel, err := tryHelmTemplate(t, files, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rel
+}
+
+func tryHelmTemplate(t *testing.T, files []byte, values map[string]any) (rel *helmrelease.Release, err error) {
+	t.Helper()
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("panic: %v", problem)
+		}
+	}()
 	ch, err := loader.LoadArchive(bytes.NewReader(files))
 	if err != nil {
 		t.Fatal(err)
@@ -43,11 +58,11 @@ func helmTemplate(t *testing.T, files []byte, values map[string]any) *helmreleas
 	install.DryRunStrategy = action.DryRunClient
 	install.ReleaseName, install.Namespace = "demo", "kube-system"
 	install.KubeVersion, install.APIVersions = version, facts.APIVersions
-	rel, err := install.RunWithContext(context.Background(), ch, values)
+	releaser, err := install.RunWithContext(context.Background(), ch, values)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return rel.(*helmrelease.Release)
+	return releaser.(*helmrelease.Release), nil
 }
 
 // helmFacts are what `helm template --api-versions` makes of facts.
