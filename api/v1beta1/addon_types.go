@@ -12,6 +12,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.dependsOn) || !self.dependsOn.exists(d, d == self.name)",message="dependsOn names the add-on itself"
 // +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="set exactly one of chart, kustomization and manifests"
 // +kubebuilder:validation:XValidation:rule="has(self.chart) || !(has(self.values) || has(self.valuesTemplate) || has(self.valuesFrom))",message="values, valuesTemplate and valuesFrom are for charts"
+// +kubebuilder:validation:XValidation:rule="has(self.chart) || !has(self.skipSchemaValidation)",message="skipSchemaValidation is for charts"
 type Addon struct {
 	// name of the add-on, unique in the stack. It is the name of the Helm release
 	// in the workload cluster, too: a DNS label of at most 53 characters.
@@ -97,6 +98,12 @@ type Addon struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+
+	// skipSchemaValidation installs the chart without a check of the values against
+	// its values.schema.json, as for a schema that refers to the web: such
+	// references aren't followed. Defaults to false.
+	// +optional
+	SkipSchemaValidation *bool `json:"skipSchemaValidation,omitempty"`
 
 	// dependsOn names add-ons of this stack that have to be ready before this one
 	// is installed or upgraded. They are removed in the opposite order. At most 63.

@@ -51,6 +51,11 @@ func (in *Addon) DeepCopyInto(out *Addon) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.SkipSchemaValidation != nil {
+		in, out := &in.SkipSchemaValidation, &out.SkipSchemaValidation
+		*out = new(bool)
+		**out = **in
+	}
 	if in.DependsOn != nil {
 		in, out := &in.DependsOn, &out.DependsOn
 		*out = make([]string, len(*in))

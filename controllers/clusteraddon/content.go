@@ -50,13 +50,16 @@ func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r del
 		return nil, err
 	}
 	return p.Renderer.Chart(ctx, render.ChartRequest{
-		Files:     files,
-		Release:   release,
-		Values:    in.values,
-		Facts:     facts,
-		Generated: r.Generated,
-		Sensitive: in.secrets,
-		Patches:   in.patches,
+		Files:      files,
+		Release:    release,
+		Values:     in.values,
+		Facts:      facts,
+		SkipSchema: in.skipSchema,
+		Generated:  r.Generated,
+		Sensitive:  in.secrets,
+		Patches:    in.patches,
+		Lookup:     r.Lookup,
+		Live:       r.Live,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -28,6 +29,7 @@ type inputs struct {
 	// templateName of the release, "" if it is that of the release.
 	templateName string
 	readiness    []addonsv1.ReadinessCheck
+	skipSchema   bool     // changes no object: it isn't part of the digest
 	secrets      []string // must not appear in a message
 }
 
@@ -41,6 +43,7 @@ func (p *pass) inputs(ctx context.Context, a *addon, record deliver.Summary) (*i
 		patches:      a.Patches,
 		templateName: a.TemplateReleaseName,
 		readiness:    a.Readiness,
+		skipSchema:   ptr.Deref(a.SkipSchemaValidation, false),
 	}
 	p.useChart(a)
 	if err := p.resolve(ctx, a, in, record); err != nil {

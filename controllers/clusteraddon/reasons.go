@@ -26,8 +26,6 @@ const (
 	ReasonValuesNotFound = "ValuesNotFound"
 	// ReasonValuesInvalid: values are no YAML map, or have a key twice.
 	ReasonValuesInvalid = "ValuesInvalid"
-	// ReasonTemplateNotRepeatable: the values template makes something else each time.
-	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
 	// ReasonProviderObjectUnavailable: an object that the values template refers to can't be read.
 	ReasonProviderObjectUnavailable = "ProviderObjectUnavailable"
 )

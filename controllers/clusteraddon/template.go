@@ -35,12 +35,14 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 		return nil, err
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
+	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
 	parse := render.ParseValues
-	if ofClusterStack {
+	if !strict {
 		parse = render.ParseValuesLeniently
+	}
+	if ofClusterStack {
 		data["Cluster"] = clusterstack.ClusterView(data["Cluster"].(map[string]any))
 	}
-	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
 	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if err != nil {
 		return nil, err
@@ -48,14 +50,9 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 	if text, ok := p.templates.entries.Get(key); ok {
 		return parse([]byte(text.(string)))
 	}
-	text, generated, err := p.Renderer.TemplateKeeping(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
+	text, err := p.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if err != nil {
 		return nil, err
-	}
-	if strict && len(generated) > 0 {
-		// Each restart would make other values, and so a new revision everywhere.
-		return nil, &inputError{reason: ReasonTemplateNotRepeatable, err: fmt.Errorf(
-			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", name)}
 	}
 	if ofClusterStack {
 		unwrapped, err := clusterstack.Unwrap([]byte(text))

@@ -34,7 +34,14 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if len(r.records) > 0 {
 		revision = r.records[0].Revision + 1
 	}
-	rendering, err := r.want.Render(ctx, RenderInput{Revision: revision, Upgrade: installed(r.records), Generated: generated})
+	input := RenderInput{Revision: revision, Upgrade: installed(r.records), Generated: generated}
+	if cluster := (&reader{run: r, inventory: inventory}); len(inventory) > 0 {
+		input.Lookup = cluster.lookup
+		if generated == nil && !r.records[0].Complete {
+			input.Live = cluster.live
+		}
+	}
+	rendering, err := r.want.Render(ctx, input)
 	if err != nil {
 		return r.renderFailed(digest, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -113,6 +114,10 @@ type RenderInput struct {
 	Upgrade bool
 	// Generated are the values that the revision before made up.
 	Generated map[string]string
+	// Lookup and Live read objects that the release has: see [render.ChartRequest]. Lookup
+	// is nil if it has none, Live if Helm's release isn't taken over.
+	Lookup func(context.Context, []render.Lookup) ([]render.LookupAnswer, error)
+	Live   func(context.Context) ([]*unstructured.Unstructured, error)
 }
 
 // Rendering is a rendered add-on.

@@ -127,7 +127,7 @@ func (r *run) tried(digest string) string {
 	if r.want == nil {
 		return digest
 	}
-	return fmt.Sprintf("%s %s %t %s", digest, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline)
+	return fmt.Sprintf("%s %s %s %t %s", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline)
 }
 
 // refuse is a failure before there is a revision.

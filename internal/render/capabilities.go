@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"helm.sh/helm/v4/pkg/chart/common"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
@@ -35,6 +37,8 @@ type FactsUsed struct {
 	Has map[string]bool `json:"has,omitempty"`
 	// APIVersions is a hash of the whole list, for charts that read it other than with Has.
 	APIVersions string `json:"apiVersions,omitempty"`
+	// Own are left out of that hash: the chart brings them itself, in crds/.
+	Own []string `json:"own,omitempty"`
 }
 
 // Holds says whether the same questions would get the same answers now.
@@ -56,11 +60,12 @@ func (f FactsUsed) Holds(now Facts) bool {
 			return false
 		}
 	}
-	return f.APIVersions == "" || f.APIVersions == hashList(now.APIVersions)
+	return f.APIVersions == "" || f.APIVersions == hashList(now.APIVersions, f.Own...)
 }
 
-func hashList(list []string) string {
-	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(list)), "\n")))
+func hashList(list []string, without ...string) string {
+	list = slices.DeleteFunc(slices.Sorted(slices.Values(list)), func(v string) bool { return slices.Contains(without, v) })
+	sum := sha256.Sum256([]byte(strings.Join(list, "\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -68,6 +73,7 @@ func hashList(list []string) string {
 type inquiry struct {
 	version *common.KubeVersion
 	list    []string
+	own     []string
 	reads   []*listRead
 	used    FactsUsed
 }
@@ -76,7 +82,7 @@ type inquiry struct {
 func (i *inquiry) answers() FactsUsed {
 	for _, read := range i.reads {
 		if !read.onlyAsked {
-			i.used.APIVersions = hashList(i.list)
+			i.used.APIVersions, i.used.Own = hashList(i.list, i.own...), i.own
 		}
 	}
 	return i.used
@@ -90,6 +96,29 @@ func newInquiry(facts Facts) (*inquiry, error) {
 	return &inquiry{version: version, list: slices.Sorted(slices.Values(facts.APIVersions))}, nil
 }
 
+// bring adds what a chart's own crds/ serve. They are applied before anything else, as in Helm, so
+// that they count as there. That is no fact of the cluster: it isn't among the answers.
+func (i *inquiry) bring(crds []*unstructured.Unstructured) {
+	for _, crd := range crds {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, version := range versions {
+			version, _ := version.(map[string]any)
+			if name, _ := version["name"].(string); crd.GetKind() == "CustomResourceDefinition" && version["served"] == true {
+				i.own = append(i.own, group+"/"+name, group+"/"+name+"/"+kind)
+			}
+		}
+	}
+	slices.Sort(i.own)
+	i.own = slices.Compact(i.own)
+	for _, version := range i.own {
+		if at, found := slices.BinarySearch(i.list, version); !found {
+			i.list = slices.Insert(i.list, at, version)
+		}
+	}
+}
+
 func (i *inquiry) inRange(constraint string) bool {
 	if i.used.KubeRange == nil {
 		i.used.KubeRange = map[string]bool{}
@@ -99,6 +128,9 @@ func (i *inquiry) inRange(constraint string) bool {
 }
 
 func (i *inquiry) has(apiVersion string) bool {
+	if slices.Contains(i.own, apiVersion) {
+		return true
+	}
 	if i.used.Has == nil {
 		i.used.Has = map[string]bool{}
 	}

@@ -4,10 +4,12 @@ package render
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestCapabilities(t *testing.T) {
@@ -55,6 +57,36 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestChartSeesItsOwnCRDs asks for what is in crds/, before and after that is in the cluster.
+func TestChartSeesItsOwnCRDs(t *testing.T) {
+	files := map[string]string{
+		"crds/w.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: ws.example.com}\n" +
+			"spec: {group: example.com, names: {kind: W}, versions: [{name: v1, served: true}, {name: v2, served: false}]}\n",
+		"templates/a.yaml": configMap + `data: {has: '{{ with .Capabilities.APIVersions }}{{ .Has "example.com/v1" }} {{ .Has "example.com/v1/W" }} {{ .Has "example.com/v2" }} {{ .Has "other.com/v1" }}{{ end }}',` +
+			` all: '{{ has "example.com/v1" .Capabilities.APIVersions }}'}` + "\n",
+	}
+	req := requestFor(chartOf(files))
+	before, err := render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, _ := unstructured.NestedStringMap(before.Objects[0].Object, "data")
+	if want := map[string]string{"has": "true true false false", "all": "true"}; !cmp.Equal(data, want) {
+		t.Errorf("got %v, want %v", data, want)
+	}
+	req.Facts.APIVersions = append(slices.Clone(facts.APIVersions), "example.com/v1", "example.com/v1/W")
+	if !before.FactsUsed.Holds(req.Facts) {
+		t.Error("once they are in the cluster, the answers hold no more")
+	}
+	after, err := render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("once they are in the cluster, it differs:\n%s", diff)
+	}
+}
+
 func TestFactsHold(t *testing.T) {
 	now := Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "apps/v1"}}
 	cases := map[string]struct {
@@ -72,6 +104,7 @@ func TestFactsHold(t *testing.T) {
 		"new":                        {FactsUsed{Has: map[string]bool{"apps/v1": false}}, false},
 		"the same list, other order": {FactsUsed{APIVersions: hashList([]string{"apps/v1", "v1"})}, true},
 		"another list":               {FactsUsed{APIVersions: hashList([]string{"v1"})}, false},
+		"the list beside its own":    {FactsUsed{APIVersions: hashList([]string{"v1"}), Own: []string{"apps/v1"}}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package render
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
@@ -16,7 +17,7 @@ import (
 
 // renderChart is the whole way of a chart, within a worker. The steps and their order are
 // those of Helm's install action.
-func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, error) {
+func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(stage)) (*Result, error) {
 	enter(stageLoad)
 	ch, err := loadChart(req.Files)
 	if err != nil {
@@ -38,31 +39,46 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	enter(stageSchema)
-	if err := checkSchemas(ch, values); err != nil {
-		return nil, err
+	if !req.SkipSchema {
+		enter(stageSchema)
+		if err := checkSchemas(ch, values); err != nil {
+			return nil, err
+		}
 	}
 
-	enter(stageTemplates)
-	memory := newGenerator(req.Generated, lim.GeneratedBytes)
-	files, err := execute(ch, values, req.Release, facts, memory)
-	if err != nil {
-		return nil, err
-	}
-
-	enter(stageManifests)
 	result := &Result{Name: ch.Name(), Version: ch.Metadata.Version, AppVersion: ch.AppVersion()}
 	if result.Metadata, err = json.Marshal(ch.Metadata); err != nil {
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
-	reader := &manifestReader{limits: lim, namespace: req.Release.Namespace}
-	documents, err := reader.readTemplates(files)
+	enter(stageManifests)
+	base := manifestReader{limits: lim, namespace: req.Release.Namespace}
+	crds, err := base.readCRDs(ch.CRDObjects())
 	if err != nil {
 		return nil, err
 	}
-	crds, err := reader.readCRDs(ch.CRDObjects())
+	facts.bring(crds)
+	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	memory.follow(ch)
+	var reader *manifestReader
+	round := func() ([]document, error) {
+		enter(stageTemplates)
+		files, err := execute(ch, values, req.Release, facts, memory, lookups)
+		if err != nil {
+			return nil, err
+		}
+		enter(stageManifests)
+		counted := base
+		reader = &counted
+		return reader.readTemplates(files)
+	}
+	documents, err := memory.settle(round, req.Release.Namespace)
 	if err != nil {
 		return nil, err
+	}
+	if len(req.LiveObjects) > 0 {
+		if documents, err = memory.takeOver(documents, req.LiveObjects, req.Release.Namespace, round); err != nil {
+			return nil, err
+		}
 	}
 	if len(req.Patches) > 0 {
 		enter(stagePatches)
@@ -77,7 +93,8 @@ func renderChart(req *ChartRequest, lim limits, enter func(stage)) (*Result, err
 		return nil, err
 	}
 	result.CRDs = crds
-	result.Generated, result.FactsUsed = memory.used, facts.answers()
+	result.Generated, result.FactsUsed = memory.used(), facts.answers()
+	result.Made = memory.madeSome()
 	return result, nil
 }
 
@@ -97,10 +114,12 @@ func coalesce(ch *chart.Chart, user map[string]any) (common.Values, error) {
 	return values, nil
 }
 
-// execute runs the templates; the result maps their paths to what they wrote. `lookup` finds
-// nothing and names are not resolved, because the engine is given no client and no DNS.
-func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator) (map[string]string, error) {
+// execute runs the templates; the result maps their paths to what they wrote. Names are not
+// resolved, because the engine is given no DNS.
+func execute(ch *chart.Chart, values common.Values, rel Release, facts *inquiry, memory *generator, lookups *lookups) (map[string]string, error) {
 	e := engine.Engine{CustomTemplateFuncs: memory.funcs()}
+	maps.Copy(e.CustomTemplateFuncs, memory.followFuncs())
+	e.CustomTemplateFuncs["lookup"] = lookups.find
 	files, err := e.Render(ch, common.Values{
 		"Chart":        ch.Metadata,
 		"Capabilities": &capabilities{facts},

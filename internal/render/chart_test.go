@@ -18,7 +18,7 @@ import (
 // render renders without a worker, for what does not need one.
 func render(t testing.TB, req ChartRequest) (*Result, error) {
 	t.Helper()
-	return renderChart(&req, Options{}.withDefaults().limits(), func(stage) {})
+	return renderChart(&req, newLookups(nil), Options{}.withDefaults().limits(), func(stage) {})
 }
 
 // dataOf renders a ConfigMap whose data are the given lines, and returns those.
@@ -129,9 +129,6 @@ func TestChartRefused(t *testing.T) {
 	with := func(chartYAML string) []File {
 		return chartOf(map[string]string{"Chart.yaml": chartYAML, "templates/a.yaml": configMap})
 	}
-	hook := func(event string) []File {
-		return template1(strings.Replace(configMap, "name: a", `name: a, annotations: {helm.sh/hook: "`+event+`"}`, 1))
-	}
 	cases := map[string]struct {
 		files    []File
 		reason   string
@@ -160,9 +157,6 @@ func TestChartRefused(t *testing.T) {
 		"an annotation that is a bool": {template1("apiVersion: v1\nkind: A\nmetadata: {name: a, annotations: {x: true}}"), ReasonManifestInvalid, []string{"annotations"}},
 		"one object twice": {chartOf(map[string]string{"templates/a.yaml": configMap, "templates/b.yaml": strings.Replace(configMap, "name: a", "name: a, namespace: kube-system", 1)}),
 			ReasonManifestInvalid, []string{"demo/templates/a.yaml", "demo/templates/b.yaml", "ConfigMap a"}},
-		"an unknown hook":   {hook("pre-dinner"), ReasonChartInvalid, []string{"pre-dinner", "demo/templates/a.yaml"}},
-		"an old hook":       {hook("crd-install"), ReasonChartInvalid, []string{"crd-install"}},
-		"a hook and a typo": {hook("pre-install,post-instal"), ReasonChartInvalid, []string{"post-instal"}},
 		"a List as hook": {template1("apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: pre-install}}\nitems: []"),
 			ReasonManifestInvalid, []string{"List"}},
 		"a broken CRD": {chartOf(map[string]string{"crds/a.yaml": "a: b: c"}), ReasonManifestInvalid, []string{"demo/crds/a.yaml"}},
@@ -267,6 +261,23 @@ func TestHooks(t *testing.T) {
 	}
 	if len(result.Objects) != 1 || result.Objects[0].GetAnnotations()["helm.sh/resource-policy"] != "keep" {
 		t.Errorf("objects: %v", result.Objects)
+	}
+}
+
+// TestHooksOfOtherHelmsAreLeftOut has events of Helm 2: Helm leaves their objects out.
+func TestHooksOfOtherHelmsAreLeftOut(t *testing.T) {
+	for _, events := range []string{"crd-install", "test-failure", "test-success", "pre-install,crd-install", "pre-dinner"} {
+		files := map[string]string{
+			"templates/a.yaml": configMap,
+			"templates/h.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: '" + events + "'}}\n",
+		}
+		result, err := render(t, requestFor(chartOf(files)))
+		if err != nil {
+			t.Fatalf("%s: %v", events, err)
+		}
+		if len(result.Objects) != 1 || len(result.Hooks) != 0 {
+			t.Errorf("%s: %d objects and %d hooks", events, len(result.Objects), len(result.Hooks))
+		}
 	}
 }
 

@@ -49,19 +49,28 @@ func (g *generator) timeFuncs(all template.FuncMap) template.FuncMap {
 	}
 }
 
+// nowKey is that of the time in Generated.
+const nowKey = "now"
+
 // now is the time at which `now` was first asked for, in this rendering or an earlier one.
 func (g *generator) now() time.Time {
-	for _, known := range []Generated{g.used, g.earlier} {
-		if t, err := time.Parse(time.RFC3339Nano, known["now"]); err == nil {
-			if _, kept := g.used["now"]; !kept {
-				g.keep("now", known["now"])
-			}
+	for _, known := range []string{g.time, g.earlier[nowKey], g.made[nowKey]} {
+		if t, err := time.Parse(time.RFC3339Nano, known); err == nil {
+			g.keepTime(known)
 			return t
 		}
 	}
 	t := g.clock().UTC().Round(0) // without the monotonic clock, as when it is read again
-	g.keep("now", t.Format(time.RFC3339Nano))
+	g.made[nowKey] = t.Format(time.RFC3339Nano)
+	g.keepTime(g.made[nowKey])
 	return t
+}
+
+func (g *generator) keepTime(text string) {
+	if g.time == "" {
+		g.take(len(nowKey) + len(text))
+		g.time = text
+	}
 }
 
 // timeOr is d if sprig takes it for a time, and now if sprig would look at the clock.

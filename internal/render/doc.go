@@ -11,7 +11,7 @@
 // The way of a chart, a file for each step:
 //
 //	request ─pool─▶ process ─protocol─▶ worker: loadchart ▶ schema ▶ chart (Helm's engine,
-//	with capabilities and generated) ▶ manifests ▶ patches ▶ hooks ─protocol─▶ Result
+//	with capabilities and generated; places and recall judge the latter) ▶ manifests ▶ patches ▶ hooks ─protocol─▶ Result
 //
 // A kustomization (survey ▶ kustomization ▶ manifests ▶ patches) and plain manifests go the
 // same way, with the same limits.

@@ -19,6 +19,8 @@ const (
 	ReasonSchemaViolation = "SchemaViolation"
 	// ReasonTemplateFailed: a template does not parse, or failed while it ran.
 	ReasonTemplateFailed = "TemplateFailed"
+	// ReasonTemplateNotRepeatable: the values template makes something else each time.
+	ReasonTemplateNotRepeatable = "TemplateNotRepeatable"
 	// ReasonRenderTimeout: the rendering took longer than Options.Timeout.
 	ReasonRenderTimeout = "RenderTimeout"
 	// ReasonOutputTooLarge: more output than Options.OutputBytes, MaxObjects or MaxGenerated allow.
@@ -27,6 +29,8 @@ const (
 	ReasonOutOfMemory = "OutOfMemory"
 	// ReasonKustomizationInvalid: the kustomization cannot be built, or asks for what is not in its artifact.
 	ReasonKustomizationInvalid = "KustomizationInvalid"
+	// ReasonGeneratedValuesLost: what a Helm release's chart generated can't be taken over.
+	ReasonGeneratedValuesLost = "GeneratedValuesLost"
 	// ReasonPatchFailed: a patch fits none of the objects, or cannot be applied to one.
 	ReasonPatchFailed = "PatchFailed"
 	// ReasonManifestInvalid: what the templates wrote, or what manifests hold, are not Kubernetes objects.

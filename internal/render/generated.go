@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"text/template"
 	"time"
 
@@ -20,16 +21,19 @@ import (
 )
 
 // Generated are the values that a rendering made up: random strings, keys, certificates, the
-// time. Given to the next rendering, they come out again, so that what has not changed stays
-// byte for byte. A key is the function's name and a hash of its arguments and the number of
-// its call with them. The values are secrets: never log them.
+// time. Given to the next rendering, they come out again where they were, so that what has not
+// changed stays byte for byte. A key says which call made a value and where it came out
+// ([former]). The values are secrets: never log them.
 type Generated map[string]string
 
 // RenewAt is the time from which a rendering replaces the first of the certificates: after two
 // thirds of its life. It is zero if there are none. Whoever keeps Generated has to render again then.
 func (g Generated) RenewAt() time.Time {
 	var first time.Time
-	for _, text := range g {
+	for key, text := range g {
+		if known, ok := parseFormer(key, text); ok && known.unused > 0 {
+			continue
+		}
 		if at := renewAt(text); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
@@ -37,7 +41,10 @@ func (g Generated) RenewAt() time.Time {
 	return first
 }
 
-// renewAt is zero for what is not a certificate as sprig's functions return it.
+// minRenewal is the least time between two renewals, each of which is an upgrade.
+const minRenewal = time.Hour
+
+// renewAt is zero for what is not renewed, and for what is not a certificate as sprig's functions return it.
 func renewAt(text string) time.Time {
 	var pair struct{ Cert string }
 	if json.Unmarshal([]byte(text), &pair) != nil {
@@ -51,7 +58,11 @@ func renewAt(text string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) / 3 * 2)
+	life := cert.NotAfter.Sub(cert.NotBefore)
+	if life <= minRenewal {
+		return time.Time{} // it is over before the next renewal, however often it is renewed
+	}
+	return cert.NotBefore.Add(max(life/3*2, minRenewal))
 }
 
 // remembered are sprig's functions that return something else each time, apart from those
@@ -68,18 +79,59 @@ var remembered = map[string]bool{
 
 var errGeneratedTooLarge = errors.New("the templates generate more random values and certificates than can be kept")
 
-// generator is the memory of one rendering.
+// call is one call of a generating function.
+type call struct {
+	// key is the function's name and a hash of its arguments.
+	key string
+	// position tells it from other calls with this key: a hash of the template that it is in,
+	// those that included that one, and its number among the calls there.
+	position string
+	template string // and those that include it
+	number   int    // among the calls with this key in all templates
+	args     string
+	text     string
+	from     *former // whose value it was given; nil if it made one
+	within   bool    // it came out in what other calls made of it alone
+	places
+}
+
+func (c *call) id() string { return c.key + "/" + c.position }
+
+// generator is the memory of one rendering. A rendering may take several rounds: see [generator.again].
 type generator struct {
 	earlier Generated
-	used    Generated
-	calls   map[string]int
-	room    int // bytes left in used
-	full    bool
+	formers map[string][]*former // by their call's key
+	limit   int
 	clock   func() time.Time
+
+	decided map[string]*former // by call, as the round before found; nil: make one
+	made    map[string]string  // by call, in all rounds
+	rounds  int
+
+	// Of this round:
+	calls    []*call
+	counts   map[string]int
+	given    map[*former]bool
+	template []string // that is executed now, after those that include it
+	time     string   // what now returned
+	room     int      // bytes left
+	full     bool
 }
 
 func newGenerator(earlier Generated, limit int) *generator {
-	return &generator{earlier: earlier, used: Generated{}, calls: map[string]int{}, room: limit, clock: time.Now}
+	g := &generator{
+		earlier: earlier, limit: limit, clock: time.Now,
+		decided: map[string]*former{}, made: map[string]string{},
+	}
+	g.formers = formersOf(earlier)
+	g.restart()
+	return g
+}
+
+// restart begins a round.
+func (g *generator) restart() {
+	g.calls, g.counts, g.given, g.template = nil, map[string]int{}, map[*former]bool{}, nil
+	g.time, g.room = "", g.limit
 }
 
 // funcs are the functions to put over sprig's.
@@ -96,24 +148,29 @@ func (g *generator) funcs() template.FuncMap {
 // remember wraps a function so that it returns the earlier value for the same call. The types
 // stay those of fn: templates pass sprig's unexported certificate from one function to another.
 func (g *generator) remember(name string, password bool, fn any) any {
-	call, typ := reflect.ValueOf(fn), reflect.TypeOf(fn)
+	run, typ := reflect.ValueOf(fn), reflect.TypeOf(fn)
 	return reflect.MakeFunc(typ, func(args []reflect.Value) []reflect.Value {
-		key := g.key(name, password, args)
-		if text, ok := g.earlier[key]; ok && !g.due(text) {
+		c := g.newCall(name, password, args)
+		if text, ok := g.recall(c, password); ok {
 			if value, err := decodeGenerated(typ.Out(0), text); err == nil {
-				g.keep(key, text)
+				g.keep(c, text)
 				results := []reflect.Value{value}
 				if typ.NumOut() == 2 {
 					results = append(results, reflect.Zero(typ.Out(1)))
 				}
 				return results
 			}
+			if c.from != nil {
+				c.from.broken, c.from = true, nil
+			}
 		}
-		results := call.Call(args)
+		results := run.Call(args)
 		if len(results) == 2 && !results[1].IsNil() {
 			return results
 		}
-		g.keep(key, encodeGenerated(results[0]))
+		text := encodeGenerated(results[0])
+		g.made[c.id()] = text
+		g.keep(c, text)
 		return results
 	}).Interface()
 }
@@ -123,19 +180,24 @@ func (g *generator) due(text string) bool {
 	return !at.IsZero() && !g.clock().Before(at)
 }
 
-// keep stores a value. It panics when there is no room, which text/template turns into an
+// keep notes a call's value. It panics when there is no room, which text/template turns into an
 // error; the functions themselves mostly have no way to return one.
-func (g *generator) keep(key, text string) {
-	g.room -= len(key) + len(text)
+func (g *generator) keep(c *call, text string) {
+	g.take(len(c.key) + len(text))
+	c.text = text
+	g.calls = append(g.calls, c)
+}
+
+func (g *generator) take(size int) {
+	g.room -= size
 	if g.room < 0 {
 		g.full = true
 		panic(errGeneratedTooLarge)
 	}
-	g.used[key] = text
 }
 
-// key names a call by its function, its arguments, and how many such calls came before.
-func (g *generator) key(name string, password bool, args []reflect.Value) string {
+// newCall names a call by its function, its arguments, and its template.
+func (g *generator) newCall(name string, password bool, args []reflect.Value) *call {
 	plain := make([]any, len(args))
 	for i, arg := range args {
 		plain[i] = arg.Interface()
@@ -144,10 +206,15 @@ func (g *generator) key(name string, password bool, args []reflect.Value) string
 	if err != nil { // only for arguments that the function will refuse
 		text = fmt.Appendf(nil, "%v", plain)
 	}
-	call := name + string(text)
-	g.calls[call]++
-	input := call + "#" + strconv.Itoa(g.calls[call])
-	return name + "/" + hex.EncodeToString(hashCall(input, password))
+	c := &call{args: string(text)}
+	c.key = name + "/" + hex.EncodeToString(hashCall(name+c.args, password))
+	g.counts[c.key]++
+	c.number = g.counts[c.key]
+	c.template = strings.Join(g.template, "\n")
+	at := c.template + "\n" + c.key
+	g.counts[at]++
+	c.position = token(at, strconv.Itoa(g.counts[at]))
+	return c
 }
 
 func hashCall(input string, password bool) []byte {

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -63,11 +64,11 @@ func TestGeneratedValuesComeAgain(t *testing.T) {
 	for name, text := range calls {
 		t.Run(name, func(t *testing.T) {
 			first, memory := run(t, text, nil, nil)
-			second, again := run(t, text, memory.used, later)
+			second, again := run(t, text, memory.used(), later)
 			if first != second {
 				t.Errorf("first %q, then %q", first, second)
 			}
-			if diff := cmp.Diff(memory.used, again.used); diff != "" {
+			if diff := cmp.Diff(memory.used(), again.used()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -102,23 +103,41 @@ func TestNoFunctionIsForgotten(t *testing.T) {
 func TestCallsAreToldApart(t *testing.T) {
 	out, g := run(t, `{{ randAlpha 9 }} {{ randAlpha 9 }} {{ randAlpha 8 }}`, nil, nil)
 	words := strings.Fields(out)
-	if words[0] == words[1] || len(g.used) != 3 {
-		t.Errorf("%d values: %v", len(g.used), words)
+	if words[0] == words[1] || len(g.used()) != 3 {
+		t.Errorf("%d values: %v", len(g.used()), words)
 	}
-	// A call more changes nothing for those before, and one less is forgotten.
-	longer, g2 := run(t, `{{ randAlpha 9 }} {{ randAlpha 9 }} {{ randAlpha 8 }} {{ uuidv4 }}`, g.used, nil)
-	if !strings.HasPrefix(longer, out) || len(g2.used) != 4 {
+	// A call more changes nothing for those before, and values of calls that aren't made are kept.
+	longer, g2 := run(t, `{{ randAlpha 9 }} {{ randAlpha 9 }} {{ randAlpha 8 }} {{ uuidv4 }}`, g.used(), nil)
+	if !strings.HasPrefix(longer, out) || len(g2.used()) != 4 {
 		t.Errorf("got %q, want it to start with %q", longer, out)
 	}
-	_, g3 := run(t, `{{ randAlpha 8 }}`, g2.used, nil)
-	if len(g3.used) != 1 {
-		t.Errorf("%d values are kept, want 1", len(g3.used))
+	_, g3 := run(t, `{{ randAlpha 8 }}`, g2.used(), nil)
+	if len(g3.used()) != 4 {
+		t.Errorf("%d values are kept, want 4", len(g3.used()))
+	}
+}
+
+func TestUnusedValuesAreBounded(t *testing.T) {
+	var earlier Generated
+	var size int
+	for i := range 40 { // each with other arguments than the one before
+		_, g := run(t, fmt.Sprintf(`{{ randAlpha %d }}`, 4000+i), earlier, nil)
+		earlier, size = g.used(), 0
+		for key, value := range earlier {
+			size += len(key) + len(value)
+		}
+		if want := min(i+1, 16); len(earlier) != want {
+			t.Fatalf("%d values after %d renderings, want %d", len(earlier), i+1, want)
+		}
+	}
+	if size > maxUnused+5000 {
+		t.Errorf("%d bytes are kept", size)
 	}
 }
 
 func TestArgumentsAreOnlyHashed(t *testing.T) {
 	_, g := run(t, `{{ bcrypt "hunter2hunter2" }}{{ encryptAES "hunter2hunter2" "x" }}{{ randAlpha 5 }}`, nil, nil)
-	for key, value := range g.used {
+	for key, value := range g.used() {
 		if strings.Contains(key+value, "hunter2") {
 			t.Errorf("%s holds the password", key)
 		}
@@ -130,7 +149,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	first, memory := run(t, text, nil, nil)
 	in := func(days int) (ca, cert bool) {
 		later := func() time.Time { return time.Now().AddDate(0, 0, days) }
-		out, _ := run(t, text, memory.used, later)
+		out, _ := run(t, text, memory.used(), later)
 		was, is := strings.Split(first, "|"), strings.Split(out, "|")
 		return was[0] != is[0], was[1] != is[1]
 	}
@@ -143,18 +162,35 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 	if ca, cert := in(201); !ca || !cert {
 		t.Errorf("after 201 of 300 days: new CA %t, new certificate %t", ca, cert)
 	}
-	if at := time.Until(memory.used.RenewAt()); at < 59*24*time.Hour || at > 61*24*time.Hour {
+	if at := time.Until(memory.used().RenewAt()); at < 59*24*time.Hour || at > 61*24*time.Hour {
 		t.Errorf("renewal in %s", at)
+	}
+	_, without := run(t, `{{ randAlpha 9 }}`, memory.used(), nil)
+	if at := without.used().RenewAt(); !at.IsZero() || len(without.used()) != 3 {
+		t.Errorf("renewal of what isn't used any more at %s, of %d values", at, len(without.used()))
 	}
 	if at := (Generated{"now": "x"}).RenewAt(); !at.IsZero() {
 		t.Errorf("renewal of nothing at %s", at)
 	}
 }
 
+func TestCertificatesWithoutLifeAreNotRenewed(t *testing.T) {
+	for _, days := range []string{"0", "-5"} {
+		text := `{{ $ca := genCA "ca" ` + days + ` }}{{ (genSignedCert "a" nil nil ` + days + ` $ca).Cert }}`
+		first, memory := run(t, text, nil, nil)
+		if at := memory.used().RenewAt(); !at.IsZero() {
+			t.Errorf("%s days: renewal at %s", days, at)
+		}
+		if second, _ := run(t, text, memory.used(), func() time.Time { return time.Now().AddDate(0, 0, 9) }); first != second {
+			t.Errorf("%s days: it is another one", days)
+		}
+	}
+}
+
 func TestBrokenMemoryIsReplaced(t *testing.T) {
 	text := `{{ (genCA "a" 10).Cert | trunc 27 }} {{ lt (randInt 5 10) 10 }} {{ now | date "2006" | len }}`
 	_, g := run(t, text, nil, nil)
-	broken := maps.Clone(g.used)
+	broken := maps.Clone(g.used())
 	for key := range broken {
 		broken[key] = "{"
 	}

@@ -54,7 +54,7 @@ func splitHooks(documents []document) (manifests []document, hooks []Hook, err e
 }
 
 // hookOf reads the hook annotations of a document. A hook whose only event is a test has no
-// Events. Helm skips a hook with an unknown event in silence; here that is an error.
+// Events; nor has one with an event that Helm doesn't know, as crd-install of Helm 2: Helm leaves that out.
 func hookOf(doc document) (hook Hook, isHook bool, err error) {
 	if doc.object == nil {
 		return Hook{}, false, nil
@@ -74,7 +74,7 @@ func hookOf(doc document) (hook Hook, isHook bool, err error) {
 		case slices.Contains(hookEvents, helmrelease.HookEvent(event)):
 			hook.Events = append(hook.Events, event)
 		default:
-			return Hook{}, false, failf(ReasonChartInvalid, "%s: unknown hook event %q", doc.path, event)
+			return Hook{}, true, nil
 		}
 	}
 	if len(hook.Events) == 0 {

@@ -14,7 +14,6 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
@@ -115,7 +114,7 @@ func (m *manifestReader) readCRDs(files []chart.CRD) ([]*unstructured.Unstructur
 				return nil, err
 			}
 			for _, object := range objects {
-				if id := m.identity(object); !seen[id] {
+				if id := identity(object, m.namespace); !seen[id] {
 					seen[id] = true
 					all = append(all, object)
 				}
@@ -153,7 +152,7 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 	if err := checkSingle([]byte(text)); err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	data, err := toJSON([]byte(text))
 	if err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (m *manifestReader) collect(docs []document) ([]*unstructured.Unstructured,
 			return nil, err
 		}
 		for _, object := range objects {
-			id := m.identity(object)
+			id := identity(object, m.namespace)
 			if first, ok := origin[id]; ok {
 				where := "more than once in " + m.called(first)
 				if first != doc.path {
@@ -37,12 +38,10 @@ func (m *manifestReader) collect(docs []document) ([]*unstructured.Unstructured,
 	return all, nil
 }
 
-// identity is equal for what would be the same object in the cluster.
-func (m *manifestReader) identity(object *unstructured.Unstructured) string {
-	namespace := object.GetNamespace()
-	if namespace == "" {
-		namespace = m.namespace
-	}
+// identity is equal for what would be the same object in the cluster. The namespace is that of
+// objects that name none.
+func identity(object *unstructured.Unstructured, namespace string) string {
+	namespace = cmp.Or(object.GetNamespace(), namespace)
 	gk := object.GroupVersionKind().GroupKind()
 	return strings.Join([]string{gk.Group, gk.Kind, namespace, object.GetName()}, "/")
 }

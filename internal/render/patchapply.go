@@ -163,6 +163,9 @@ func (sp strategicPatch) apply(object map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	patch, err := kyaml.Parse(sp.text)
+	if err == nil {
+		err = patch.DeAnchor() // merge keys, too, which the filter takes for fields
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (r *Renderer) Close() {
 	}
 }
 
-// do has one request answered by a worker.
+// do has one request answered by a worker. With an [Error] there may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	req.Limits = r.opts.limits()
 	payload, err := encoding.Marshal(req)
@@ -96,7 +96,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, err
 	}
 	if f := resp.Failure; f != nil {
-		return nil, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
+		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
 	return resp, nil
 }

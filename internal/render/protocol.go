@@ -34,6 +34,8 @@ type response struct {
 	Failure  *failure
 	Result   *Result
 	Template *templateResult
+	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
+	Asked []Lookup
 	// MemoryBytes is what the worker holds after the request.
 	MemoryBytes int64
 	// Retire asks for another worker next time: this one saw a panic.
@@ -43,10 +45,7 @@ type response struct {
 // failure is an Error on the wire.
 type failure struct{ Reason, Message string }
 
-type templateResult struct {
-	Text      string
-	Generated Generated
-}
+type templateResult struct{ Text string }
 
 var errFrameTooLarge = errors.New("frame is too large")
 

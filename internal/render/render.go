@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +38,9 @@ type ChartRequest struct {
 	Release Release
 	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
 	Values map[string]any
-	Facts  Facts
+	// SkipSchema leaves out the check of the values against the schemas of the chart.
+	SkipSchema bool
+	Facts      Facts
 	// Generated are the values an earlier rendering generated; they are used again.
 	Generated Generated
 	// Sensitive are strings that must not appear in the text of an error, such as the values
@@ -45,6 +48,17 @@ type ChartRequest struct {
 	Sensitive []string
 	// Patches are applied to all objects: those of the templates, hooks and CRDs.
 	Patches []addonsv1.Patch
+
+	// Lookup answers what templates ask `lookup` for; nil: nothing is found. It is called
+	// only if they ask for something.
+	Lookup func(ctx context.Context, asked []Lookup) ([]LookupAnswer, error) `cbor:"-"`
+	// Answers are those that Lookup gave.
+	Answers []LookupAnswer
+	// Live reads the objects of the Helm release that is taken over; nil if none is. It is
+	// called only if the chart generates something.
+	Live func(ctx context.Context) ([]*unstructured.Unstructured, error) `cbor:"-"`
+	// LiveObjects are those that Live gave.
+	LiveObjects []*unstructured.Unstructured
 }
 
 // Result is a rendered chart, a kustomization that was built, or manifests.
@@ -62,6 +76,8 @@ type Result struct {
 	Hooks []Hook
 	// Generated are the values this rendering generated or used again. Secret: never log.
 	Generated Generated
+	// Made says that some of Generated were made up by this rendering.
+	Made bool
 	// FactsUsed are the questions this rendering asked about the cluster.
 	FactsUsed FactsUsed
 }
@@ -75,8 +91,6 @@ type TemplateRequest struct {
 	Data map[string]any
 	// Strict makes a field without a value an error in place of the text "<no value>".
 	Strict bool
-	// Generated are the values an earlier rendering generated; they are used again.
-	Generated Generated
 }
 
 // Chart renders a chart. A failure that a user can act on is an *[Error]; any other error
@@ -90,44 +104,41 @@ func (r *Renderer) Chart(ctx context.Context, req ChartRequest) (*Result, error)
 		return nil, fmt.Errorf("values: %w", err)
 	}
 	req.Values = values
-	return r.result(ctx, &request{Chart: &req})
+	result, err := r.lookUp(ctx, &req)
+	if err != nil || !result.Made || req.Live == nil {
+		return result, err
+	}
+	if req.LiveObjects, err = req.Live(ctx); err != nil || len(req.LiveObjects) == 0 {
+		return result, err
+	}
+	for _, live := range req.LiveObjects {
+		req.Sensitive = append(slices.Clip(req.Sensitive), SecretsIn(live.Object)...)
+	}
+	return r.lookUp(ctx, &req)
 }
 
 // result has a request for objects answered.
 func (r *Renderer) result(ctx context.Context, req *request) (*Result, error) {
 	resp, err := r.do(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Result == nil {
-		return nil, errProtocol
-	}
-	return resp.Result, nil
+	return resultOf(resp, err)
 }
 
 // Template renders a values template in the syntax of the Cluster API Add-on Provider for
-// Helm: text/template with sprig's functions, without env, expandenv and getHostByName.
+// Helm: text/template with sprig's functions, without env, expandenv and getHostByName. One that
+// calls a function that returns something else each time is refused.
 // Errors are as those of [Renderer.Chart].
 func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, error) {
-	text, _, err := r.TemplateKeeping(ctx, req)
-	return text, err
-}
-
-// TemplateKeeping is Template, and also returns what the template generated (random strings,
-// certificates, the time), to be given to the next rendering: without that, a template that
-// calls such a function differs each time, and the add-on would never come to rest.
-func (r *Renderer) TemplateKeeping(ctx context.Context, req TemplateRequest) (string, Generated, error) {
 	data, err := plainMap(req.Data)
 	if err != nil {
-		return "", nil, fmt.Errorf("%s: data: %w", req.Name, err)
+		return "", fmt.Errorf("%s: data: %w", req.Name, err)
 	}
 	req.Data = data
 	resp, err := r.do(ctx, &request{Template: &req})
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if resp.Template == nil {
-		return "", nil, errProtocol
+		return "", errProtocol
 	}
-	return resp.Template.Text, resp.Template.Generated, nil
+	return resp.Template.Text, nil
 }

@@ -30,7 +30,7 @@ const maxViolations = 10
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("references out of the chart's schema are not allowed: %s", url)
+	return nil, fmt.Errorf("references out of the chart's schema are not allowed: %s; set skipSchemaValidation: true, which leaves out the check of the values", url)
 }
 
 // checkSchemas checks the values of a chart and of its subcharts against their schemas.

@@ -109,9 +109,13 @@ func TestSchemaReferencesStayInside(t *testing.T) {
 				req := requestFor(chartOf(map[string]string{"values.schema.json": schema}))
 				req.Values = map[string]any{"a": "x"}
 				_, err := r.Chart(t.Context(), req)
-				wantReason(t, err, ReasonChartInvalid, "values.schema.json")
+				wantReason(t, err, ReasonChartInvalid, "values.schema.json", "skipSchemaValidation")
 				if strings.Contains(err.Error(), sentinel) {
 					t.Errorf("error shows the file's content: %v", err)
+				}
+				req.SkipSchema = true
+				if _, err := r.Chart(t.Context(), req); err != nil {
+					t.Errorf("without its schema: %v", err)
 				}
 			})
 		}

@@ -66,16 +66,16 @@ func copyValue(value any) any {
 // float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
 // and input that is large, deep, or grows large by its aliases.
 func ParseValues(data []byte) (map[string]any, error) {
-	return parseValues(data, yaml.UnmarshalStrict)
+	return parseValues(data, toJSON)
 }
 
 // ParseValuesLeniently does that, and of a key that appears twice takes the last one, as Helm
-// does: published releases may count on it.
+// does: published releases, and templates for the Helm add-on provider, may count on it.
 func ParseValuesLeniently(data []byte) (map[string]any, error) {
-	return parseValues(data, yaml.Unmarshal)
+	return parseValues(data, yaml.YAMLToJSON)
 }
 
-func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error) (map[string]any, error) {
+func parseValues(data []byte, convert func([]byte) ([]byte, error)) (map[string]any, error) {
 	if err := yamllimit.Handwritten.Check(data); err != nil {
 		return nil, fmt.Errorf("values: %w", withoutContent(err))
 	}
@@ -90,7 +90,11 @@ func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		layer := map[string]any{}
-		if err := unmarshal(doc, &layer); err != nil {
+		converted, err := convert(doc)
+		if err == nil {
+			err = json.Unmarshal(converted, &layer)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("values: %w", withoutContent(err))
 		}
 		merged = MergeValues(merged, layer)
@@ -101,13 +105,21 @@ func parseValues(data []byte, unmarshal func([]byte, any, ...yaml.JSONOpt) error
 // that begins with an asterisk is an alias, one after an exclamation mark a tag.
 var quoting = regexp.MustCompile("'[^']*'|`[^`]*`")
 
+// expected are what a YAML parser says that it misses, in quotes, too.
+var expected = regexp.MustCompile(`^'([]},:?-]|<document start>)'$`)
+
 // withoutContent takes the input out of a message.
 func withoutContent(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("of type %s, want a map", wrong.Value)
 	}
-	return errors.New(quoting.ReplaceAllLiteralString(err.Error(), secrecy.Hidden))
+	return errors.New(quoting.ReplaceAllStringFunc(err.Error(), func(quoted string) string {
+		if expected.MatchString(quoted) {
+			return quoted
+		}
+		return secrecy.Hidden
+	}))
 }
 
 // plainMap is a copy with only those types that templates get in Helm.

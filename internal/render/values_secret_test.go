@@ -19,6 +19,13 @@ func TestParseValuesQuotesNothing(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	for text, says := range map[string]string{
+		"a: [1, 2\n": "did not find expected ',' or ']'", "a: {b: 1\n": "did not find expected ',' or '}'",
+	} {
+		if _, err := ParseValues([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want it to say %q", text, err, says)
+		}
+	}
 	if _, err := ParseValues([]byte("password: *sentinel\n")); err == nil {
 		t.Error("an alias of nothing is read")
 	}

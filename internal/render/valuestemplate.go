@@ -17,7 +17,7 @@ const noValue = "<no value>"
 
 // renderTemplate executes a values template, within a worker.
 func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
-	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	memory := newGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
 	err := executeTemplate(req, templateFuncs(memory), out)
 	switch {
@@ -27,11 +27,29 @@ func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
 		return nil, failf(ReasonOutputTooLarge, "%s: wrote more than %d bytes; make it smaller", req.Name, lim.OutputBytes)
 	case err != nil:
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: err}
+	case len(memory.made) > 0:
+		// Each restart, and each change of the Cluster, would make other values, and so a new revision.
+		return nil, failf(ReasonTemplateNotRepeatable,
+			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)
 	}
 	if req.Strict && strings.Contains(out.String(), noValue) {
 		return nil, &Error{Reason: ReasonTemplateFailed, Err: residualNoValue(req, out.String())}
 	}
-	return &templateResult{Text: out.String(), Generated: memory.used}, nil
+	return &templateResult{Text: out.String()}, nil
+}
+
+// maxParsedActions is how many actions a template may have to be parsed outside of a worker. Each
+// may be within the one before, and take some stack.
+const maxParsedActions = 5000
+
+// CheckTemplate says what is wrong with a values template that can be seen without data. A
+// template with very many actions isn't looked at.
+func CheckTemplate(text string) error {
+	if strings.Count(text, "{{") > maxParsedActions {
+		return nil
+	}
+	_, err := template.New("line").Funcs(templateFuncs(newGenerator(nil, 0))).Parse(text)
+	return trimPrefix(err)
 }
 
 // templateFuncs are the functions of the Cluster API Add-on Provider for Helm.

@@ -5,8 +5,6 @@ package render
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var clusterData = map[string]any{
@@ -97,19 +95,11 @@ func TestTemplateFails(t *testing.T) {
 	}
 }
 
-func TestTemplateKeepsWhatItGenerated(t *testing.T) {
-	r := newRenderer(t)
-	req := TemplateRequest{Name: "x", Text: `{{ randAlpha 20 }}`}
-	first, generated, err := r.TemplateKeeping(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Generated = generated
-	second, again, err := r.TemplateKeeping(t.Context(), req)
-	if err != nil || first != second {
-		t.Errorf("first %q, then %q, %v", first, second, err)
-	}
-	if diff := cmp.Diff(generated, again); diff != "" {
-		t.Error(diff)
+func TestTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
+	for _, text := range []string{`{{ randAlpha 20 }}`, "{{ $x := uuidv4 }}", `{{ now | date "2006" }}`, `{{ bcrypt "x" }}`} {
+		for _, strict := range []bool{true, false} {
+			_, err := newRenderer(t).Template(t.Context(), TemplateRequest{Name: "addons[a].valuesTemplate", Text: text, Strict: strict})
+			wantReason(t, err, ReasonTemplateNotRepeatable, "addons[a].valuesTemplate", "valuesFrom")
+		}
 	}
 }

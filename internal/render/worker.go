@@ -162,11 +162,14 @@ func (w *worker) answer(payload []byte) (resp *response) {
 	w.frameSize = req.Limits.frameBytes()
 	switch {
 	case req.Chart != nil:
-		result, err := renderChart(req.Chart, req.Limits, w.enter)
+		lookups := newLookups(req.Chart.Answers)
+		result, err := renderChart(req.Chart, lookups, req.Limits, w.enter)
+		resp = &response{Result: result}
 		if err != nil {
-			return failed(ReasonTemplateFailed, err, req.Chart.Sensitive)
+			resp = failed(ReasonTemplateFailed, err, req.Chart.Sensitive)
 		}
-		return &response{Result: result}
+		resp.Asked = lookups.asked
+		return resp
 	case req.Kustomization != nil:
 		result, err := renderKustomization(req.Kustomization, req.Limits, w.enter)
 		if err != nil {

@@ -23,6 +23,9 @@ const Hidden = "[hidden]"
 // shortest secret that is hidden, in bytes: without shorter ones no text would be left.
 const shortest = 4
 
+// plain are words that values have and that tell nothing: messages need them.
+var plain = []string{"true", "false", "null"}
+
 // rounds is how often a secret may have been escaped, as in JSON in a quoted string.
 const rounds = 3
 
@@ -86,10 +89,10 @@ func (s *Secrets) Hide(text string) string {
 	}
 	h := &hiding{text: text, left: &s.left}
 	for _, secret := range s.secrets {
-		plain := strings.TrimSpace(secret)
+		trimmed := strings.TrimSpace(secret)
 		h.hide(secret)
-		if plain != secret {
-			h.hide(plain)
+		if trimmed != secret {
+			h.hide(trimmed)
 		}
 		h.hideLines(secret)
 		if s.left.Load() < 0 {
@@ -132,7 +135,7 @@ func (h *hiding) hideLines(secret string) {
 }
 
 func (h *hiding) hide(secret string) {
-	if len(secret) < shortest || len(secret) > len(h.text) {
+	if len(secret) < shortest || len(secret) > len(h.text) || slices.Contains(plain, strings.ToLower(secret)) {
 		return // nothing that encoders make of it is shorter
 	}
 	if h.has(constant(secret)) {
@@ -143,7 +146,7 @@ func (h *hiding) hide(secret string) {
 	encoded := hex.EncodeToString([]byte(secret))
 	h.replace(encoded)
 	h.replace(strings.ToUpper(encoded))
-	for _, part := range inBase64(secret) {
+	for _, part := range InBase64(secret) {
 		if h.has(part) {
 			// With it goes the whole of what it is a part of.
 			h.left.Add(-int64(16 * len(h.text))) // which takes longer than to look for it
@@ -188,10 +191,10 @@ func (h *hiding) escaped(secret string) []string {
 	return all
 }
 
-// inBase64 are those characters of the secret in base64 that don't depend on what is
+// InBase64 returns those characters of the secret in base64 that don't depend on what is
 // around it, for each of the places that it may begin at. Of short ones too little is
 // left to tell them from other text.
-func inBase64(secret string) []string {
+func InBase64(secret string) []string {
 	const least = 8 // characters
 	var parts []string
 	for before := range 3 {

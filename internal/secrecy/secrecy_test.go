@@ -56,6 +56,10 @@ func TestHideLeavesTheRest(t *testing.T) {
 	if hidden := secrecy.Hide(text, []string{"a", "web", "", "hunter2", "   "}); hidden != text {
 		t.Error(hidden)
 	}
+	const words = `set optional: true, not "false", and no null`
+	if hidden := secrecy.Hide(words, []string{"true", "False", "null", ":", ",", `"`}); hidden != words {
+		t.Error(hidden)
+	}
 	if hidden := secrecy.Hide("user and username", []string{"user", "username"}); hidden != "[hidden] and [hidden]" {
 		t.Error(hidden)
 	}

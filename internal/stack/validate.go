@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // compiler checks expressions, and remembers those it has seen.
@@ -108,6 +109,10 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	if addon.Values != nil && !isJSONObject(addon.Values.Raw) {
 		problems = append(problems, Problem{addonsv1.InvalidValuesReason,
 			field.Invalid(path.Child("values"), field.OmitValueType{}, "values must be a map")})
+	}
+	if err := render.CheckTemplate(addon.ValuesTemplate); err != nil {
+		problems = append(problems, Problem{addonsv1.InvalidValuesReason,
+			field.Invalid(path.Child("valuesTemplate"), field.OmitValueType{}, err.Error())})
 	}
 	at := addonAddress(addon)
 	problems = append(problems, validateVersion(at, path.Child(at.kind))...)

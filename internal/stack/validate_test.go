@@ -24,6 +24,13 @@ func clusterStack(name, digest string) *addonsv1.BundleSource {
 	}
 }
 
+// withTemplate is a spec of one add-on with a values template.
+func withTemplate(text string, mode addonsv1.ValuesTemplateMode) addonsv1.AddonStackSpec {
+	return addonsv1.AddonStackSpec{
+		ClusterSelector: &metav1.LabelSelector{}, Addons: []addonsv1.Addon{{Name: "a", ValuesTemplate: text, ValuesTemplateMode: mode}},
+	}
+}
+
 func TestValidate(t *testing.T) {
 	all := &metav1.LabelSelector{}
 	cases := map[string]struct {
@@ -52,6 +59,19 @@ func TestValidate(t *testing.T) {
 			}},
 			reason: addonsv1.DependencyCycleReason,
 			says:   []string{"spec.addons[0].dependsOn", "a -> b -> c -> a"},
+		},
+		"a values template that can't be parsed": {
+			spec:   withTemplate("a: 1\nb: {{ .Cluster.metadata.name }\n", addonsv1.ValuesTemplateModeStrict),
+			reason: addonsv1.InvalidValuesReason,
+			says:   []string{"spec.addons[0].valuesTemplate", "line:2:"},
+		},
+		"a lenient values template with a function that isn't there": {
+			spec:   withTemplate("a: {{ env \"HOME\" }}\n", addonsv1.ValuesTemplateModeLenient),
+			reason: addonsv1.InvalidValuesReason,
+			says:   []string{"spec.addons[0].valuesTemplate", `function "env" not defined`},
+		},
+		"a values template with fields that may not be there": {
+			spec: withTemplate("a: {{ dig \"b\" \"c\" .Cluster | quote }}\nd: {{ .Nothing.here }}\n", ""),
 		},
 		"two add-ons of one name": {
 			spec:   addonsv1.AddonStackSpec{ClusterSelector: all, Addons: []addonsv1.Addon{{Name: "a"}, {Name: "a"}}},

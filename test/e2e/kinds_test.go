@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,4 +91,38 @@ func makeKind(t *testing.T, s *server, group, kind string) *apiextensionsv1.Cust
 		t.Fatal(err)
 	}
 	return crd
+}
+
+// TestChartThatWantsItsOwnCRDs is installed at once, as with Helm: its CRDs are there before its templates.
+func TestChartThatWantsItsOwnCRDs(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	group := tn.namespace + ".example.com"
+	asks := fmt.Sprintf(".Capabilities.APIVersions.Has %q", group+"/v1/Widget")
+	path := tn.writeChart("widgets", "1.0.0", chart{
+		"crds/widgets.yaml": fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, group),
+		"templates/check.yaml":  "{{ if not (" + asks + ") }}{{ fail \"no widgets here\" }}{{ end }}\n",
+		"templates/widget.yaml": "{{ if " + asks + " }}\napiVersion: " + group + "/v1\nkind: Widget\nmetadata: {name: own}\n{{ end }}\n",
+	})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("widgets", path))
+	tn.awaitReady("platform", "installed")
+	tn.poke("prod", "1")
+	tn.settle()
+	g := NewWithT(t)
+	g.Expect(s.release(t, tn.namespace, "widgets").revision).To(Equal(1))
+	widget := &unstructured.Unstructured{}
+	widget.SetAPIVersion(group + "/v1")
+	widget.SetKind("Widget")
+	g.Expect(s.Get(t.Context(), tn.key("own"), widget)).To(Succeed())
 }

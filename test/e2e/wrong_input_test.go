@@ -49,7 +49,7 @@ func TestWrongAddons(t *testing.T) {
 		"no-yaml":         {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
 		"endless-chart":   {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
 		"missing-field":   {addon: tn.addon("", good, withTemplate("text: {{ .Cluster.spec.nowhere }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[missing-field].valuesTemplate", "nowhere"}},
-		"broken-template": {addon: tn.addon("", good, withTemplate("text: {{ end }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
+		"broken-template": {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
 		"template-no-map": {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
 		"no-infra":        {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
 		"missing-values": {addon: tn.addon("", good, func(a *addonsv1.Addon) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// What templates may read of a cluster in one rendering.
+const (
+	maxFound      = 256
+	maxFoundBytes = 8 << 20
+)
+
+// reader reads objects that a release has, for its rendering.
+type reader struct {
+	run       *run
+	inventory []record.Entry
+	objects   int
+	bytes     int
+}
+
+// lookup answers what templates ask `lookup` for: of the objects that the release has,
+// and that are its own in the cluster. Anything else isn't found.
+func (r *reader) lookup(ctx context.Context, asked []render.Lookup) ([]render.LookupAnswer, error) {
+	answers := make([]render.LookupAnswer, 0, len(asked))
+	for _, a := range asked {
+		gvk := schema.FromAPIVersionAndKind(a.APIVersion, a.Kind)
+		items := []any{}
+		answer := render.LookupAnswer{Lookup: a}
+		for _, e := range r.inventory {
+			elsewhere := e.Namespace != "" && a.Namespace != e.Namespace && (a.Name != "" || a.Namespace != "")
+			if e.Group != gvk.Group || e.Kind != gvk.Kind || a.Name != "" && a.Name != e.Name || elsewhere {
+				continue
+			}
+			e.Version = gvk.Version
+			live, err := r.read(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			if live != nil {
+				answer.Object = live.Object
+				items = append(items, live.Object)
+			}
+		}
+		if a.Name == "" && len(items) > 0 {
+			answer.Object = map[string]any{"apiVersion": a.APIVersion, "kind": a.Kind + "List", "metadata": map[string]any{}, "items": items}
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// live returns the objects of the release, but for CRDs: they hold no values.
+func (r *reader) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, e := range r.inventory {
+		if e.GroupVersionKind().GroupKind() == crdKind {
+			continue
+		}
+		o, err := r.read(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// read returns an object, nil if it isn't there or isn't the release's. What is in a
+// Secret is hidden in messages from then on.
+func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(e.GroupVersionKind())
+	err := r.run.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, o)
+	switch {
+	case isGone(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, &render.Error{Reason: ReasonForbidden, Err: fmt.Errorf(
+			"reading %s, whose values the chart keeps: %w; allow it", e.Key(), redact(err, e.Key()))}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+	}
+	e.Helm = true // the record may be ours, and the object Helm's still
+	if !r.run.owns(&metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}, e) {
+		return nil, nil
+	}
+	o.SetManagedFields(nil)
+	data, err := json.Marshal(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	r.objects++
+	if r.bytes += len(data); r.objects > maxFound || r.bytes > maxFoundBytes {
+		return nil, &render.Error{Reason: render.ReasonOutputTooLarge, Err: fmt.Errorf(
+			"the chart looks up more than %d of its objects, or %d bytes of them; split it", maxFound, maxFoundBytes)}
+	}
+	want := r.run.want
+	want.Sensitive = append(slices.Clip(want.Sensitive), render.SecretsIn(o.Object)...)
+	return o, nil
+}

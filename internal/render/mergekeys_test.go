@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// merging overrides a key of what it merges, which is what merge keys are for.
+const merging = "base: &base {a: x, b: w}\nover:\n  <<: *base\n  a: z\n"
+
+var merged = map[string]any{"base": map[string]any{"a": "x", "b": "w"}, "over": map[string]any{"a": "z", "b": "w"}}
+
+func TestMergeKeysMayBeOverridden(t *testing.T) {
+	object := configMap + "data:\n  inner: &base {a: x, b: w}\n  over:\n    <<: *base\n    a: z\n"
+	want := map[string]any{"inner": merged["base"], "over": merged["over"]}
+	chart := requestFor(template1(object))
+	files := []File{{Name: "a.yaml", Data: []byte(object)}}
+	kustomized := append([]File{{Name: "kustomization.yaml", Data: []byte("resources: [a.yaml]\n")}}, files...)
+	r := newRenderer(t)
+	for name, render := range map[string]func() (*Result, error){
+		"a chart": func() (*Result, error) { return r.Chart(t.Context(), chart) },
+		"manifests": func() (*Result, error) {
+			return r.Manifests(t.Context(), FilesRequest{Files: files, Release: chart.Release})
+		},
+		"a kustomization": func() (*Result, error) {
+			return r.Kustomization(t.Context(), FilesRequest{Files: kustomized, Release: chart.Release})
+		},
+		"a patch": func() (*Result, error) {
+			req := requestFor(template1(configMap))
+			req.Patches = []addonsv1.Patch{{Patch: object}}
+			return r.Chart(t.Context(), req)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _, _ := unstructured.NestedMap(result.Objects[0].Object, "data")
+			if diff := cmp.Diff(want, data); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for name, parse := range map[string]func([]byte) (map[string]any, error){"strictly": ParseValues, "leniently": ParseValuesLeniently} {
+		values, err := parse([]byte(merging))
+		if diff := cmp.Diff(merged, values); err != nil || diff != "" {
+			t.Errorf("values parsed %s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
+	for _, text := range []string{merging + "base: x\n", "m: &m {a: 1}\nn: {<<: *m, b: 1, b: 2}\n", "a: 1\n\"a\": 2\n", "a: {<<: {b: 1}, <<: {b: 2}, c: 1, c: 2}\n", "1: a\n1: b\n"} {
+		if _, err := ParseValues([]byte(text)); err == nil {
+			t.Errorf("%q is read", text)
+		}
+		_, err := render(t, requestFor(template1(configMap+text)))
+		wantReason(t, err, ReasonManifestInvalid, "demo/templates/a.yaml")
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// TestCertificateWithoutLifeIsNoReasonToUpgrade has a chart whose certificate is over when it is made.
+func TestCertificateWithoutLifeIsNoReasonToUpgrade(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("tls", "1.0.0", chart{
+		"templates/tls.yaml": "{{ $c := genSelfSignedCert \"a\" nil nil 0 }}\n" + secretTemplate("tls", "stringData: {crt: {{ $c.Cert | quote }}}\n"),
+	})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("tls", path))
+	tn.awaitReady("platform", "installed")
+	for _, value := range []string{"1", "2"} {
+		tn.poke("prod", value)
+		tn.settle()
+	}
+	NewWithT(t).Expect(s.release(t, tn.namespace, "tls").revision).To(Equal(1))
+}
+
+// TestLenientTemplateTakesTheLastOfEqualKeys, as the Helm add-on provider does.
+func TestLenientTemplateTakesTheLastOfEqualKeys(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("settings", path, withTemplate("text: first\ntext: last\n"), func(a *addonsv1.Addon) {
+		a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient
+	}))
+	tn.awaitReady("platform", "installed")
+	g, settings := NewWithT(t), tn.configMapOf("settings")
+	g.Expect(s.Get(t.Context(), tn.key("settings"), settings)).To(Succeed())
+	g.Expect(settings.Data).To(HaveKeyWithValue("text", "last"))
+}
+
+// TestLenientTemplateThatDiffersEachTimeIsRefused leaves what is installed as it is.
+func TestLenientTemplateThatDiffersEachTimeIsRefused(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	lenient := func(a *addonsv1.Addon) { a.ValuesTemplateMode = addonsv1.ValuesTemplateModeLenient }
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	stack := tn.makeStack("platform", nil, tn.addon("settings", path, withTemplate("text: fixed\n"), lenient))
+	tn.awaitReady("platform", "installed")
+	change(tn, stack, func(s *addonsv1.AddonStack) {
+		s.Spec.Addons[0] = tn.addon("settings", path, withTemplate("text: '{{ randAlphaNum 8 }}'\n"), lenient)
+	})
+	tn.awaitCluster("prod", "it says what is wrong", phase("settings", addonsv1.AddonFailed, render.ReasonTemplateNotRepeatable, "addons[settings].valuesTemplate"))
+	tn.poke("prod", "1")
+	tn.settle()
+	NewWithT(t).Expect(s.release(t, tn.namespace, "settings").revision).To(Equal(1))
+}
+
+// TestChartWhoseSchemaRefersToTheWeb is installed once its user does without the schema, at once, and
+// an upgrade isn't made for that alone.
+func TestChartWhoseSchemaRefersToTheWeb(t *testing.T) {
+	tn := newTenant(t)
+	s := workloadServer(t, 2)
+	path := tn.writeChart("settings", "1.0.0", chart{
+		"values.schema.json":  `{"properties": {"text": {"$ref": "https://example.com/definitions.json#/text"}}}`,
+		"templates/text.yaml": configMap("settings", "{{ .Values.text | quote }}"),
+	})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	text := withValues(map[string]any{"text": "some"})
+	stack := tn.makeStack("platform", nil, tn.addon("settings", path, text))
+	tn.awaitCluster("prod", "the field is named", phase("settings", addonsv1.AddonFailed, "ChartInvalid", "skipSchemaValidation"))
+	change(tn, stack, func(s *addonsv1.AddonStack) { s.Spec.Addons[0].SkipSchemaValidation = ptr.To(true) })
+	tn.awaitReady("platform", "installed")
+	tn.settle()
+	if revision := s.release(t, tn.namespace, "settings").revision; revision != 1 {
+		t.Errorf("it is revision %d", revision)
+	}
+}
