@@ -148,6 +148,7 @@ const (
 const (
 	ScopeHeldReason          = "ScopeHeld"
 	ScopeTakenReason         = "ScopeTaken"
+	ScopeForbiddenReason     = "ScopeForbidden"
 	ScopeNotClaimedReason    = "ScopeNotClaimed"
 	WebhookUnavailableReason = "WebhookUnavailable"
 )
