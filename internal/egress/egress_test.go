@@ -88,6 +88,33 @@ func TestAddressesNobodyMayName(t *testing.T) {
 	}
 }
 
+// What leads out of a path isn't asked for: whose credentials are for the path would be
+// sent elsewhere.
+func TestPathsThatLeadElsewhere(t *testing.T) {
+	asked := 0
+	server, ca := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/team-a/%2e%2e/team-b", http.StatusFound)
+		}
+	})
+	client := newClient(t, Options{Origin: parse(t, server.URL), CA: ca, AllowLoopback: true})
+	for path, refused := range map[string]bool{
+		"/team-a/../team-b": true, "/team-a/./x": true, "/..": true, "/team-a/%2e%2E/team-b": true, "/team-a/.%2e/team-b": true,
+		"/team-a/%252e%252e/team-b": true, "/team-a/..%2fteam-b": true, "/team-a/..%5cteam-b": true, "/team-a/..;x=1/team-b": true, "/moved": true,
+		"/team-a/...": false, "/team-a/..b/.c": false, "/team-a/%20/x": false, "/team-a?x=/../": false,
+	} {
+		before := asked
+		fault := ask(t, client, server.URL+path)
+		if got := fault != nil && fault.Kind == Refused; got != refused {
+			t.Errorf("%s: %v", path, fault)
+		}
+		if most := map[string]int{"/moved": 1}[path]; refused && asked-before > most {
+			t.Errorf("%s was sent", path)
+		}
+	}
+}
+
 func TestNoWayFromTLSToPlainHTTP(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
