@@ -76,6 +76,7 @@ type options struct {
 	webhookCertDir          string
 	webhookCertName         string
 	webhookKeyName          string
+	webhookClientCA         string
 	webhookCertLifetime     time.Duration
 	webhookCALifetime       time.Duration
 	webhookService          string
@@ -141,6 +142,7 @@ func newFlagSet(o *options) *pflag.FlagSet {
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "Directory of the webhook server's certificate.")
 	fs.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Name of the certificate's file in --webhook-cert-dir.")
 	fs.StringVar(&o.webhookKeyName, "webhook-key-name", "tls.key", "Name of the key's file in --webhook-cert-dir.")
+	fs.StringVar(&o.webhookClientCA, "webhook-client-ca-file", "", "File of the authorities whose client certificates admission webhooks require of the API server, in PEM. It is read at the start. If unspecified, they answer everybody. Conversion always does: API servers show no certificate there.")
 	fs.DurationVar(&o.webhookCertLifetime, "webhook-cert-lifetime", 7*24*time.Hour, "How long a certificate is valid that the process makes. It is renewed after two thirds of that.")
 	fs.DurationVar(&o.webhookCALifetime, "webhook-ca-lifetime", 365*24*time.Hour, "How long the authority of such certificates is valid. It is renewed after two thirds of that.")
 	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")

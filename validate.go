@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/cert"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/cluster-api/util/flags"
 
@@ -151,6 +152,11 @@ func (o *options) validateNumbers() error {
 }
 
 func (o *options) validateCertificates() error {
+	if o.webhookClientCA != "" {
+		if _, err := cert.NewPool(o.webhookClientCA); err != nil {
+			return fmt.Errorf("--webhook-client-ca-file: %w", err)
+		}
+	}
 	switch o.webhookCertSource {
 	case certFromFiles:
 		return nil
