@@ -188,14 +188,11 @@ func (o *options) validateServing() error {
 	if err := o.validateCertificates(); err != nil {
 		return err
 	}
-	if o.artifactRoot != "" {
-		if info, err := os.Stat(o.artifactRoot); err != nil || !info.IsDir() {
-			return fmt.Errorf("--artifact-root: %s is no directory", o.artifactRoot)
-		}
-	}
-	if o.credentialsDir != "" {
-		if info, err := os.Stat(o.credentialsDir); err != nil || !info.IsDir() {
-			return fmt.Errorf("--credentials-dir: %s is no directory", o.credentialsDir)
+	for _, flag := range []struct{ name, directory string }{
+		{"--artifact-root", o.artifactRoot}, {"--credentials-dir", o.credentialsDir}, {"--require-signatures-by", o.requireSignaturesBy},
+	} {
+		if info, err := os.Stat(flag.directory); flag.directory != "" && (err != nil || !info.IsDir()) {
+			return fmt.Errorf("%s: %s is no directory", flag.name, flag.directory)
 		}
 	}
 	if _, _, err := flags.GetManagerOptions(o.manager); err != nil {
