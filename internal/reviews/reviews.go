@@ -17,8 +17,9 @@ import (
 const (
 	// largest review in bytes.
 	largest = 16 << 20
-	// together is what the bodies of all reviews under way may have, in bytes.
-	together = 32 << 20
+	// together is what the bodies of all reviews under way may have, in bytes: those of
+	// admission, and again those of conversion, to which anybody may send some.
+	together = 16 << 20
 	// least is what each counts as, so that small ones have a bound, too.
 	least = 128 << 10
 	// patience is how long a review may take to come. API servers wait no longer.
@@ -38,28 +39,33 @@ type Options struct {
 // Limited returns the server with limits on all that it serves: on the size of a
 // request, on the memory of all together, and on the time that one takes to come.
 func Limited(inner webhook.Server, o Options) webhook.Server {
-	return &server{Server: inner, options: o, room: semaphore.NewWeighted(together)}
+	return &server{Server: inner, options: o, admission: semaphore.NewWeighted(together), conversion: semaphore.NewWeighted(together)}
 }
 
 type server struct {
 	webhook.Server
 	options Options
-	room    *semaphore.Weighted
+
+	admission, conversion *semaphore.Weighted
 }
 
 // Register serves a webhook at the path.
 func (s *server) Register(path string, hook http.Handler) {
-	certified := s.options.ClientCertificates && path != conversionPath
+	certified, room := s.options.ClientCertificates, s.admission
+	if path == conversionPath {
+		certified, room = false, s.conversion
+	}
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 			http.Error(w, "a client certificate is required", http.StatusUnauthorized)
 			return
 		}
-		s.serve(w, r, hook)
+		serve(w, r, hook, room)
 	}))
 }
 
-func (s *server) serve(w http.ResponseWriter, r *http.Request, hook http.Handler) {
+// serve has the hook answer once there is room for the request.
+func serve(w http.ResponseWriter, r *http.Request, hook http.Handler, room *semaphore.Weighted) {
 	switch {
 	case r.ContentLength < 0: // API servers always say it
 		http.Error(w, "a review needs a Content-Length", http.StatusLengthRequired)
@@ -71,11 +77,11 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, hook http.Handler
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	size := max(r.ContentLength, least)
-	if err := s.room.Acquire(ctx, size); err != nil {
+	if err := room.Acquire(ctx, size); err != nil {
 		http.Error(w, "too many reviews are under way", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.room.Release(size)
+	defer room.Release(size)
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)); err != nil {
 		http.Error(w, "the connection can't have a deadline", http.StatusInternalServerError)
 		return
