@@ -16,6 +16,7 @@ OUT ?= out
 # product's dependencies.
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 KUSTOMIZE      := go tool -modfile=hack/tools/go.mod kustomize
+GOVULNCHECK    := go tool -modfile=hack/tools/go.mod govulncheck
 GOLANGCI_LINT  := go tool -modfile=hack/tools/lint/go.mod golangci-lint
 
 # As in the image. Tests build the manager without C, too.
@@ -56,6 +57,12 @@ manifests: ## Generate CRDs, RBAC and webhook configurations into config/.
 lint: ## Run the linters.
 	@# Its cache names files by the checkout that was looked at first: each has its own.
 	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache $(GOLANGCI_LINT) run --timeout 20m
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
+	@# One small package shows whether there is access; to load all of them takes minutes.
+	@if out=$$($(GOVULNCHECK) ./internal/version 2>&1) || [[ $$out != *"govulncheck: fetching vulnerabilities: Get "* ]]; then $(GOVULNCHECK) .; \
+	else echo "$$out"; echo "SKIPPED: the database of vulnerabilities can't be reached, so nothing was checked"; fi
 
 .PHONY: verify
 verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.

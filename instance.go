@@ -66,7 +66,7 @@ func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer
 		return fmt.Errorf("setting up the fleet provider: %w", err)
 	}
 	sources, err := source.New(source.Options{
-		ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
+		ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, RequireSignaturesBy: o.requireSignaturesBy, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
 		AllowLoopback: o.allowLoopback, UserAgent: userAgent(), Store: newStore(o, mgr.GetLogger()),
 	})
 	if err != nil {

@@ -62,6 +62,7 @@ type options struct {
 	allowLoopback       bool
 	artifactRoot        string
 	credentialsDir      string
+	requireSignaturesBy string
 	cacheDir            string
 	cacheSizeMiB        int64
 	renderWorkers       int
@@ -76,6 +77,7 @@ type options struct {
 	webhookCertDir          string
 	webhookCertName         string
 	webhookKeyName          string
+	webhookClientCA         string
 	webhookCertLifetime     time.Duration
 	webhookCALifetime       time.Duration
 	webhookService          string
@@ -125,6 +127,7 @@ func newFlagSet(o *options) *pflag.FlagSet {
 
 	fs.StringVar(&o.artifactRoot, "artifact-root", "", "Directory of charts that spec.addons[].chart.path refers to. If unspecified, path can't be used.")
 	fs.StringVar(&o.credentialsDir, "credentials-dir", "", "Directory of this instance's own credentials, which are used for chart sources that name none. If unspecified, there are none.")
+	fs.StringVar(&o.requireSignaturesBy, "require-signatures-by", "", "Directory of this instance's own keys (*.pub of cosign, *.gpg with OpenPGP keyrings). All that comes from other hosts has to be signed by one of them, whatever objects say, and nothing is taken from ConfigMaps and Secrets. If unspecified, objects alone say what is verified.")
 	fs.StringVar(&o.cacheDir, "cache-dir", "", "Directory to keep in what was fetched from registries, repositories and other hosts, so that a restart doesn't fetch it again. It is for one instance; its replicas may share it. If unspecified, it is kept in memory only.")
 	fs.Int64Var(&o.cacheSizeMiB, "cache-size-mib", store.DefaultBytes>>20, "How much is kept in --cache-dir, in MiB.")
 	fs.IntVar(&o.renderWorkers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs.")
@@ -141,6 +144,7 @@ func newFlagSet(o *options) *pflag.FlagSet {
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "Directory of the webhook server's certificate.")
 	fs.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "Name of the certificate's file in --webhook-cert-dir.")
 	fs.StringVar(&o.webhookKeyName, "webhook-key-name", "tls.key", "Name of the key's file in --webhook-cert-dir.")
+	fs.StringVar(&o.webhookClientCA, "webhook-client-ca-file", "", "File of the authorities whose client certificates admission webhooks require of the API server, in PEM. It is read at the start. If unspecified, they answer everybody. Conversion always does: API servers show no certificate there.")
 	fs.DurationVar(&o.webhookCertLifetime, "webhook-cert-lifetime", 7*24*time.Hour, "How long a certificate is valid that the process makes. It is renewed after two thirds of that.")
 	fs.DurationVar(&o.webhookCALifetime, "webhook-ca-lifetime", 365*24*time.Hour, "How long the authority of such certificates is valid. It is renewed after two thirds of that.")
 	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")

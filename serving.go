@@ -22,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/internal/reviews"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
@@ -38,8 +39,16 @@ func addServing(m *manager.Options, config *rest.Config, o *options, tlsOptions 
 	server := webhook.Options{
 		Port: o.webhookPort, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
 	}
+	limits := reviews.Options{ClientCertificates: o.webhookClientCA != ""}
+	if limits.ClientCertificates {
+		option, err := reviews.ClientCA(o.webhookClientCA)
+		if err != nil {
+			return err
+		}
+		server.TLSOpts = append(server.TLSOpts, option)
+	}
 	if o.webhookCertSource == certFromFiles {
-		m.WebhookServer = webhook.NewServer(server)
+		m.WebhookServer = reviews.Limited(webhook.NewServer(server), limits)
 		return nil
 	}
 	source, err := certificates.New(certificates.Options{
@@ -54,7 +63,7 @@ func addServing(m *manager.Options, config *rest.Config, o *options, tlsOptions 
 		return fmt.Errorf("setting up the webhooks' certificate: %w", err)
 	}
 	server.TLSOpts = append(server.TLSOpts, source.TLSOption)
-	m.WebhookServer = source.Server(webhook.NewServer(server))
+	m.WebhookServer = reviews.Limited(source.Server(webhook.NewServer(server)), limits)
 	return nil
 }
 
@@ -62,7 +71,7 @@ func addServing(m *manager.Options, config *rest.Config, o *options, tlsOptions 
 // of stored versions, and the watch over who is alive.
 func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, error) {
 	observer := arbiter.NewObserver(clock.RealClock{})
-	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer)}
+	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}
 	expiry := &providerinstance.ExpiryReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: observer, Clock: clock.RealClock{},
 	}

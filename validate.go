@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/cert"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"sigs.k8s.io/cluster-api/util/flags"
 
@@ -151,6 +152,11 @@ func (o *options) validateNumbers() error {
 }
 
 func (o *options) validateCertificates() error {
+	if o.webhookClientCA != "" {
+		if _, err := cert.NewPool(o.webhookClientCA); err != nil {
+			return fmt.Errorf("--webhook-client-ca-file: %w", err)
+		}
+	}
 	switch o.webhookCertSource {
 	case certFromFiles:
 		return nil
@@ -182,14 +188,11 @@ func (o *options) validateServing() error {
 	if err := o.validateCertificates(); err != nil {
 		return err
 	}
-	if o.artifactRoot != "" {
-		if info, err := os.Stat(o.artifactRoot); err != nil || !info.IsDir() {
-			return fmt.Errorf("--artifact-root: %s is no directory", o.artifactRoot)
-		}
-	}
-	if o.credentialsDir != "" {
-		if info, err := os.Stat(o.credentialsDir); err != nil || !info.IsDir() {
-			return fmt.Errorf("--credentials-dir: %s is no directory", o.credentialsDir)
+	for _, flag := range []struct{ name, directory string }{
+		{"--artifact-root", o.artifactRoot}, {"--credentials-dir", o.credentialsDir}, {"--require-signatures-by", o.requireSignaturesBy},
+	} {
+		if info, err := os.Stat(flag.directory); flag.directory != "" && (err != nil || !info.IsDir()) {
+			return fmt.Errorf("%s: %s is no directory", flag.name, flag.directory)
 		}
 	}
 	if _, _, err := flags.GetManagerOptions(o.manager); err != nil {

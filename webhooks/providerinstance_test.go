@@ -23,12 +23,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -52,6 +55,7 @@ type shared struct {
 	client.Client
 	clock  *testclock.FakePassiveClock
 	server *httptest.Server
+	config *rest.Config
 	asked  atomic.Int64
 }
 
@@ -60,7 +64,7 @@ type shared struct {
 func startShared(t *testing.T, replicas int, prepare func(client.Client)) *shared {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{addonsv1.AddToScheme, admissionv1.AddToScheme, rbacv1.AddToScheme, authorizationv1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +84,7 @@ func startShared(t *testing.T, replicas int, prepare func(client.Client)) *share
 		prepare(admin)
 	}
 
-	s := &shared{Client: admin, clock: testclock.NewFakePassiveClock(time.Now())}
+	s := &shared{Client: admin, config: cp.Config(), clock: testclock.NewFakePassiveClock(time.Now())}
 	user, err := cp.AddUser("webhooks")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +96,7 @@ func startShared(t *testing.T, replicas int, prepare func(client.Client)) *share
 		if err != nil {
 			t.Fatal(err)
 		}
-		hook := &ProviderInstance{Arbiter: arbiter.New(reader, arbiter.NewObserver(s.clock))}
+		hook := &ProviderInstance{Arbiter: arbiter.New(reader, arbiter.NewObserver(s.clock)), Reviews: reader}
 		handlers = append(handlers, admission.WithValidator(scheme, hook))
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -120,7 +124,10 @@ func mayList(t *testing.T, c client.Client, user string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"providerinstances"}, Verbs: []string{"list"}}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"providerinstances"}, Verbs: []string{"list"}},
+			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -413,11 +420,18 @@ func TestWithoutWebhooks(t *testing.T) {
 func TestManyInstances(t *testing.T) {
 	const many = 1000
 	s := startShared(t, 1, func(c client.Client) {
+		for i := range many / 50 {
+			if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("runs-%d", i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var g errgroup.Group
 		g.SetLimit(16)
 		for i := range many {
 			g.Go(func() error {
-				return c.Create(t.Context(), newInstance(fmt.Sprintf("instance-%d", i), addonsv1.ScopeActive, fmt.Sprintf("a-%d", i), fmt.Sprintf("b-%d", i)))
+				pi := newInstance(fmt.Sprintf("instance-%d", i), addonsv1.ScopeActive, fmt.Sprintf("a-%d", i), fmt.Sprintf("b-%d", i))
+				pi.Namespace = fmt.Sprintf("runs-%d", i%(many/50))
+				return c.Create(t.Context(), pi)
 			})
 		}
 		if err := g.Wait(); err != nil {
@@ -427,7 +441,7 @@ func TestManyInstances(t *testing.T) {
 	start := time.Now()
 	s.mustClaim(t, newInstance("one-more", "", "elsewhere"))
 	t.Logf("two steps beside %d instances took %v", many, time.Since(start))
-	if refusal := s.mustBeRefused(t, newInstance("overlapping", "", "b-999"), instance.ScopeTaken); !strings.Contains(refusal.Message, "default/instance-999") {
+	if refusal := s.mustBeRefused(t, newInstance("overlapping", "", "b-999"), instance.ScopeTaken); !strings.Contains(refusal.Message, "runs-19/instance-999") {
 		t.Error(refusal.Message)
 	}
 	if refusal := s.mustBeRefused(t, newInstance("everything", ""), instance.ScopeTaken); !strings.Contains(refusal.Message, "1000 more overlap") {

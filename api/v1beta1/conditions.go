@@ -151,6 +151,7 @@ const (
 const (
 	ScopeHeldReason          = "ScopeHeld"
 	ScopeTakenReason         = "ScopeTaken"
+	ScopeForbiddenReason     = "ScopeForbidden"
 	ScopeNotClaimedReason    = "ScopeNotClaimed"
 	WebhookUnavailableReason = "WebhookUnavailable"
 )

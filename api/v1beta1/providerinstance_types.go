@@ -80,10 +80,10 @@ type ProviderInstanceSpec struct {
 	Claim ScopeClaim `json:"claim"`
 
 	// expirySeconds is how long after its last heartbeat the instance counts as
-	// gone; its own process has ended before that. From 4 to 3600.
+	// gone; its own process has ended before that. From 4 to 300.
 	// +required
 	// +kubebuilder:validation:Minimum=4
-	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:Maximum=300
 	ExpirySeconds int32 `json:"expirySeconds"`
 }
 

@@ -40,6 +40,7 @@ type Reconciler struct {
 	faults   faults
 	trims    trims
 	mended   mended
+	wishes   wishes
 	wake     hub.Queue // for what sources come to
 }
 
@@ -54,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 			r.trims.forget(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
 			r.mended.forget(req.NamespacedName)
+			r.wishes.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -65,9 +67,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 
 	stackSources.set(s, r.Sources, &s.Spec)
-	r.reconsider(s)
 	view := r.viewOf(s)
+	wait := r.wishes.heed(view, r.Clock.Now())
+	r.reconsider(view)
 	again, err := r.inspect(r.patiently(ctx, req.NamespacedName), view)
+	view.Annotations = s.Annotations
 	if isBehind(err) {
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
@@ -76,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err == nil && isBehind(werr) {
 		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
 	}
-	return ctrl.Result{RequeueAfter: again}, errors.Join(err, werr)
+	return ctrl.Result{RequeueAfter: sooner(again, wait)}, errors.Join(err, werr)
 }
 
 // errBehind says that what the cache shows isn't so any more.

@@ -24,7 +24,7 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 		true: {
 			failure.ArtifactNotFound, failure.ArtifactInvalid, failure.ArtifactTooLarge, failure.ArtifactRefused, failure.SourceDisabled,
 			failure.DigestMismatch, failure.SourceUnauthorized, failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid,
-			ReasonValuesNotFound, ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, ReasonProviderObjectUnavailable, ReasonReleaseTaken, ReasonStackUnknown,
+			ReasonValuesNotFound, ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, ReasonProviderObjectUnavailable, ReasonProviderObjectRefused, ReasonReleaseTaken, ReasonStackUnknown,
 			render.ReasonTemplateFailed, render.ReasonChartInvalid, deliver.ReasonNamespaceMissing, deliver.ReasonForbidden,
 		},
 		false: {

@@ -4,9 +4,11 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -35,6 +37,9 @@ func newProviderObjects(hub cluster.Cluster, users *references, queue *Queue) *p
 	return &providerObjects{hub: hub, users: users, queue: queue, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
+// errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
+var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
+
 // providerObject returns the object that a Cluster refers to.
 func (p *pass) providerObject(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
 	key := p.keyOf(ref.Name)
@@ -46,6 +51,9 @@ func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key cl
 	mapping, err := o.hub.GetRESTMapper().RESTMapping(kind)
 	if err != nil {
 		return nil, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return nil, errNotNamespaced
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)

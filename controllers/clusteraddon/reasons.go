@@ -28,4 +28,6 @@ const (
 	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonProviderObjectUnavailable: an object that the values template refers to can't be read.
 	ReasonProviderObjectUnavailable = "ProviderObjectUnavailable"
+	// ReasonProviderObjectRefused: an object that the values template refers to isn't in the Cluster's namespace.
+	ReasonProviderObjectRefused = "ProviderObjectRefused"
 )

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -85,6 +86,9 @@ func (p *pass) templateData(ctx context.Context, text string) (map[string]any, e
 			continue
 		}
 		obj, err := p.providerObject(ctx, ref)
+		if errors.Is(err, errNotNamespaced) {
+			return nil, &inputError{reason: ReasonProviderObjectRefused, err: fmt.Errorf(".%s, %s %s: %w", root, ref.Kind, ref.Name, err)}
+		}
 		if err != nil {
 			return nil, &inputError{reason: ReasonProviderObjectUnavailable, wait: true,
 				err: fmt.Errorf("reading .%s, %s %s: %w", root, ref.Kind, p.keyOf(ref.Name), err)}

@@ -63,6 +63,31 @@ func TestFor(t *testing.T) {
 	}
 }
 
+// What is bound, and may be asked for any path, is given for the paths alone that it is for.
+func TestForAnyPath(t *testing.T) {
+	set, err := newSet(map[string][]byte{
+		"a.token": []byte("t"), "a.tls.crt": []byte("d"), "a.ca.crt": []byte("c"), "token": []byte("all"),
+		"config.json": []byte(`{"auths": {"a": {"username": "all"}, "a/team": {"username": "team"}}}`),
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"team": "team", "/team/x": "team", "teams/x": "", "": "", "other": "",
+		"team/../other": "", "team/%2e%2e/other": "", "other/../team": "",
+	} {
+		got, err := set.For(Host{Name: "a", Path: path, AnyPath: true})
+		if err != nil || got.Username != want || got.Token != "" || len(got.Certificate) > 0 || string(got.CA) != "c" {
+			t.Errorf("%q: got user %q, token %q, certificate %q, authority %q, %v", path, got.Username, got.Token, got.Certificate, got.CA, err)
+		}
+		set := set
+		set.bound = false
+		if got, err := set.For(Host{Name: "a", Path: path, AnyPath: true}); err != nil || got.Token == "" {
+			t.Errorf("%q: a Secret that an object names gives nothing: %v", path, err)
+		}
+	}
+}
+
 func TestErrorsQuoteNothing(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"no JSON":     {".dockerconfigjson": []byte("sentinel")},

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/egress"
 )
 
 // dockerConfig are the credentials of a config.json, in the order in which they count.
@@ -127,13 +129,16 @@ func canonical(host string) string {
 }
 
 // find returns the credential of the longest path that the wanted one is in. Entries
-// for other places may be broken.
-func (c dockerConfig) find(host, path string) (Credential, error) {
+// for other places may be broken. One for a path doesn't count for a path that may lead
+// out of it; one for the host does unless a path is needed.
+func (c dockerConfig) find(host, path string, needPath bool) (Credential, error) {
 	host, path = canonical(host), strings.Trim(path, "/")
+	straight := !egress.HasDotSegments(path)
 	var found *registry
 	for i := range c {
 		entry := &c[i]
-		within := entry.path == "" || path == entry.path || strings.HasPrefix(path, entry.path+"/")
+		within := entry.path == "" && !needPath ||
+			entry.path != "" && straight && (path == entry.path || strings.HasPrefix(path, entry.path+"/"))
 		if entry.host == host && within && (found == nil || len(entry.path) > len(found.path)) {
 			found = entry
 		}

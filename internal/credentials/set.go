@@ -74,13 +74,17 @@ type Host struct {
 	Path string
 	// PlainHTTP is set if it is asked without TLS.
 	PlainHTTP bool
+	// AnyPath is set if whoever names the host may ask for any path of it.
+	AnyPath bool
 }
 
 // For returns the credential for a host. Errors are about what the set has for it,
 // and quote nothing of that.
 //
 // Whoever names a host in an object says if it is asked without TLS, too. What is
-// bound goes there only if those who wrote it down allow that.
+// bound goes there only if those who wrote it down allow that. Who may ask for any path
+// gets of what is bound only that of config.json which is for a path, and certificates
+// to trust.
 func (s Set) For(at Host) (Credential, error) {
 	found, allowed := Credential{}, !at.PlainHTTP || !s.bound
 	for _, prefix := range prefixes(at.Name) {
@@ -90,7 +94,10 @@ func (s Set) For(at Host) (Credential, error) {
 	if !s.bound {
 		found = found.OrElse(s.keyed(""))
 	}
-	registries, err := s.registries.find(at.Name, at.Path)
+	if s.bound && at.AnyPath {
+		found = Credential{CA: found.CA}
+	}
+	registries, err := s.registries.find(at.Name, at.Path, s.bound && at.AnyPath)
 	if err != nil && allowed && found.isSilent() {
 		return Credential{}, err
 	}

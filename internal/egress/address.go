@@ -3,8 +3,10 @@
 package egress
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -15,22 +17,30 @@ var metadataServices = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // AWS over IPv6
 	netip.MustParseAddr("fd00:ec2::23"),    // AWS over IPv6, for pods
 	netip.MustParseAddr("fd20:ce::254"),    // Google over IPv6
+	netip.MustParseAddr("fd00:42::42"),     // Scaleway over IPv6
 	netip.MustParseAddr("100.100.100.200"), // Alibaba
 	netip.MustParseAddr("168.63.129.16"),   // Azure WireServer
 	netip.MustParseAddr("192.0.0.192"),     // Oracle
 }
 
-// carriers are IPv6 addresses that lead to the IPv4 address within them, which
-// starts at that byte.
+// carriers are IPv6 addresses that lead to an IPv4 address within them. Each of at says
+// which bytes that may be; it is written inverted if flip is set.
 var carriers = []struct {
 	prefix netip.Prefix
-	at     int
+	at     [][4]int
+	flip   byte
 }{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12},   // NAT64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12}, // NAT64 of a network's own, as it is laid out mostly
-	{netip.MustParsePrefix("2002::/16"), 2},       // 6to4
-	{netip.MustParsePrefix("::/96"), 12},          // as IPv4 once was to be written
+	{netip.MustParsePrefix("64:ff9b::/96"), lastBytes, 0}, // NAT64
+	// NAT64 of a network's own: whether it is a /96, /48, /56 or /64 doesn't show (RFC 6052).
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{{12, 13, 14, 15}, {6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}}, 0},
+	{netip.MustParsePrefix("2002::/16"), [][4]int{{2, 3, 4, 5}}, 0}, // 6to4
+	{netip.MustParsePrefix("2001::/32"), [][4]int{{4, 5, 6, 7}}, 0}, // Teredo: the server
+	{netip.MustParsePrefix("2001::/32"), lastBytes, 0xff},           // Teredo: the client
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes, 0},        // SIIT
+	{netip.MustParsePrefix("::/96"), lastBytes, 0},                  // as IPv4 once was to be written
 }
+
+var lastBytes = [][4]int{{12, 13, 14, 15}}
 
 // ErrAddressRefused is returned for a host name that resolves to a refused address.
 var ErrAddressRefused = errors.New("address refused")
@@ -57,21 +67,43 @@ func RefusedAddress(addr netip.Addr, allowLoopback bool) string {
 			return "the address of a cloud's metadata service"
 		}
 	}
-	if carried, ok := carriedBy(addr); ok {
-		return RefusedAddress(carried, allowLoopback)
-	}
-	return ""
-}
-
-// carriedBy is the IPv4 address that an IPv6 address leads to.
-func carriedBy(addr netip.Addr) (netip.Addr, bool) {
-	for _, carrier := range carriers {
-		if carrier.prefix.Contains(addr) {
-			bytes := addr.As16()
-			return netip.AddrFrom4([4]byte(bytes[carrier.at : carrier.at+4])), true
+	refused := ""
+	for _, carried := range carriedBy(addr) {
+		if refused = RefusedAddress(carried, allowLoopback); refused != "" {
+			break
 		}
 	}
-	return netip.Addr{}, false
+	return refused
+}
+
+// carriedBy are the IPv4 addresses that an IPv6 address may lead to. Of several readings,
+// those don't count that are zeros where another has the address.
+func carriedBy(addr netip.Addr) []netip.Addr {
+	if !addr.Is6() {
+		return nil
+	}
+	bytes := addr.As16()
+	var all []netip.Addr
+	for _, carrier := range carriers {
+		if !carrier.prefix.Contains(addr) {
+			continue
+		}
+		for _, at := range carrier.at {
+			var four [4]byte
+			for i, from := range at {
+				four[i] = bytes[from] ^ carrier.flip
+			}
+			all = append(all, netip.AddrFrom4(four))
+		}
+	}
+	if id := binary.BigEndian.Uint32(bytes[8:]); id == 0x00005efe || id == 0x02005efe { // ISATAP, in any network
+		all = append(all, netip.AddrFrom4([4]byte(bytes[12:])))
+	}
+	told := slices.DeleteFunc(slices.Clone(all), func(a netip.Addr) bool { return a.As4()[0] == 0 })
+	if len(told) == 0 {
+		return all
+	}
+	return told
 }
 
 // refusedName tells whether a host is written as an address that nobody may name. A

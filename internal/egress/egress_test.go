@@ -64,6 +64,12 @@ func TestAddressesNobodyMayName(t *testing.T) {
 		"fd00:ec2::254": true, "::ffff:169.254.169.254": true, "100.100.100.200": true, "224.0.0.1": true, "255.255.255.255": true,
 		"192.0.0.192": true, "fd00:ec2::23": true,
 		"64:ff9b::a9fe:a9fe": true, "64:ff9b:1::a9fe:a9fe": true, "64:ff9b::7f00:1": true, "2002:a9fe:a9fe::1": true, "::169.254.169.254": true,
+		"fd00:42::42":              true,
+		"64:ff9b:1:a9fe:a9:fe00::": true, "64:ff9b:1:a9:fe:a9fe::": true, "64:ff9b:1:0:a9:fea9:fe00::": true, // as /48, /56 and /64
+		"2001:0:a9fe:a9fe::f7f7:f7f7": true, "2001:0:808:808:8000:63bf:5601:5601": true, // Teredo: server, client
+		"2001:db8::5efe:a9fe:a9fe": true, "2001:db8::200:5efe:a9fe:a9fe": true, "::ffff:0:a9fe:a9fe": true,
+		"64:ff9b:1::808:808": false, "64:ff9b:1:808:8:800::": false, "2001:0:808:808::f7f7:f7f7": false,
+		"2001:db8::5efe:808:808": false, "::ffff:0:808:808": false, "2001:db8::a9fe:a9fe": false,
 		"64:ff9b::808:808": false, "2002:808:808::1": false,
 		"10.0.0.1": false, "192.168.1.1": false, "8.8.8.8": false, "fd12::1": false,
 	} {
@@ -79,6 +85,33 @@ func TestAddressesNobodyMayName(t *testing.T) {
 	}
 	if fault := ask(t, client, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)); fault == nil || fault.Kind != Refused {
 		t.Errorf("got %v, want a refusal of a name of this host", fault)
+	}
+}
+
+// What leads out of a path isn't asked for: whose credentials are for the path would be
+// sent elsewhere.
+func TestPathsThatLeadElsewhere(t *testing.T) {
+	asked := 0
+	server, ca := startTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/team-a/%2e%2e/team-b", http.StatusFound)
+		}
+	})
+	client := newClient(t, Options{Origin: parse(t, server.URL), CA: ca, AllowLoopback: true})
+	for path, refused := range map[string]bool{
+		"/team-a/../team-b": true, "/team-a/./x": true, "/..": true, "/team-a/%2e%2E/team-b": true, "/team-a/.%2e/team-b": true,
+		"/team-a/%252e%252e/team-b": true, "/team-a/..%2fteam-b": true, "/team-a/..%5cteam-b": true, "/team-a/..;x=1/team-b": true, "/moved": true,
+		"/team-a/...": false, "/team-a/..b/.c": false, "/team-a/%20/x": false, "/team-a?x=/../": false,
+	} {
+		before := asked
+		fault := ask(t, client, server.URL+path)
+		if got := fault != nil && fault.Kind == Refused; got != refused {
+			t.Errorf("%s: %v", path, fault)
+		}
+		if most := map[string]int{"/moved": 1}[path]; refused && asked-before > most {
+			t.Errorf("%s was sent", path)
+		}
 	}
 }
 

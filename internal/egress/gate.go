@@ -39,6 +39,9 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	default:
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
+	if HasDotSegments(request.URL.EscapedPath()) {
+		return nil, fault(Refused, "the address at %s has a part that is \".\" or \"..\", or stands for it; correct the address", host)
+	}
 	if refusedName(request.URL.Hostname(), g.loopback) {
 		return nil, explain(request.Context(), host, ErrAddressRefused)
 	}

@@ -21,6 +21,10 @@ const (
 	NameTaken metav1.CauseType = "NameTaken"
 	// ClaimOutOfOrder: a step of the claim was left out.
 	ClaimOutOfOrder metav1.CauseType = "ClaimOutOfOrder"
+	// ScopeForbidden: who claims the scope has no rights in a part of it.
+	ScopeForbidden metav1.CauseType = "ScopeForbidden"
+	// TooManyInstances: the namespace has as many ProviderInstances as one may have.
+	TooManyInstances metav1.CauseType = "TooManyInstances"
 )
 
 // Refusal is why the shared webhooks didn't admit a ProviderInstance.
@@ -56,7 +60,7 @@ func RefusalOf(err error) (Refusal, bool) {
 	}
 	for _, cause := range status.Status().Details.Causes {
 		switch cause.Type {
-		case ScopeTaken, NameTaken, ClaimOutOfOrder:
+		case ScopeTaken, NameTaken, ClaimOutOfOrder, ScopeForbidden, TooManyInstances:
 			return Refusal{Cause: cause.Type, Field: cause.Field, Message: cause.Message}, true
 		}
 	}

@@ -13,25 +13,25 @@ import (
 )
 
 // accepts checks that the content is what the reference calls it, as far as it says
-// that itself: the keys that signed it signed other things, and older ones, and whoever
+// that itself (required: by the instance's own keys): the keys that signed it signed other things, and older ones, and whoever
 // may move a tag can show one of these.
-func accepts(r reference.Reference, files []render.File) error {
+func accepts(r reference.Reference, files []render.File, required bool) error {
 	switch {
 	case r.Kind == artifact.KindBundle:
 		return acceptsRelease(r, files)
 	case r.Kind.Verbatim():
 		return nil // see [oci.Artifact.Verify]
 	}
-	if err := acceptsName(r, files); err != nil {
+	if err := acceptsName(r, files, required); err != nil {
 		return err
 	}
-	return acceptsVersion(r, files)
+	return acceptsVersion(r, files, required || r.Chart.Verify != nil)
 }
 
 // acceptsName checks the name of a chart that is signed with cosign. A provenance file
 // says it, too.
-func acceptsName(r reference.Reference, files []render.File) error {
-	if r.Chart.OCI == nil || r.Chart.Verify == nil || r.Chart.Verify.Cosign == nil {
+func acceptsName(r reference.Reference, files []render.File, required bool) error {
+	if r.Chart.OCI == nil || !required && (r.Chart.Verify == nil || r.Chart.Verify.Cosign == nil) {
 		return nil
 	}
 	name, _ := dependency.ChartOf(files)
@@ -44,12 +44,12 @@ func acceptsName(r reference.Reference, files []render.File) error {
 
 // acceptsVersion checks that content which was named by its digest is the version that
 // the reference says beside it: who changes one of both, and forgets the other, is told.
-func acceptsVersion(r reference.Reference, files []render.File) error {
+func acceptsVersion(r reference.Reference, files []render.File, verified bool) error {
 	digest, field := r.DigestField()
-	if digest == "" && r.Chart.Verify == nil || r.Chart.Version == "" {
+	if digest == "" && !verified || r.Chart.Version == "" {
 		return nil
 	}
-	if r.Chart.GitHub != nil && r.Chart.Verify == nil {
+	if r.Chart.GitHub != nil && !verified {
 		return nil // there, version is that of the release, and whether the digest is of it was asked there
 	}
 	_, is := dependency.ChartOf(files)

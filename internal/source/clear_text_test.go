@@ -39,9 +39,14 @@ func TestOwnCredentialsWithoutTLS(t *testing.T) {
 	} {
 		plainly(&ref)
 		for own, files := range map[string]map[string]string{
-			"keys":        {key + ".username": sentinelUser, key + ".password": sentinelPassword, key + ".token": ""},
-			"config.json": {"config.json": dockerConfig(t, map[string]string{host: sentinelUser + ":" + sentinelPassword})},
+			"keys": {key + ".username": sentinelUser, key + ".password": sentinelPassword, key + ".token": ""},
+			"config.json": {"config.json": dockerConfig(t, map[string]string{
+				host: sentinelUser + ":" + sentinelPassword, host + "/demo.tgz": sentinelUser + ":" + sentinelPassword,
+			})},
 		} {
+			if name == "http" && own == "keys" { // which are for no path
+				continue
+			}
 			dir := t.TempDir()
 			for file, data := range files {
 				write(t, filepath.Join(dir, file), data)
@@ -83,6 +88,30 @@ func TestArchiveWithoutTLS(t *testing.T) {
 	plainly(&ref)
 	sources, _ = remoteSources(t, Options{CredentialsDir: dir})
 	expectFetched(t, sources, ref)
+}
+
+// What somebody else got without TLS isn't given to an object that requires it.
+func TestResultsWithoutTLSAreNotShared(t *testing.T) {
+	archive := chartVersion(t, "1.0.0")
+	other := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) }))
+	server, _ := startRepository(t, false, false)
+	write(t, filepath.Join(server.dir, "index.yaml"), fmt.Sprintf("apiVersion: v1\nentries:\n  demo:\n  - version: 1.0.0\n    urls: [%s/demo-1.0.0.tgz]\n", other.URL))
+	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "https://"))
+	dir := instanceTrusting(t, server.ca, key+".username", sentinelUser, key+".password", sentinelPassword)
+	lax, strict := inRepository(server.URL, "1.0.0"), inRepository(server.URL, "1.0.0")
+	plainly(&lax)
+	lax.Namespace = "team-b"
+	kept := t.TempDir()
+	sources, _ := remoteSources(t, Options{CredentialsDir: dir, Store: storeAt(kept)})
+	got := expectFetched(t, sources, lax)
+	restarted, _ := remoteSources(t, Options{CredentialsDir: dir, Store: storeAt(kept)})
+	for when, sources := range map[string]*Sources{"in memory": sources, "on disk": restarted} {
+		t.Run(when, func(t *testing.T) {
+			expectRefused(t, get(t, sources, strict), failure.ArtifactRefused, "https:// is needed, or helm.plainHTTP")
+			_, err := sources.Fetch(t.Context(), strict, got.Digest) // as of a release's record
+			expectRefused(t, err, failure.ArtifactRefused, "https:// is needed, or helm.plainHTTP")
+		})
+	}
 }
 
 // TestTokenServiceWithoutTLS is that of a registry with TLS. Whoever is between could read

@@ -73,7 +73,7 @@ func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest st
 	if found.refusal != nil {
 		return verdict{}, ref.Locate(found.refusal)
 	}
-	if err := accepts(ref, found.artifact.Files); err != nil {
+	if err := accepts(ref, found.artifact.Files, s.verifier.required.For(ref)); err != nil {
 		return verdict{}, ref.Locate(err)
 	}
 	return found, nil

@@ -31,13 +31,15 @@ func atAddress(url, digest string) reference.Reference {
 	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{HTTP: &addonsv1.HTTPSource{URL: url, Digest: digest, PlainHTTP: ptr.To(true)}}}
 }
 
-// serveAt starts a server, and makes a directory of credentials for it.
+// serveAt starts a server, and makes a directory of credentials for it, also for what is
+// below /private at any address.
 func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, credentialsDir string) {
 	t.Helper()
 	server = serving(t, handler)
 	credentialsDir = t.TempDir()
 	host := strings.TrimPrefix(server.URL, "http://")
 	write(t, filepath.Join(credentialsDir, credentials.KeyOf(host)+".token"), sentinelToken)
+	write(t, filepath.Join(credentialsDir, "config.json"), `{"auths": {"`+host+`/private": {"registrytoken": "`+sentinelToken+`"}}}`)
 	allowPlain(t, credentialsDir, host)
 	return server, credentialsDir
 }
@@ -56,7 +58,7 @@ func TestArchiveAtAnAddress(t *testing.T) {
 		_, _ = w.Write(archive)
 	})
 	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
-	ref := atAddress(server.URL+"/demo-1.0.0.tgz?key=sentinel", digest)
+	ref := atAddress(server.URL+"/private/demo-1.0.0.tgz?key=sentinel", digest)
 	got := expectFetched(t, sources, ref)
 	if _, version := dependency.ChartOf(got.Files); got.Digest != digest || version != "1.0.0" {
 		t.Errorf("got %s in version %s", got.Digest, version)
@@ -73,9 +75,9 @@ func TestArchiveAtAnAddress(t *testing.T) {
 
 	other := ref
 	other.Chart.HTTP = ptr.To(*ref.Chart.HTTP)
-	other.Chart.HTTP.URL = server.URL + "/demo-1.0.0.tgz?key=sentinel-wrong"
+	other.Chart.HTTP.URL = server.URL + "/private/demo-1.0.0.tgz?key=sentinel-wrong"
 	_, err := sources.Fetch(t.Context(), other, digest)
-	expectError(t, err, failure.SourceUnauthorized, "chart.http: "+server.URL+"/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
+	expectError(t, err, failure.SourceUnauthorized, "chart.http: "+server.URL+"/private/demo-1.0.0.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+
 		" answers 401 Unauthorized to the provider instance's own credentials; have them corrected in its Secret chandler-credentials, or name another Secret in its secretRef")
 	expectNoSecrets(t, err.Error())
 }
@@ -95,7 +97,7 @@ func TestHostileAddresses(t *testing.T) {
 		"nothing": {http.NotFound, failure.ArtifactNotFound,
 			"HOST has nothing at this address, or doesn't show it to these credentials; put the archive there, or correct http.url"},
 		"another archive": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chartVersion(t, "6.6.6")) },
-			failure.DigestMismatch, "the archive isn't the one of http.digest: it is " + artifact.Content{Archive: chartVersion(t, "6.6.6")}.Digest() + "; correct http.digest or url"},
+			failure.DigestMismatch, "the archive isn't the one of http.digest; compare that with what sha256sum prints, and correct http.digest or url"},
 		"a web page that calls itself an archive": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/gzip")
 			_, _ = io.WriteString(w, "<!DOCTYPE html>sentinel")
@@ -133,14 +135,14 @@ func TestHostileAddresses(t *testing.T) {
 			var requests atomic.Int32
 			server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) { requests.Add(1); test.handler(w, r) })
 			sources, clock := remoteSources(t, Options{CredentialsDir: dir})
-			ref := atAddress(server.URL+"/demo.tgz?sentinel", digest)
+			ref := atAddress(server.URL+"/private/demo.tgz?sentinel", digest)
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			start := time.Now()
 			_, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
 			runtime.ReadMemStats(&after)
-			expectError(t, err, test.reason, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+
+			expectError(t, err, test.reason, "chart.http: "+server.URL+"/private/demo.tgz@"+digest+": "+
 				strings.ReplaceAll(test.text, "HOST", strings.TrimPrefix(server.URL, "http://")))
 			expectNoSecrets(t, err.Error())
 			if took := time.Since(start); took > 10*time.Second {
@@ -194,5 +196,40 @@ func TestSlowAddress(t *testing.T) {
 	expectError(t, <-waiting, failure.SourceUnavailable, "chart.http: "+server.URL+"/demo.tgz@"+digest+": "+strings.TrimPrefix(server.URL, "http://")+" doesn't answer in time; it is asked again")
 	if len(asked) != 0 {
 		t.Error("it was asked twice")
+	}
+}
+
+// Who may write an AddonStack may name any path of a host: the instance's own credentials
+// go to those only that they are for, and what is there can't be read by its digest.
+func TestOwnCredentialsForAddressesAreForPaths(t *testing.T) {
+	document := "apiVersion: v1\nkind: PodList\nitems: []\n"
+	var seen atomic.Value
+	server, dir := serveAt(t, func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.Header.Get("Authorization"))
+		_, _ = io.WriteString(w, document)
+	})
+	for path, sent := range map[string]bool{
+		"/private/x.yaml": true, "/private": true, "/private/a/b?c=d": true,
+		"/api/v1/pods": false, "/": false, "/privateer/x": false,
+	} {
+		seen.Store("")
+		sources, _ := remoteSources(t, Options{CredentialsDir: dir})
+		err := get(t, sources, manifestsLike(atAddress(server.URL+path, digestOfArchive([]byte("a guess")))))
+		expectRefused(t, err, failure.DigestMismatch, "isn't the one of http.digest")
+		if got := seen.Load() == "Bearer "+sentinelToken; got != sent {
+			t.Errorf("%s: credentials are sent: %t", path, got)
+		}
+		if strings.Contains(err.Error(), digestOfArchive([]byte(document))) {
+			t.Errorf("%s: the error tells the digest: %v", path, err)
+		}
+	}
+	for _, path := range []string{"/private/../api/v1/pods", "/private/%2e%2e/api/v1/pods", "/private/..%2fapi"} {
+		seen.Store("nothing")
+		sources, _ := remoteSources(t, Options{CredentialsDir: dir})
+		err := get(t, sources, atAddress(server.URL+path, digestOfArchive([]byte(document))))
+		expectRefused(t, err, failure.ArtifactRefused, "a part that is")
+		if seen.Load() != "nothing" {
+			t.Errorf("%s is asked for", path)
+		}
 	}
 }

@@ -148,7 +148,7 @@ func TestPlainManifestsAtAnAddress(t *testing.T) {
 		expectRefused(t, get(t, sources, other), failure.ArtifactInvalid, "it isn't a gzip-compressed tar archive")
 	}
 	other := manifestsLike(atAddress(server.URL+"/install.yaml", digestOfArchive([]byte("another"))))
-	expectRefused(t, get(t, sources, other), failure.DigestMismatch, "the archive or file of manifests isn't the one of http.digest: it is "+digestOfArchive([]byte(installYAML)))
+	expectRefused(t, get(t, sources, other), failure.DigestMismatch, "the archive or file of manifests isn't the one of http.digest; compare")
 	page = true
 	err := get(t, sources, manifestsLike(atAddress(server.URL+"/other.yaml", digestOfArchive([]byte("another")))))
 	expectRefused(t, err, failure.SourceUnavailable, "answers with a web page")

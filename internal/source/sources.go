@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/internal/source/tree"
@@ -54,6 +55,9 @@ type Options struct {
 	// CredentialsDir has the instance's own credentials for registries and
 	// repositories, for charts that name no Secret. It may be missing, and may change.
 	CredentialsDir string
+	// RequireSignaturesBy is the directory of keys by one of which all from other hosts and
+	// objects has to be signed. Empty: nothing has to.
+	RequireSignaturesBy string
 	// AllowLoopback lets charts come from servers on this host.
 	AllowLoopback bool
 	// UserAgent of requests to registries and repositories.
@@ -122,7 +126,7 @@ func New(options Options) (*Sources, error) {
 		remote: newRemote(options, reader, limits, shared),
 		clock:  options.Clock,
 	}
-	sources.verifier = newVerifier(reader, sources.remote)
+	sources.verifier = newVerifier(reader, sources.remote, policy.Required(options.RequireSignaturesBy))
 	if reader != nil {
 		sources.objects = newObjects(reader)
 	}

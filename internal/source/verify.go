@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,17 +28,21 @@ import (
 // What was found good is remembered by the digest and the policy's own: however
 // many clusters want it, it is verified once, and again when a key changes.
 type verifier struct {
-	remote *remote
-	trust  *policy.Reader
-	good   *lru.Cache[string, struct{}]
+	remote   *remote
+	trust    *policy.Reader
+	required policy.Required
+	good     *lru.Cache[string, struct{}]
 }
 
-func newVerifier(objects *object.Reader, from *remote) *verifier {
-	return &verifier{remote: from, trust: policy.NewReader(objects), good: lru.New[string](remembered, lru.One[struct{}])}
+func newVerifier(objects *object.Reader, from *remote, required policy.Required) *verifier {
+	return &verifier{remote: from, trust: policy.NewReader(objects), required: required, good: lru.New[string](remembered, lru.One[struct{}])}
 }
 
 // verify passes the content with the digest, or says why the reference can't have it.
 func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest string) error {
+	if err := v.verifyRequired(ctx, ref, digest); err != nil {
+		return err
+	}
 	if ref.Chart.Verify == nil {
 		return nil
 	}
@@ -51,6 +56,34 @@ func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest s
 	if err != nil {
 		return err
 	}
+	return v.meet(ctx, ref, digest, want)
+}
+
+// verifyRequired passes what one of the instance's own keys signed, if these are required.
+func (v *verifier) verifyRequired(ctx context.Context, ref reference.Reference, digest string) error {
+	if !v.required.For(ref) {
+		return nil
+	}
+	policies, err := v.required.Of(ref)
+	if err != nil {
+		return err
+	}
+	if len(policies) == 0 {
+		return failure.New(failure.SignatureMissing, "the provider instance wants all to be signed by its own keys, and has none for this kind of source: charts of oci, helm and github can be signed, and all else of oci")
+	}
+	var first error
+	for _, want := range policies {
+		err := v.meet(ctx, ref, digest, want)
+		if failed, ok := errors.AsType[*failure.Error](err); err == nil || !ok || failed.Reason != failure.SignatureMissing && failed.Reason != failure.SignatureInvalid {
+			return err
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// meet passes what meets the policy.
+func (v *verifier) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) error {
 	want.Now = v.remote.clock.Now()
 	name := digest + " for " + want.Digest
 	if _, known := v.good.Get(name); known {
@@ -60,7 +93,7 @@ func (v *verifier) verify(ctx context.Context, ref reference.Reference, digest s
 	if known, found := v.remote.recall(ctx, question, ref); found {
 		return known.error()
 	}
-	_, err = flight.Board(ctx, v.remote.flights, v.remote.route(ctx, question, ref), func(ctx context.Context) (answer, error) {
+	_, err := flight.Board(ctx, v.remote.flights, v.remote.route(ctx, question, ref), func(ctx context.Context) (answer, error) {
 		if _, known := v.good.Get(name); known { // by a flight that just ended
 			return answer{}, nil
 		}

@@ -164,7 +164,7 @@ func instanceOf(namespace string) *addonsv1.ProviderInstance {
 	i.Namespace, i.Name = namespace, "here-alone"
 	i.Spec = addonsv1.ProviderInstanceSpec{
 		Namespaces: []string{namespace + "-else"}, Version: olderVersion, APIVersions: []string{"v1beta1"},
-		Holder: "nobody", Claim: addonsv1.ScopeWaiting, ExpirySeconds: 3600,
+		Holder: "nobody", Claim: addonsv1.ScopeWaiting, ExpirySeconds: 300,
 	}
 	return i
 }

@@ -106,6 +106,18 @@ func TestAPIRules(t *testing.T) {
 			spoil: fromRepository("https://charts.example.org:99999999999999999999/web", "1.0.0", false),
 			says:  []string{"spec.addons[0].chart.helm.url", "the port is from 1 to 65535"},
 		},
+		"a repository's path that leads elsewhere": {
+			spoil: fromRepository("https://charts.example.org/a/../b", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "no part of the path is '.' or '..'"},
+		},
+		"a repository's path that ends elsewhere": {
+			spoil: fromRepository("https://charts.example.org/a/%2E.", "1.0.0", false),
+			says:  []string{"spec.addons[0].chart.helm.url", "no part of the path is '.' or '..'"},
+		},
+		"an address that leads elsewhere": {
+			spoil: withFiles(addonsv1.ArtifactSource{HTTP: &addonsv1.HTTPSource{URL: "https://example.org/a%2f..%2Fb?c", Digest: "sha256:" + strings.Repeat("0", 64)}}),
+			says:  []string{"http.url", "no part of the path is '.' or '..'"},
+		},
 		"an URL with half an escape": {
 			spoil: fromRepository("https://charts.example.org/%zz", "1.0.0", false),
 			says:  []string{"spec.addons[0].chart.helm.url", "two hexadecimal digits"},
@@ -274,6 +286,8 @@ func TestAPIRules(t *testing.T) {
 		"a registry by version and digest": fromRegistry("oci://registry.example.org/web", "1.17.4-rc.1+build.2", someDigest),
 		"a registry with a port":           fromRegistry("oci://registry.example.org:65535/web", "=1.2", ""),
 		"files by tag and digest":          withFiles(addonsv1.ArtifactSource{OCI: pinnedOCI(), Version: "docker-scs-1-31-v1"}),
+		"dots that are no way out":         fromRepository("https://charts.example.org/..a/b../.../.c", "v1.0.0", false),
+		"dots in a query":                  withFiles(addonsv1.ArtifactSource{HTTP: &addonsv1.HTTPSource{URL: "https://example.org/a?b=/../", Digest: "sha256:" + strings.Repeat("0", 64)}}),
 		"a name in a path of bytes":        fromRepository("https://charts.example.org/a%20b", "v1.0.0", false),
 		"a subject that is an expression":  signedBy("https://github[.]com/example/.*"),
 		"a registry by version":            fromRegistry("oci://registry.example.org:5000/charts/web", "v1.17.4-rc.1+build.2", ""),

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	scopes "github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/audit"
 )
@@ -105,6 +106,18 @@ func TestIsolation(t *testing.T) {
 			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the API server is to deny it: %v", err)
 		})
 	}
+	t.Run("denied: the scope of an instance that isn't there yet", func(t *testing.T) {
+		squatter := &addonsv1.ProviderInstance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: one.namespace, Name: "squatter"},
+			Spec: addonsv1.ProviderInstanceSpec{
+				Namespaces: []string{"team-c"}, Version: "v0", APIVersions: []string{"v1beta1"}, Holder: "squatter", Claim: addonsv1.ScopeClaiming, ExpirySeconds: 300,
+			},
+		}
+		g := NewWithT(t)
+		refusal, refused := scopes.RefusalOf(token.Create(ctx, squatter))
+		g.Expect(refused).To(BeTrue())
+		g.Expect(refusal.Cause).To(Equal(scopes.ScopeForbidden))
+	})
 }
 
 func roleThatReadsSecrets(namespace string) *rbacv1.Role {

@@ -42,6 +42,8 @@ type worldOptions struct {
 	workers bool
 	// shared is the overlay of what all instances share, "" for none at first.
 	shared string
+	// apiServerArgs are added to those of the API server.
+	apiServerArgs []string
 }
 
 // usual is config/shared.
@@ -56,7 +58,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	services := startServices(t)
 	s, err := apiserver.Start(t.Context(), shared.dir, controlplane.Options{
 		Name: strings.ToLower(t.Name()), Workers: o.workers, CRDPaths: crds, AuditPolicy: auditPolicy,
-		ExtraAPIServerArgs: []string{"--egress-selector-config-file=" + services.config},
+		ExtraAPIServerArgs: append([]string{"--egress-selector-config-file=" + services.config}, o.apiServerArgs...),
 	})
 	if err != nil {
 		t.Fatal(err)

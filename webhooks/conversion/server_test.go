@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reviews"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
@@ -58,7 +59,7 @@ func startServers(t *testing.T) (c client.Client, stopWebhooks func()) {
 	mgr, err := ctrl.NewManager(cp.Config(), ctrl.Options{
 		Scheme:        scheme, // without v1alpha1, as the manager's
 		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}),
+		WebhookServer: reviews.Limited(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}), reviews.Options{}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,7 @@ func TestVersions(t *testing.T) {
 		"what v1alpha1 refuses":                             refusals,
 		"the admission of v1beta1 holds for v1alpha1":       sharedAdmission,
 		"what v1alpha1 accepts, v1beta1 accepts":            accepted,
+		"large lists":                                       largeLists,
 		"the sample":                                        sample,
 		"another release name beside further add-ons":       renameBesideOthers,
 		"another release name of the only add-on, and back": renameTheOnlyOne,

@@ -28,7 +28,7 @@ func New(reader client.Reader, observer *Observer) *Arbiter {
 // Judge says why an object may not be stored, nil if it may. Before is nil for
 // a new one.
 func (a *Arbiter) Judge(ctx context.Context, before, after *addonsv1.ProviderInstance) (*instance.Refusal, error) {
-	if harmless(before, after) {
+	if before != nil && harmless(before, after) {
 		return nil, nil
 	}
 	asOf := a.observer.clock.Now()

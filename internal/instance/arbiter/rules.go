@@ -27,6 +27,11 @@ func harmless(before, after *addonsv1.ProviderInstance) bool {
 // judge says why an object may not be stored, nil if it may. Known is all that
 // is stored, and who of them is alive.
 func judge(before, after *addonsv1.ProviderInstance, known []Known) *instance.Refusal {
+	if before == nil {
+		if refusal := judgeNumber(after, known); refusal != nil {
+			return refusal
+		}
+	}
 	if harmless(before, after) {
 		return nil
 	}
@@ -40,6 +45,25 @@ func judge(before, after *addonsv1.ProviderInstance, known []Known) *instance.Re
 		return refusal
 	}
 	return judgeScope(after, known)
+}
+
+// maxInNamespace is how many instances of one namespace are reckoned with, those that were
+// deleted lately included: each takes memory until it would have expired.
+const maxInNamespace = 64
+
+func judgeNumber(after *addonsv1.ProviderInstance, known []Known) *instance.Refusal {
+	number := 0
+	for _, k := range known {
+		if k.Instance.Namespace == after.Namespace {
+			number++
+		}
+	}
+	if number < maxInNamespace {
+		return nil
+	}
+	return &instance.Refusal{Cause: instance.TooManyInstances, Field: "metadata.namespace", Message: fmt.Sprintf(
+		"namespace %s has %d ProviderInstances, the most that one may have. Delete those that nothing runs for; one that claimed a scope counts until it would have expired",
+		after.Namespace, number)}
 }
 
 // judgeHolder keeps an object for the process that writes it, while it lives.

@@ -30,7 +30,7 @@ func (r *Registration) claim(ctx context.Context) metav1.Condition {
 	for _, next := range r.way() {
 		if err := r.write(ctx, next); err != nil {
 			c := refusal(err)
-			if c.Reason == addonsv1.ScopeTakenReason || c.Reason == addonsv1.ScopeNotClaimedReason {
+			if c.Reason != addonsv1.InternalErrorReason && c.Reason != addonsv1.WebhookUnavailableReason {
 				r.stepBack(ctx)
 			}
 			return c
@@ -81,6 +81,8 @@ func reasonOf(err error) string {
 	switch {
 	case refused && refusal.Cause == instance.ScopeTaken:
 		return addonsv1.ScopeTakenReason
+	case refused && refusal.Cause == instance.ScopeForbidden:
+		return addonsv1.ScopeForbiddenReason
 	case !errors.As(err, &status):
 		return addonsv1.InternalErrorReason
 	case webhookFailed(status.Status()):

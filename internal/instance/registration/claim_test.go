@@ -134,7 +134,7 @@ func (w *webhookServer) start() {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	observer := arbiter.NewObserver(clock.RealClock{})
-	g.Expect((&webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer)}).SetupWithManager(mgr)).To(Succeed())
+	g.Expect((&webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}).SetupWithManager(mgr)).To(Succeed())
 	g.Expect((&providerinstance.ExpiryReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: observer, Clock: clock.RealClock{},
 	}).SetupWithManager(mgr)).To(Succeed())

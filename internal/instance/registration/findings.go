@@ -70,7 +70,7 @@ func (f *findings) reasons() string {
 	for _, c := range f.parts() {
 		all = append(all, c.Reason)
 		switch c.Reason { // the message names what is to be done, and no passing error
-		case addonsv1.ScopeTakenReason, addonsv1.APIFieldsMissingReason, addonsv1.NamespaceNotAccessibleReason:
+		case addonsv1.ScopeTakenReason, addonsv1.ScopeForbiddenReason, addonsv1.APIFieldsMissingReason, addonsv1.NamespaceNotAccessibleReason:
 			all = append(all, c.Message)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -75,6 +76,7 @@ func (h *home) allowReads(namespace string) {
 	h.t.Helper()
 	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"", addonsv1.GroupVersion.Group}, Resources: []string{"secrets", "clusteraddons"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}}, // without which no scope is given
 	}}
 	role.Namespace, role.Name = namespace, "reads"
 	h.Expect(h.s.Create(h.t.Context(), role)).To(Succeed())

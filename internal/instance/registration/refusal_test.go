@@ -20,6 +20,8 @@ func TestRefusal(t *testing.T) {
 	const hook = `admission webhook "x" denied the request: `
 	taken := instance.Refusal{Cause: instance.ScopeTaken, Field: "spec.claim", Message: "it is taken"}.StatusError(&addonsv1.ProviderInstance{})
 	taken.ErrStatus.Message = hook + taken.ErrStatus.Message
+	forbidden := instance.Refusal{Cause: instance.ScopeForbidden, Field: "spec.namespaces", Message: "no rights"}.StatusError(&addonsv1.ProviderInstance{})
+	many := instance.Refusal{Cause: instance.TooManyInstances, Field: "metadata.namespace", Message: "too many"}.StatusError(&addonsv1.ProviderInstance{})
 	answer := func(code int32, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 	}
@@ -28,6 +30,8 @@ func TestRefusal(t *testing.T) {
 		reason, wants string
 	}{
 		"another holds the scope":   {taken, addonsv1.ScopeTakenReason, "it is taken"},
+		"it has no rights there":    {forbidden, addonsv1.ScopeForbiddenReason, "no rights"},
+		"there are too many":        {many, addonsv1.ScopeNotClaimedReason, "too many"},
 		"no webhook answers":        {apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)), addonsv1.WebhookUnavailableReason, `Internal error occurred: failed calling webhook "x": connection refused`},
 		"the webhook fails":         {answer(http.StatusInternalServerError, hook+"listing: forbidden"), addonsv1.WebhookUnavailableReason, "listing: forbidden"},
 		"somebody else's webhook":   {answer(http.StatusForbidden, hook+"not on Fridays"), addonsv1.ScopeNotClaimedReason, "not on Fridays"},

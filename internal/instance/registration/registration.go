@@ -26,7 +26,7 @@ import (
 // Bounds of Options.Heartbeat: spec.expirySeconds is four times as long.
 const (
 	MinHeartbeat = time.Second
-	MaxHeartbeat = 15 * time.Minute
+	MaxHeartbeat = 75 * time.Second
 )
 
 const (

@@ -36,9 +36,9 @@ const (
 	SourceUnavailable = "SourceUnavailable"
 	// SourceUnauthorized: the source wants credentials, or other ones.
 	SourceUnauthorized = "SourceUnauthorized"
-	// SignatureMissing: verify wants a signature, and there is none.
+	// SignatureMissing: verify, or the instance, wants a signature, and there is none.
 	SignatureMissing = "SignatureMissing"
-	// SignatureInvalid: there are signatures, but none by whom verify wants.
+	// SignatureInvalid: there are signatures, but none by whom verify, or the instance, wants.
 	SignatureInvalid = "SignatureInvalid"
 	// VerificationPolicyInvalid: verify, or a key that it names, can't be used.
 	VerificationPolicyInvalid = "VerificationPolicyInvalid"

@@ -71,7 +71,7 @@ func atOwnCredentials(r reference.Reference, reason string, err error) *failure.
 // credentialFor is that of the set for the reference's host.
 func credentialFor(r reference.Reference, set credentials.Set) (credentials.Credential, error) {
 	host, path := r.Host()
-	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.Base().Scheme == "http"}
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: r.Base().Scheme == "http", AnyPath: r.Chart.HTTP != nil}
 	found, err := set.For(at)
 	if repository := r.RepositoryHost(); repository != host && err == nil {
 		usual := found

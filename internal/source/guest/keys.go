@@ -24,10 +24,12 @@ func ownKeys(r reference.Reference) string {
 	key := credentials.KeyOf(host)
 	keys := "config.json, or " + key + ".username and " + key + ".password"
 	switch {
-	case strings.Contains(host, "_"): // its keys could be those of another host
+	case strings.Contains(host, "_") && r.Chart.HTTP == nil: // its keys could be those of another host
 		return "config.json"
 	case r.Chart.GitHub != nil:
 		keys = key + ".token"
+	case r.Chart.HTTP != nil:
+		keys = "config.json, for " + host + " with a path"
 	}
 	return keys
 }

@@ -111,7 +111,7 @@ func (s *signatures) refusal() *failure.Error {
 	case total > 1:
 		count = fmt.Sprintf("none of its %d signatures counts", total)
 	}
-	return failure.New(failure.SignatureInvalid, "%s: %s. verify wants one by %s; have it signed by that, or correct verify", count, found, s.want.Who())
+	return failure.New(failure.SignatureInvalid, "%s: %s. %s one by %s; have it signed by that%s", count, found, s.want.Wants(), s.want.Who(), s.want.OrCorrect())
 }
 
 // counts notes why a signature doesn't; an error that isn't about the signature

@@ -27,6 +27,25 @@ type Policy struct {
 	Digest string
 	// Now is when it is applied: the keys of a keyring may have expired.
 	Now time.Time
+	// ByInstance is set if it is the instance's own; else it is the reference's.
+	ByInstance bool
+}
+
+// Wants says who wants a signature, and by whom, to continue with what is missing.
+func (p Policy) Wants() string {
+	if p.ByInstance {
+		return "the provider instance wants"
+	}
+	return "verify wants"
+}
+
+// OrCorrect ends a sentence about the way out: whoever wrote the object can't correct the
+// instance's own policy.
+func (p Policy) OrCorrect() string {
+	if p.ByInstance {
+		return ""
+	}
+	return ", or correct verify"
 }
 
 // Who is wanted.
@@ -75,11 +94,19 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 		// A provenance file names the archive, so what it is called decides, too.
 		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
 	}
+	return made(ref, read, decides), nil
+}
+
+// made completes a policy with the digest of what decides.
+func made(ref reference.Reference, read Policy, decides []string) Policy {
 	if oci := ref.Chart.OCI; oci != nil && ref.Kind != artifact.KindChart { // see package oci
 		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.NamesDigest()))
 	}
+	if read.ByInstance { // a failure is told in other words
+		decides = append(decides, "the instance's own")
+	}
 	read.Digest = digestOf(decides)
-	return read, nil
+	return read
 }
 
 func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {

@@ -79,15 +79,15 @@ func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Refere
 	err := p.Keyring.Verify(file, digest, archiveNames(ref).fits, p.Now)
 	var flaw *verify.Flaw
 	if errors.As(err, &flaw) {
-		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. verify wants %s to be signed by %s; have it signed by that, or correct verify",
-			flaw, archiveNames(ref), p.Who())
+		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. %s %s to be signed by %s; have it signed by that%s",
+			flaw, p.Wants(), archiveNames(ref), p.Who(), p.OrCorrect())
 	}
 	return err
 }
 
 // Unsigned is the error of content without any signature.
 func (p Policy) Unsigned(where, wayOut string) *failure.Error {
-	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); verify wants one by %s; %s, or correct verify", where, p.Who(), wayOut)
+	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); %s one by %s; %s%s", where, p.Wants(), p.Who(), wayOut, p.OrCorrect())
 	missing.Wait = true
 	return missing
 }

@@ -17,6 +17,9 @@ func (r Reference) Visit() string {
 		address = at.URL + "@" + at.Digest
 	}
 	visit := address + " over " + r.Base().Scheme + r.Kind.Suffix()
+	if r.PlainHTTP() && r.Base().Scheme != "http" { // what it refers to may come without TLS
+		visit += " or http"
+	}
 	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
 		visit += " by " + at.APIURL
 	}

@@ -40,13 +40,13 @@ func (a Archive) Fetch(ctx context.Context, as *guest.Guest, digest string) (art
 	archive, kind := sent.Data, as.Ref.Kind
 	got := artifact.Content{Archive: archive, From: place.Site{URL: at.String(), Bytes: int64(len(archive))}.Title()}
 	// What the host calls it, as with Content-Type, says nothing.
-	switch is := got.Digest(); {
-	case is == digest:
+	switch {
+	case got.Digest() == digest:
 		return got, nil
 	case kind.Unfit(archive) != "":
 		return artifact.Content{}, sent.OrPage(digest, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s; correct http.digest or url", at.Host, kind.Packing(), kind.Unfit(archive)))
-	default:
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest: it is %s; correct http.digest or url", kind.Packing(), is)
+	default: // whoever was told the digest could read what only this provider reaches
+		return artifact.Content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest; compare that with what sha256sum prints, and correct http.digest or url", kind.Packing())
 	}
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/wait"
+)
+
+// A Cluster can name any object as its infrastructure. One of a kind that isn't namespaced,
+// as an identity of a cloud, may be another team's: it isn't read, whatever the manager may.
+func TestObjectsOutsideOfNamespacesAreNotRead(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	const kind = "TestIdentity"
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "testidentities." + infraGroup
+	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: infraGroup,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: "testidentities", Singular: "testidentity"},
+		Scope: apiextensionsv1.ClusterScoped,
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}},
+		}},
+	}
+	tn.create(crd)
+	identity := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"externalID": "sentinel-of-another-team"}}}
+	identity.SetAPIVersion(infraGroup + "/v1")
+	identity.SetKind(kind)
+	identity.SetName("another-teams-" + tn.namespace)
+	wait.Until(t, patience, "the API server is to serve the CRD", func() error { return world.hub.Create(t.Context(), identity.DeepCopy()) })
+
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	tn.allowEverywhere()
+	tn.startManager()
+	tn.makeCluster("prod", workloadServer(t, 0), nil, func(c *clusterv1.Cluster) {
+		c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGroup, Kind: kind, Name: identity.GetName()}
+	})
+	tn.makeStack("settings", nil, tn.addon("settings", path, withTemplate(`text: "{{ .InfraCluster.spec.externalID }}"`)))
+	tn.awaitCluster("prod", "the object is refused", phase("settings", addonsv1.AddonFailed, "ProviderObjectRefused", kind))
+}
