@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // pass is one pass over the add-ons of a cluster.
@@ -146,7 +147,12 @@ func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
 	status.Reason = ReasonRetrying
 	answer := apierrors.APIStatus(nil)
+	limit, exceeded := errors.AsType[*fleet.LimitError](err)
 	switch {
+	case exceeded:
+		p.silent = limit.Discovery
+		status.Reason = limit.Reason
+		status.Message = shorten(limit.Message + ". See what answers in the API server's place; trying again")
 	case apierrors.IsConflict(err):
 		status.Message = "Another write came first; trying again"
 	case errors.As(err, &answer):

@@ -125,12 +125,11 @@ func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, clu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	known, err := pass.readRecords(ctx)
-	if err != nil || !known {
+	if !pass.readRecords() {
 		if !conditions.Has(ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(ca, recordsUnread())
 		}
-		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
+		return ctrl.Result{}, nil // once they are known, the record watch starts the next pass
 	}
 	pass.findUnwanted(wanted)
 	pass.ensureAll(ctx, wanted)
