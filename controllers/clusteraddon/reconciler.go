@@ -64,6 +64,7 @@ type Reconciler struct {
 	users     *references
 	waits     *waits
 	lags      *lags
+	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses  hub.Statuses
 	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
@@ -80,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 			r.users.forget(req.NamespacedName)
 			r.waits.forget(req.NamespacedName)
 			r.lags.forget(req.NamespacedName)
+			r.lanes.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
 			r.statuses.Forget(req.NamespacedName)
@@ -118,9 +120,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, workload *workload) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(ca)
 	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { r.Queue.Add(key) })
+	ctx, leave, ok := r.lanes.enter(ctx, key)
+	if !ok {
+		return ctrl.Result{RequeueAfter: laneRetry}, nil
+	}
 	ctx, cancel := workload.whileConnected(ctx)
 	defer cancel()
 	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
+	defer func() { leave(pass.silent) }()
 	wanted, err := pass.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
