@@ -124,7 +124,7 @@ func (r *Reconciler) deliver(ctx context.Context, ca *addonsv1.ClusterAddon, clu
 	if !ok {
 		return ctrl.Result{RequeueAfter: laneRetry}, nil
 	}
-	ctx, cancel := workload.whileConnected(ctx)
+	ctx, cancel := workload.whileConnected(render.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
 	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, workload: workload}
 	defer func() { leave(pass.silent) }()
