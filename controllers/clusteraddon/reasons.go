@@ -26,6 +26,8 @@ const (
 	ReasonResponseTooLarge = "ResponseTooLarge"
 	// ReasonTooManyKinds: the cluster has more API versions than are read.
 	ReasonTooManyKinds = "TooManyKinds"
+	// ReasonRecordLost: the add-on's record doesn't stay in the cluster.
+	ReasonRecordLost = "RecordLost"
 	// ReasonRecordsUnreadable: the cluster has more release records than are kept.
 	ReasonRecordsUnreadable = "RecordsUnreadable"
 	// ReasonValuesNotFound: an object or key of valuesFrom is missing.

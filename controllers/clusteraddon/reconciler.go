@@ -65,9 +65,11 @@ type Reconciler struct {
 	waits     *waits
 	lags      *lags
 	lanes     *lanes
-	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
-	statuses  hub.Statuses
-	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
+	// reinstalls are of add-ons whose records don't stay.
+	reinstalls *reinstalls
+	contents   *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	statuses   hub.Statuses
+	told       sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
 
 // Reconcile takes one cluster as far as it can go now.
@@ -82,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 			r.waits.forget(req.NamespacedName)
 			r.lags.forget(req.NamespacedName)
 			r.lanes.forget(req.NamespacedName)
+			r.reinstalls.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
 			r.statuses.Forget(req.NamespacedName)
