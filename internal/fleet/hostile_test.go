@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -382,5 +384,55 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	}
 	if n := s.conns.Load(); n != conns {
 		t.Errorf("%d TCP connections after the end", n-conns)
+	}
+}
+
+// Who deletes the Secret to revoke access has to see that the connection goes on.
+func TestConnectedWithoutAKubeconfig(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	f.connected(t, "a/b")
+	f.add("a/b", nil)
+	state := f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigMissing)
+	if _, ok := f.Connection("a/b"); !ok || !strings.Contains(state.Message, "Secret a/b-kubeconfig is missing") {
+		t.Errorf("%+v, connected: %v", state, ok)
+	}
+	f.Set("a/b", Member{ID: "1", Origin: "Secret a/b-kubeconfig", Problem: "has no key value"})
+	f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigUnreadable)
+	f.add("a/b", s.kubeconfig())
+	f.connected(t, "a/b")
+}
+
+// A name is engaged once at a time, also when one cluster follows another, and not any
+// more once the provider has ended.
+func TestEngageEndsBeforeTheNext(t *testing.T) {
+	var running, most, calls atomic.Int32
+	f := startFleet(t, quick(), func(context.Context, multicluster.ClusterName, cluster.Cluster) error {
+		now := running.Add(1)
+		defer running.Add(-1)
+		if now > most.Load() {
+			most.Store(now)
+		}
+		calls.Add(1)
+		<-time.After(20 * time.Millisecond) // it doesn't look at the context
+		return nil
+	})
+	s := newServer(t)
+	for i := range 10 {
+		before := calls.Load()
+		f.Set("a/b", Member{ID: fmt.Sprint(i), Kubeconfig: s.kubeconfig()})
+		eventually(t, func() string {
+			if calls.Load() == before {
+				return "it isn't engaged"
+			}
+			return ""
+		})
+	}
+	f.stop()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d calls at once", n)
+	}
+	if n := running.Load(); n != 0 {
+		t.Errorf("%d calls after the end", n)
 	}
 }
