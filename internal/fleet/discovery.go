@@ -132,7 +132,7 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if n := groupVersions(body); n > maxGroupVersions {
 		return nil, &LimitError{
-			Reason:    ReasonTooManyKinds,
+			Reason:    TooManyKinds,
 			Message:   fmt.Sprintf("%s lists %d API versions; at most %d are read", request.URL.Path, n, maxGroupVersions),
 			Discovery: true,
 		}

@@ -292,7 +292,7 @@ func TestTooManyKinds(t *testing.T) {
 	_, ofFacts := conn.Facts(t.Context())
 	ofClient := conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Pod{})
 	for _, err := range []error{ofFacts, ofClient} {
-		if limit, ok := errors.AsType[*LimitError](err); !ok || limit.Reason != ReasonTooManyKinds {
+		if limit, ok := errors.AsType[*LimitError](err); !ok || limit.Reason != TooManyKinds {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -30,9 +30,13 @@ const (
 	maxRetryAfter = 60
 )
 
+// TooManyKinds is the reason of a LimitError where a server says that it has more API
+// versions than the manager reads. No State has it: the cluster is connected.
+const TooManyKinds = "TooManyKinds"
+
 // LimitError says that an API server answered with more than the manager accepts.
 type LimitError struct {
-	// Reason is ReasonResponseTooLarge or ReasonTooManyKinds.
+	// Reason is ReasonResponseTooLarge or TooManyKinds.
 	Reason string
 	// Message names the request and the limit.
 	Message string

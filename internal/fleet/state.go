@@ -58,8 +58,6 @@ const (
 	ReasonResponseTimedOut = "ResponseTimedOut"
 	// ReasonResponseTooLarge: the server answered with more than the manager accepts.
 	ReasonResponseTooLarge = "ResponseTooLarge"
-	// ReasonTooManyKinds: the server says that it has more API versions than the manager reads.
-	ReasonTooManyKinds = "TooManyKinds"
 	// ReasonUnauthorized: the server doesn't accept the credentials (401).
 	ReasonUnauthorized = "Unauthorized"
 	// ReasonForbidden: the credentials may not read /version (403).
