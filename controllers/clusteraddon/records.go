@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -146,7 +147,7 @@ func (w *recordWatch) note(known *clusterRecords, err error) bool {
 	if err == nil && (known.err == nil || w.clock.Now().Before(known.sticks)) {
 		return false
 	}
-	if _, broken := err.(*brokenWatch); broken { //nolint:errorlint // it is made here
+	if _, broken := errors.AsType[*brokenWatch](err); broken {
 		known.sticks = w.clock.Now().Add(failureStays)
 	}
 	news := err == nil || known.err == nil || known.err.Error() != err.Error()
