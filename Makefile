@@ -81,7 +81,7 @@ test-race: controlplane ## Run all tests with the race detector.
 
 .PHONY: test-hostile
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
-	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters|TestSpinningTemplates' -v
+	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters' -v
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.

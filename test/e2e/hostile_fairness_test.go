@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -83,20 +82,4 @@ func TestSlowClusters(t *testing.T) {
 	beside := f.served(t, "good-1", workloadServer(t, 1))
 	t.Logf("alone %s, beside slow ones %s", f.alone, beside)
 	g.Expect(beside).To(BeNumerically("<=", 3*f.alone))
-}
-
-// TestSpinningTemplates has templates of one stack that take all the time that they may have.
-func TestSpinningTemplates(t *testing.T) {
-	g := NewWithT(t)
-	f := startFairness(t, "--render-workers=2")
-	spin := `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}a: {{ .Cluster.metadata.name }}`
-	addons := make([]addonsv1.Addon, 8)
-	for i := range addons {
-		addons[i] = f.addon(fmt.Sprint("a", i), f.path, withTemplate(spin))
-	}
-	f.besides(t, 20, func(*http.Request) http.HandlerFunc { return nil }, addons...)
-	f.awaitCluster("bad-0", "a template is killed", phase("a0", addonsv1.AddonFailed, "RenderTimeout", ""))
-	beside := f.served(t, "good-1", workloadServer(t, 1))
-	t.Logf("alone %s, beside spinning templates %s", f.alone, beside)
-	g.Expect(beside).To(BeNumerically("<=", 3*f.alone+2*20*time.Second), "its rendering waits for one that is killed after --render-timeout")
 }
