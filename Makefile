@@ -86,6 +86,10 @@ test: controlplane ## Run all tests, on real API servers.
 test-race: controlplane ## Run all tests with the race detector.
 	CGO_ENABLED=1 go test -race -p $(TEST_P) -timeout 60m $(PKG)
 
+.PHONY: test-hostile
+test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
+	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters' -v
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

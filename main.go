@@ -62,6 +62,9 @@ func run(o *options) error {
 	log := ctrl.Log.WithName("setup")
 	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.namespaces, "watchFilter", o.watchFilter)
 
+	if err := render.ProtectMemory(); err != nil {
+		log.Error(err, "Render workers could read this process, if they had a fault")
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)

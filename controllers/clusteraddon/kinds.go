@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/internal/fleet"
@@ -20,23 +22,19 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// discoveryLags are when to look after a change of a CRD. The API server shows a new
-// group in discovery at once, or nearly so; a kind that comes to a group it knows
-// already, with the aggregator's next round, once a minute.
-var discoveryLags = []time.Duration{2 * time.Second, 75 * time.Second}
-
 // kindWatch watches which kinds come to a cluster, and go, where a chart asked for
 // kinds (.Capabilities.APIVersions): the answers are part of the add-on's digest.
 // Nothing is kept of the CRDs; that one changed is all that counts.
 type kindWatch struct {
 	queue *Queue
+	clock clock.WithTicker
 
 	mu      sync.Mutex
 	watched map[*fleet.Connection]bool
 }
 
 func newKindWatch(queue *Queue) *kindWatch {
-	return &kindWatch{queue: queue, watched: map[*fleet.Connection]bool{}}
+	return &kindWatch{queue: queue, clock: clock.RealClock{}, watched: map[*fleet.Connection]bool{}}
 }
 
 // ensure watches the cluster's CRDs as long as the connection lasts, if the facts
@@ -51,36 +49,71 @@ func (k *kindWatch) ensure(name multicluster.ClusterName, conn *fleet.Connection
 		return
 	}
 	k.watched[conn] = true
+	heard := make(chan struct{}, 1)
 	go func() {
 		_ = contained(conn.Context(), name.String(), func() error {
-			k.watch(conn.Context(), conn, func() {
-				conn.InvalidateFacts()
-				k.queue.AddCluster(name)
-			})
+			k.watch(conn.Context(), conn, heard)
 			return nil
 		})
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.watched, conn)
 	}()
+	go func() {
+		_ = contained(conn.Context(), name.String(), func() error {
+			k.look(conn.Context(), conn, heard, func() { k.queue.AddCluster(name) })
+			return nil
+		})
+	}()
 }
 
-func (k *kindWatch) watch(ctx context.Context, conn *fleet.Connection, changed func()) {
+func (k *kindWatch) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {
 	crds := conn.Metadata().Resource(crdResource)
-	source := &toolscache.ListWatch{
+	source := listFirst{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return crds.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return crds.Watch(ctx, o)
 		},
-	}
-	heard := &changes{after: func() {
-		for _, lag := range discoveryLags {
-			time.AfterFunc(lag, changed)
+	}}
+	told := &changes{after: func() {
+		select {
+		case heard <- struct{}{}:
+		default: // a look is due already
 		}
 	}}
-	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, heard, toolscache.ReflectorOptions{Name: "kinds"}).RunWithContext(ctx)
+	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, told, toolscache.ReflectorOptions{Name: "kinds"}).RunWithContext(ctx)
+}
+
+// look discovers the kinds when it is time, and says when there are others.
+func (k *kindWatch) look(ctx context.Context, conn *fleet.Connection, heard <-chan struct{}, changed func()) {
+	var at looks
+	var known fleet.Facts // none: the first look may be after a change that nobody heard of
+	timer := k.clock.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-heard:
+			at.heard(k.clock.Now())
+		case <-timer.C():
+			if next := at.next(); next.IsZero() || k.clock.Now().Before(next) {
+				break
+			}
+			conn.InvalidateFacts()
+			facts, err := conn.Facts(ctx)
+			news := err == nil && !reflect.DeepEqual(facts, known)
+			if at.looked(k.clock.Now(), news); news {
+				known = facts
+				changed()
+			}
+		}
+		if next := at.next(); !next.IsZero() {
+			timer.Reset(max(0, next.Sub(k.clock.Now())))
+		}
+	}
 }
 
 // changes is a reflector's store that keeps nothing, and tells of each change.

@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // pass is one pass over the add-ons of a cluster.
@@ -116,7 +117,17 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.retryIn(held.retryAfter)
 		return false
 	}
+	install := installKey{cluster: p.keyOf(p.ca.Name), release: a.release()}
+	if pause := p.reinstalls.pause(install, p.Clock.Now()); pause > 0 && !known {
+		status.Phase, status.Reason = addonsv1.AddonPending, ReasonRecordLost
+		status.Message = fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; see what deletes Secrets with the label owner=helm there. It is installed again after a while", install.release.Namespace)
+		p.retryIn(pause)
+		return false
+	}
 	outcome, err := p.Deliverer.Ensure(ctx, p.workload.target(), p.desired(a, in))
+	if outcome.Wrote && !known {
+		p.reinstalls.installed(install, p.Clock.Now())
+	}
 	if err != nil {
 		p.clusterFailed(err, status)
 		if status.Phase == addonsv1.AddonReady {
@@ -163,7 +174,12 @@ func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
 	status.Reason = ReasonRetrying
 	answer := apierrors.APIStatus(nil)
+	limit, exceeded := errors.AsType[*fleet.LimitError](err)
 	switch {
+	case exceeded:
+		p.silent = limit.Discovery
+		status.Reason = limit.Reason
+		status.Message = shorten(limit.Message + ". See what answers in the API server's place; trying again")
 	case apierrors.IsConflict(err):
 		status.Message = "Another write came first; trying again"
 	case errors.As(err, &answer):

@@ -22,6 +22,14 @@ const (
 	ReasonStackUnknown = "StackUnknown"
 	// ReasonRetrying: a request failed in a way that another try may mend.
 	ReasonRetrying = "Retrying"
+	// ReasonResponseTooLarge: the cluster answered with more than is read.
+	ReasonResponseTooLarge = "ResponseTooLarge"
+	// ReasonTooManyKinds: the cluster has more API versions than are read.
+	ReasonTooManyKinds = "TooManyKinds"
+	// ReasonRecordLost: the add-on's record doesn't stay in the cluster.
+	ReasonRecordLost = "RecordLost"
+	// ReasonRecordsUnreadable: the cluster has more release records than are kept.
+	ReasonRecordsUnreadable = "RecordsUnreadable"
 	// ReasonValuesNotFound: an object or key of valuesFrom is missing.
 	ReasonValuesNotFound = "ValuesNotFound"
 	// ReasonValuesInvalid: values are no YAML map, or have a key twice.

@@ -63,9 +63,12 @@ type Reconciler struct {
 	users     *references
 	waits     *waits
 	lags      *lags
-	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
-	statuses  hub.Statuses
-	told      sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
+	lanes     *lanes
+	// reinstalls are of add-ons whose records don't stay.
+	reinstalls *reinstalls
+	contents   *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	statuses   hub.Statuses
+	told       sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
 
 // Reconcile takes one cluster as far as it can go now.
@@ -79,6 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 			r.users.forget(req.NamespacedName)
 			r.waits.forget(req.NamespacedName)
 			r.lags.forget(req.NamespacedName)
+			r.lanes.forget(req.NamespacedName)
+			r.reinstalls.forget(req.NamespacedName)
 			r.Deliverer.Forget(req.NamespacedName.String())
 			r.told.Delete(req.NamespacedName)
 			r.statuses.Forget(req.NamespacedName)
@@ -119,18 +124,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 func (p *pass) deliver(ctx context.Context) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(p.ca)
 	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { p.Queue.Add(key) })
-	ctx, cancel := p.workload.whileConnected(ctx)
+	ctx, leave, ok := p.lanes.enter(ctx, key)
+	if !ok {
+		return ctrl.Result{RequeueAfter: laneRetry}, nil
+	}
+	defer func() { leave(p.silent) }()
+	ctx, cancel := p.workload.whileConnected(render.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
 	wanted, err := p.wanted(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	known, err := p.readRecords(ctx)
-	if err != nil || !known {
-		if !conditions.Has(p.ca, addonsv1.AddonsReadyCondition) {
-			conditions.Set(p.ca, recordsUnread())
+	if !p.readRecords() {
+		if err := p.records.failure(p.workload.name); err != nil || !conditions.Has(p.ca, addonsv1.AddonsReadyCondition) {
+			conditions.Set(p.ca, recordsUnread(err))
 		}
-		return ctrl.Result{}, err // once they are known, the record watch starts the next pass
+		return ctrl.Result{}, nil // once they are known, the record watch starts the next pass
 	}
 	p.findUnwanted(wanted)
 	if err := p.announce(ctx, wanted); err != nil {
@@ -144,5 +153,8 @@ func (p *pass) deliver(ctx context.Context) (ctrl.Result, error) {
 		p.ca.Status.ObservedGeneration = p.ca.Generation
 	}
 	report(p.ca, p.statuses, p.heldRemovals, p.openQuestions())
+	if err := p.records.failure(p.workload.name); isLasting(err) {
+		conditions.Set(p.ca, recordsUnread(err)) // what was read before may not be so any more
+	}
 	return p.result()
 }

@@ -4,39 +4,64 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// watchRetry is when to try again to watch a cluster's records: what fails is the
-// discovery before it, as when the API server is just starting.
-const watchRetry = 5 * time.Second
+const (
+	// recordsSelector is of the records that Chandler wrote.
+	recordsSelector = addonsv1.AddonLabel + ",owner=helm"
+	// recordsPage is how many records are listed in one request.
+	recordsPage = 500
+	// failureStays is how long a watch that broke its limits is told of after it was
+	// begun anew: the next one may do the same.
+	failureStays = 2 * time.Minute
+)
+
+// watchRetry is how long to wait before the records are listed again, after a list that
+// failed, or a watch that ended with an error.
+var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 5, Cap: 30 * time.Second}
 
 // recordWatch watches the metadata of the release records of every engaged
 // cluster: one LIST and one WATCH for each, and no request afterwards for an
 // add-on that is as it should be.
 type recordWatch struct {
 	queue *Queue
+	clock clock.WithTicker
+	// timeout is how long a list may take, with all of its pages.
+	timeout time.Duration
 
-	mu     sync.RWMutex
-	synced map[multicluster.ClusterName]cluster.Cluster
+	mu       sync.RWMutex
+	clusters map[multicluster.ClusterName]*clusterRecords
+}
+
+// clusterRecords are what is known of one connection's records.
+type clusterRecords struct {
+	store  recordStore
+	err    error
+	sticks time.Time // a success before doesn't mean that the err is over
 }
 
 func newRecordWatch(queue *Queue) *recordWatch {
-	return &recordWatch{queue: queue, synced: map[multicluster.ClusterName]cluster.Cluster{}}
+	return &recordWatch{queue: queue, clock: clock.RealClock{}, timeout: 2 * time.Minute, clusters: map[multicluster.ClusterName]*clusterRecords{}}
 }
 
 // Start blocks: all work is done for each cluster, as long as it is engaged.
@@ -47,68 +72,146 @@ func (w *recordWatch) Start(ctx context.Context) error {
 
 // Engage starts watching a cluster's records. It doesn't wait for them.
 func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := contained(ctx, name.String(), func() error { return w.watch(ctx, name, cl) }); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
+	conn, ok := cl.(interface{ Metadata() metadata.Interface })
+	if !ok {
+		return fmt.Errorf("the records of a %T can't be watched", cl)
+	}
+	known := &clusterRecords{}
+	w.mu.Lock()
+	w.clusters[name] = known
+	w.mu.Unlock()
+	go func() {
+		_ = watchRetry.DelayWithReset(w.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			_ = contained(ctx, name.String(), func() error {
+				w.watch(ctx, name, known, conn.Metadata())
+				return nil
+			})
+			return false, nil
+		})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.clusters[name] == known {
+			delete(w.clusters, name)
 		}
-	}, watchRetry)
+	}()
 	return nil
 }
 
-func (w *recordWatch) watch(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	informer, err := cl.GetCache().GetInformer(ctx, secretMetadata(), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	notify := func(any) { w.queue.AddCluster(name) }
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if !isInInitialList {
-				notify(obj)
+// watch lists and watches until something fails, or the records are too many.
+func (w *recordWatch) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	note := func(err error) {
+		if ctx.Err() == nil && w.note(known, err) {
+			w.queue.AddCluster(name)
+			if err != nil {
+				logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
 			}
+		}
+	}
+	known.store.onChange(func() { w.queue.AddCluster(name) }, func(err error) { note(err); cancel() })
+	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	source := listFirst{&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, w.timeout)
+			defer cancel()
+			list, err := listRecords(ctx, secrets, o)
+			note(err)
+			return list, err
 		},
-		UpdateFunc: func(_, obj any) { notify(obj) },
-		DeleteFunc: notify,
-	})
-	if err != nil {
-		return err
-	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		return nil
-	}
-	w.mu.Lock()
-	w.synced[name] = cl
-	w.mu.Unlock()
-	w.queue.AddCluster(name)
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = recordsSelector
+			events, err := secrets.Watch(ctx, o)
+			if note(err); err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
+				if err := apierrors.FromObject(e.Object); e.Type == watch.Error && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+					note(&brokenWatch{err})
+				}
+				return e, true
+			}), nil
+		},
+	}}
+	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &known.store, toolscache.ReflectorOptions{Name: "records"})
+	_ = reflector.ListAndWatchWithContext(ctx) // its requests have been noted
+}
 
-	<-ctx.Done()
+// brokenWatch is the end of a watch that the server, or a limit, didn't let go on.
+type brokenWatch struct{ error }
+
+// Unwrap returns what ended it.
+func (b *brokenWatch) Unwrap() error { return b.error }
+
+// note keeps the error of the last request, nil if it went well, and says whether that is news.
+func (w *recordWatch) note(known *clusterRecords, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.synced[name] == cl {
-		delete(w.synced, name)
+	if err == nil && (known.err == nil || w.clock.Now().Before(known.sticks)) {
+		return false
+	}
+	if _, broken := errors.AsType[*brokenWatch](err); broken {
+		known.sticks = w.clock.Now().Add(failureStays)
+	}
+	news := err == nil || known.err == nil || known.err.Error() != err.Error()
+	known.err = err
+	return news
+}
+
+// failure returns why the records of a cluster can't be read or followed; nil if they can.
+func (w *recordWatch) failure(name multicluster.ClusterName) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if known, ok := w.clusters[name]; ok {
+		return known.err
 	}
 	return nil
+}
+
+// listFirst has a reflector list and then watch: the events with which a watch may begin
+// would all be kept until the last of them.
+type listFirst struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells the reflector so.
+func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
+// listRecords lists all records page by page, and keeps of each what is needed.
+func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	o.LabelSelector, o.Limit = recordsSelector, recordsPage
+	all := &metav1.PartialObjectMetadataList{}
+	room := maxRecordsSize
+	for {
+		page, err := secrets.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			record := needed(&page.Items[i])
+			if room -= sizeOf(record); room < 0 || len(all.Items) == maxRecords {
+				return nil, errTooManyRecords
+			}
+			all.Items = append(all.Items, *record)
+		}
+		all.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion}
+		if page.Continue == "" {
+			return all, nil
+		}
+		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
+	}
 }
 
 // of returns the newest record of each release that Chandler installed on the
-// cluster. It is false until they have been read once.
-func (w *recordWatch) of(ctx context.Context, name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool, error) {
+// cluster. It is false until they have been read once, and while they are too many.
+func (w *recordWatch) of(name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
 	w.mu.RLock()
-	cl, ok := w.synced[name]
+	known, ok := w.clusters[name]
 	w.mu.RUnlock()
 	if !ok {
-		return nil, false, nil
+		return nil, false
 	}
-	secrets := &metav1.PartialObjectMetadataList{}
-	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := cl.GetCache().List(ctx, secrets, client.MatchingLabels{"owner": "helm"}); err != nil {
-		return nil, false, fmt.Errorf("listing the release records of Cluster %s: %w", name, err)
+	records, ok := known.store.list()
+	if !ok {
+		return nil, false
 	}
-	return deliver.Summarize(secrets.Items), true, nil
-}
-
-func secretMetadata() *metav1.PartialObjectMetadata {
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret
+	return deliver.Summarize(records), true
 }

@@ -43,6 +43,8 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.waits = newWaits()
 	r.lags = newLags()
+	r.reinstalls = newReinstalls()
+	r.lanes = newLanes(workers, r.Queue.Add)
 	if err := mgr.Add(r.records); err != nil {
 		return err
 	}

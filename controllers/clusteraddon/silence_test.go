@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // reading is a request for a ConfigMap to a server that may fail in many ways.
@@ -207,6 +208,21 @@ func TestFailuresOfRequests(t *testing.T) {
 		if p.silent != tc.silent || status.Reason != ReasonRetrying || !strings.HasPrefix(status.Message, tc.says) ||
 			strings.Contains(status.Message, "sentinel") || !errors.Is(p.err(), tc.err) {
 			t.Errorf("%v: silent %v, %+v", tc.err, p.silent, status)
+		}
+	}
+}
+
+// What a cluster answers beyond a limit is told with the request. Only where it is about
+// the cluster's kinds, nothing else is asked.
+func TestAnswersBeyondALimit(t *testing.T) {
+	for _, discovery := range []bool{true, false} {
+		limit := &fleet.LimitError{Reason: fleet.ReasonResponseTooLarge, Message: "GET /x was answered with more than 4096 KiB", Discovery: discovery}
+		p := &pass{ca: &addonsv1.ClusterAddon{}}
+		status := addonsv1.AddonStatus{Name: "web"}
+		p.clusterFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), &status)
+		if p.silent != discovery || status.Reason != ReasonResponseTooLarge || status.Phase != addonsv1.AddonPending ||
+			!strings.HasPrefix(status.Message, limit.Message) || p.err() == nil {
+			t.Errorf("discovery %v: silent %v, %+v", discovery, p.silent, status)
 		}
 	}
 }

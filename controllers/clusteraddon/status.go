@@ -4,15 +4,18 @@ package clusteraddon
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // named is how many add-ons a condition's message names.
@@ -30,12 +33,24 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	conditions.Set(ca, addonsReady(statuses, held, open, ready, all))
 }
 
-// recordsUnread is AddonsReady until it is known what the cluster runs.
-func recordsUnread() metav1.Condition {
-	return metav1.Condition{
+// recordsUnread is AddonsReady until it is known what the cluster runs, and while that
+// can't be followed. The error is of the last try, nil if none has failed.
+func recordsUnread(err error) metav1.Condition {
+	c := metav1.Condition{
 		Type: addonsv1.AddonsReadyCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.AddonsUnknownReason,
-		Message: "The release records of the workload cluster are being read. If this stays, see if its kubeconfig's user may list and watch Secrets",
+		Message: "The release records of the workload cluster are being read",
 	}
+	if err != nil {
+		c.Message = shorten(fmt.Sprintf("The release records of the workload cluster can't be read: %v. See if its kubeconfig's user may list and watch Secrets", err))
+	}
+	return c
+}
+
+// isLasting reports whether a failure to read records is an answer, which another try
+// won't change, and not a connection that broke.
+func isLasting(err error) bool {
+	_, exceeded := errors.AsType[*fleet.LimitError](err)
+	return exceeded || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errTooManyRecords)
 }
 
 func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, all int) metav1.Condition {

@@ -57,10 +57,10 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 // readRecords finds the newest record of each release that this ClusterAddon
 // made; false if they aren't known yet. Releases of other ClusterAddons, which
 // are there if two Clusters share an API server, are none of its business.
-func (p *pass) readRecords(ctx context.Context) (bool, error) {
-	all, known, err := p.records.of(ctx, p.workload.name)
-	if err != nil || !known {
-		return false, err
+func (p *pass) readRecords() bool {
+	all, known := p.records.of(p.workload.name)
+	if !known {
+		return false
 	}
 	p.installed = map[deliver.Release]deliver.Summary{}
 	for release, record := range all {
@@ -68,7 +68,7 @@ func (p *pass) readRecords(ctx context.Context) (bool, error) {
 			p.installed[release] = record
 		}
 	}
-	return true, nil
+	return true
 }
 
 // target is the cluster as the deliverer sees it.
@@ -77,7 +77,7 @@ func (w *workload) target() deliver.Target {
 		Name:      w.name.String(),
 		Client:    w.conn.Client(),
 		Dynamic:   w.conn.Dynamic(),
-		Discovery: w.conn.Discovery(),
+		Discovery: w.conn.Discovery,
 		Context:   w.conn.Context(),
 	}
 }

@@ -55,8 +55,9 @@ type Target struct {
 	Client client.Client
 	// Dynamic is for watches.
 	Dynamic dynamic.Interface
-	// Discovery tells which kinds there are.
-	Discovery discovery.DiscoveryInterface
+	// Discovery returns a client that tells which kinds there are. Its requests end with
+	// the context.
+	Discovery func(context.Context) (discovery.DiscoveryInterface, error)
 	// Context ends when the connection does. Watches hang on it.
 	Context context.Context //nolint:containedctx // watches outlive the call that starts them
 }

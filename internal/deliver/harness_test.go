@@ -141,7 +141,7 @@ func (e *env) restart() {
 	e.wakeup = wakeup
 	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Discovery: disco, Context: ctx}
+	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Discovery: func(context.Context) (discovery.DiscoveryInterface, error) { return disco, nil }, Context: ctx}
 	e.d = deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
 		select {
 		case wakeup <- struct{}{}:

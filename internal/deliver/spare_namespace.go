@@ -68,7 +68,11 @@ var madeByKubernetes = []schema.GroupKind{
 // namespacedKinds are all kinds whose objects go with their namespace. Unknown is a
 // version of an API that can't be discovered, "" if there is none.
 func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
-	lists, err := r.t.Discovery.ServerPreferredNamespacedResources()
+	client, err := r.t.Discovery(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("discovering namespaced kinds: %w", err)
+	}
+	lists, err := client.ServerPreferredNamespacedResources()
 	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
 		if unknown, err = r.silent(ctx, failed); unknown != "" || err != nil {
 			return nil, unknown, err

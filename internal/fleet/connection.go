@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -43,7 +42,7 @@ type Connection struct {
 	ctx    context.Context //nolint:containedctx // it is the lifetime of the connection
 	cancel context.CancelFunc
 
-	discovery   discovery.DiscoveryInterface
+	config      *rest.Config  // of requests that aren't watches
 	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
 	factsWanted atomic.Uint64
@@ -57,9 +56,6 @@ func (c *Connection) Client() client.Client { return c.GetClient() }
 // context of each call must end. Connections that fall silent are closed, and
 // so are all when the cluster is disconnected.
 func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
-
-// Discovery tells which kinds the cluster has. Each call asks it.
-func (c *Connection) Discovery() discovery.DiscoveryInterface { return c.discovery }
 
 // Metadata is for lists and watches of metadata alone, with the same care.
 func (c *Connection) Metadata() metadata.Interface { return c.metadata }
@@ -97,12 +93,12 @@ func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 	p := &prober{server: a.kubeconfig.endpoint.server, agent: a.options.UserAgent, round: requests}
 	version, fault := p.probe(ctx, a.subject)
 	if fault != nil {
-		requests.close()
+		requests.shut()
 		return nil, fault
 	}
 	watches, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized)
 	if err != nil {
-		requests.close()
+		requests.shut()
 		return nil, a.unusable(err)
 	}
 	c := &Connection{
@@ -129,10 +125,12 @@ func (a attempt) unusable(err error) *Fault {
 func (c *Connection) build(k *Kubeconfig, o Options, log logr.Logger) error {
 	config := &rest.Config{
 		Host: k.endpoint.server, Transport: c.requests, UserAgent: o.UserAgent, Timeout: o.Timeout,
-		QPS: o.QPS, Burst: o.Burst, RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst),
+		QPS: o.QPS, Burst: o.Burst,
+		RateLimiter: waiter{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), ctx: c.ctx},
 		// They would be logged, and policies may quote what is in an object.
 		WarningHandler: rest.NoWarnings{},
 	}
+	c.config = config
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Transport, watchConfig.Timeout = c.watches, 0
 
@@ -150,10 +148,9 @@ func (c *Connection) build(k *Kubeconfig, o Options, log logr.Logger) error {
 	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watchClient); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
-		return fmt.Errorf("making the discovery client: %w", err)
-	}
-	if c.Cluster, err = cluster.New(config, clusterOptions(o, client, watchClient, log)); err != nil {
+	if c.Cluster, err = cluster.New(config, clusterOptions(o, client, watchClient, log), func(options *cluster.Options) {
+		options.MapperProvider = c.newMapper
+	}); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
 	return nil
@@ -214,6 +211,6 @@ func (c *Connection) swap(k *Kubeconfig) {
 // close ends the connection and everything that runs on it.
 func (c *Connection) close() {
 	c.cancel()
-	c.requests.close()
-	c.watches.close()
+	c.requests.shut()
+	c.watches.shut()
 }

@@ -4,7 +4,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 )
 
 // incompleteFor is how long facts are kept when a part of the API could not be
@@ -57,7 +55,7 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	if !stale {
 		return f.Facts, nil
 	}
-	facts, err := discover(ctx, c.discovery)
+	facts, err := c.discover(ctx)
 	if err != nil {
 		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
 	}
@@ -77,34 +75,9 @@ type keptFacts struct {
 	discovered time.Time
 }
 
-// discover reads the APIs of a cluster. Client-go's discovery takes no context,
-// so it runs aside; the timeout of its HTTP client ends it.
-func discover(ctx context.Context, client discovery.DiscoveryInterface) (Facts, error) {
-	type answer struct {
-		groups []*metav1.APIGroup
-		lists  []*metav1.APIResourceList
-		err    error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		groups, lists, err := client.ServerGroupsAndResources()
-		answered <- answer{groups, lists, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return Facts{}, context.Cause(ctx)
-	case a := <-answered:
-		failed := &discovery.ErrGroupDiscoveryFailed{}
-		if a.err != nil && !errors.As(a.err, &failed) {
-			return Facts{}, a.err
-		}
-		return factsOf(a.groups, a.lists, failed.Groups), nil
-	}
-}
-
 // factsOf lists the APIs as Helm does. Strings are interned: a fleet has many
 // clusters with the same APIs.
-func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) Facts {
+func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
 	var facts Facts
 	for _, group := range groups {
 		for _, version := range group.Versions {
@@ -118,7 +91,7 @@ func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed 
 	}
 	slices.Sort(facts.APIVersions)
 	facts.APIVersions = slices.Clip(slices.Compact(facts.APIVersions))
-	for gv := range failed {
+	for _, gv := range failed {
 		facts.Incomplete = append(facts.Incomplete, gv.String())
 	}
 	slices.Sort(facts.Incomplete)

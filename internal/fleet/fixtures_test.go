@@ -60,6 +60,7 @@ type server struct {
 	agents      sync.Map
 	clientCerts sync.Map // common names of client certificates seen
 	extra       http.HandlerFunc
+	instead     func(w http.ResponseWriter, r *http.Request) bool // answers what it likes, but for probes
 }
 
 func newServer(t *testing.T) *server {
@@ -94,6 +95,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if want := *s.token.Load(); want != "" && r.Header.Get("Authorization") != "Bearer "+want {
 		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if s.instead != nil && r.URL.Path != "/version" && s.instead(w, r) {
 		return
 	}
 	switch {

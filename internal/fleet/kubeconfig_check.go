@@ -34,6 +34,9 @@ const (
 // expanding anything: anchors and aliases, several documents, duplicate keys
 // (parsers disagree on which counts).
 func checkYAML(data []byte) error {
+	if bytes.ContainsAny(data, "\u0085\u2028\u2029") {
+		return refuse("it holds a line break that is neither LF nor CR (U+0085, U+2028 or U+2029)")
+	}
 	if overgrown(data) {
 		return refuse("it is nested too deeply or has too many entries")
 	}

@@ -93,6 +93,10 @@ func TestHostileKubeconfigs(t *testing.T) {
 		"huge key":                withUser("client-certificate-data: " + b64(string(cert)) + ", client-key-data: " + b64(strings.Repeat("x", maxKeySize+1))),
 		"token is a map":          withUser("token: {a: " + sentinel + "}"),
 
+		"next line (U+0085)":           withUser(goodUser) + "#\u0085",
+		"line separator (U+2028)":      withUser(goodUser) + "#\u2028",
+		"paragraph separator (U+2029)": withUser(goodUser) + strings.Repeat("#\u2029", 50_000),
+
 		"certificate-authority":    withCluster(goodCluster + ", certificate-authority: " + fifo),
 		"CA is not PEM":            withCluster(goodCluster + ", certificate-authority-data: " + b64(sentinel)),
 		"insecure":                 withCluster(goodCluster + ", insecure-skip-tls-verify: true"),

@@ -97,8 +97,12 @@ func (l *link) set(m Member) {
 // run works until the context ends. It waits for the link that had the name
 // before, so that a cluster is engaged once at a time.
 func (l *link) run(ctx context.Context, before <-chan struct{}) {
-	defer close(l.done)
-	defer l.end()
+	defer func() {
+		l.end()
+		<-l.engaged
+		l.provider.ended(l)
+		close(l.done)
+	}()
 	if before != nil {
 		<-before
 	}
@@ -214,7 +218,7 @@ func (l *link) end() {
 		l.conn.close()
 	}
 	countPhase(l.published.Load().state.Phase, -1)
-	l.provider.ended(l)
+	l.provider.hide(l)
 	l.provider.notify(l.name)
 }
 

@@ -65,14 +65,14 @@ func (m *machine) kubeconfigMissing(origin, problem string) orders {
 // made with an earlier one is kept as long as it works.
 func (m *machine) kubeconfigRefused(origin, why string) orders {
 	m.origin = origin
-	m.missing, m.refusal, m.wanted = false, why, ""
+	m.missing, m.problem, m.refusal, m.wanted = false, "", why, ""
 	return m.kubeconfigReplaced()
 }
 
 // kubeconfigAccepted: the source has one; it may be the one that is known.
 func (m *machine) kubeconfigAccepted(now time.Time, origin, digest string) orders {
 	m.origin = origin
-	m.missing, m.refusal = false, ""
+	m.missing, m.problem, m.refusal = false, "", ""
 	if m.wanted == digest {
 		return orders{}
 	}

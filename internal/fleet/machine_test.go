@@ -202,7 +202,7 @@ func TestMachine(t *testing.T) {
 			steps: steps(connected, refused), phase: PhaseConnected, reason: ReasonKubeconfigRefused, says: "earlier kubeconfig", plan: "10s",
 		},
 		"a missing kubeconfig leaves the connection": {
-			steps: steps(connected, missing), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, missing), phase: PhaseConnected, reason: ReasonKubeconfigMissing, plan: "10s",
 		},
 		"a missing kubeconfig shows once the connection is lost": {
 			steps: steps(connected, missing, probe(deniedFault)), phase: PhaseWaiting, reason: ReasonKubeconfigMissing,

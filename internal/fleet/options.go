@@ -49,6 +49,9 @@ type Options struct {
 	// told four fifths of it: the API server waits 10s for a webhook, if that says
 	// no more, and so has the time to answer that it didn't. Defaults to 15s.
 	Timeout time.Duration
+	// HeaderTimeout is how long an answer may take to begin. ListTimeout is the deadline
+	// of a list for a watch, which Timeout doesn't bound. Default to 30s and 2m.
+	HeaderTimeout, ListTimeout time.Duration
 	// UserAgent is sent with every request. Defaults to "chandler".
 	UserAgent string
 	// Proxy chooses the proxy for a request; nil means none, whatever the
@@ -102,6 +105,8 @@ func (o Options) defaulted() Options {
 	setDefault(&o.QPS, 20)
 	setDefault(&o.Burst, 30)
 	setDefault(&o.Timeout, 15*time.Second)
+	setDefault(&o.HeaderTimeout, 30*time.Second)
+	setDefault(&o.ListTimeout, 2*time.Minute)
 	setDefault(&o.UserAgent, "chandler")
 	if o.CacheTransform == nil {
 		o.CacheTransform = cache.TransformStripManagedFields()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 )
-
-// maxVersionSize bounds the answer to a probe, in bytes.
-const maxVersionSize = 64 << 10
 
 // prober asks a server for its version: the cheapest request that shows that a
 // Kubernetes API server is there and takes the credentials. It has no part in
@@ -57,7 +55,10 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 	if response.StatusCode != http.StatusOK {
 		return "", s.statusFault(response.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxVersionSize))
+	body, err := io.ReadAll(response.Body)
+	if limit, ok := errors.AsType[*LimitError](err); ok {
+		return "", s.fault(limit.Reason, "can't be used: %s; check the address in %s", limit.Message, s.origin)
+	}
 	if err != nil {
 		return "", s.networkFault(ctx, err, progress)
 	}

@@ -210,7 +210,13 @@ func (p *Provider) ended(l *link) {
 	if p.ending[l.name] == l.done {
 		delete(p.ending, l.name)
 	}
-	if p.links[l.name] == l { // the provider stops
+}
+
+// hide takes a link out of sight that ends because the provider stops.
+func (p *Provider) hide(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links[l.name] == l {
 		delete(p.links, l.name)
 	}
 }

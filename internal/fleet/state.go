@@ -56,6 +56,8 @@ const (
 	ReasonTLSFailed = "TLSFailed"
 	// ReasonResponseTimedOut: connected, but no complete answer in time.
 	ReasonResponseTimedOut = "ResponseTimedOut"
+	// ReasonResponseTooLarge: the server answered with more than the manager accepts.
+	ReasonResponseTooLarge = "ResponseTooLarge"
 	// ReasonUnauthorized: the server doesn't accept the credentials (401).
 	ReasonUnauthorized = "Unauthorized"
 	// ReasonForbidden: the credentials may not read /version (403).
@@ -103,6 +105,12 @@ func (m *machine) state() State {
 	case m.using != "" && m.fault != nil:
 		s.Phase, s.Reason = PhaseConnected, m.fault.Reason
 		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s does not work: %s", m.origin, m.fault.Message)
+	case m.using != "" && m.problem != "":
+		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigUnreadable
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; %s %s", m.origin, m.problem)
+	case m.using != "" && m.missing:
+		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigMissing
+		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig, until it is refused or the manager restarts; %s is missing", m.origin)
 	case m.using != "":
 		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
 	case m.missing && m.problem != "":

@@ -34,7 +34,11 @@ func TestServerGivesUpFirst(t *testing.T) {
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
 
-	err := conn.discovery.RESTClient().Get().AbsPath("/extra").Do(t.Context()).Error()
+	client, err := conn.discoveryClient(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client.RESTClient().Get().AbsPath("/extra").Do(t.Context()).Error()
 	if !apierrors.IsTimeout(err) {
 		t.Errorf("got %v; want the server's own answer", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,11 +25,18 @@ const (
 	// answer for pingTimeout is closed, with every watch on it.
 	keepAlive, pingAfter, pingTimeout = 30 * time.Second, 30 * time.Second, 15 * time.Second
 	idleTimeout                       = 90 * time.Second
+	// watchTimeout ends a watch that the server doesn't end by itself. Reflectors ask
+	// for less.
+	watchTimeout = 15 * time.Minute
 )
 
 // errForeignHost is returned instead of following a redirect away from the
 // server that the kubeconfig names: credentials stay where they belong.
 var errForeignHost = errors.New("refusing a request to another host than the kubeconfig names")
+
+// errDisconnected is the end of each request on a connection that was closed. It isn't
+// net.ErrClosed, after which client-go tries again.
+var errDisconnected = errors.New("the cluster was disconnected")
 
 // identity holds the credentials of one connection. They can be swapped while
 // requests are under way.
@@ -63,6 +71,10 @@ type transport struct {
 	// serverTimeout is how long the server is told at most to work on a request
 	// that comes with a time; 0 leaves that time as it is.
 	serverTimeout time.Duration
+	// timeout bounds any other request than a watch, with the reading of its answer.
+	timeout time.Duration
+	limits  limits
+	closed  atomic.Bool // no request is sent any more
 	// unauthorized is called when the server answers 401.
 	unauthorized func()
 }
@@ -79,20 +91,22 @@ func newTransport(k *Kubeconfig, id *identity, o Options, unauthorized func()) (
 	}
 	t := &transport{
 		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized,
-		dialer: connrotation.NewDialer(traced(net.DialContext)),
+		dialer: connrotation.NewDialer(traced(net.DialContext)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
 	}
 	if k.credentials.exec != nil {
-		t.base, err = execTransport(k, t.dialer, o)
+		t.base, err = execTransport(k, t.dial, o)
 		return t, err
 	}
 	base := &http.Transport{
 		Proxy:               o.Proxy,
-		DialContext:         t.dialer.DialContext,
+		DialContext:         t.dial,
 		TLSClientConfig:     tlsConfig(k.endpoint, id),
 		TLSHandshakeTimeout: o.ConnectTimeout,
-		IdleConnTimeout:     idleTimeout,
-		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		// A watch has no other deadline before its first event.
+		ResponseHeaderTimeout: o.HeaderTimeout,
+		IdleConnTimeout:       idleTimeout,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		// A server can't make the manager hold large headers.
 		MaxResponseHeaderBytes: 64 << 10,
 	}
@@ -116,14 +130,14 @@ func tlsConfig(e endpoint, id *identity) *tls.Config {
 
 // execTransport leaves authentication to client-go, which runs the program and
 // renews what it returns. Only with AllowExec.
-func execTransport(k *Kubeconfig, dialer *connrotation.Dialer, o Options) (http.RoundTripper, error) {
+func execTransport(k *Kubeconfig, dial connrotation.DialFunc, o Options) (http.RoundTripper, error) {
 	config := &rest.Config{
 		Host:         k.endpoint.server,
 		ExecProvider: k.credentials.exec,
 		TLSClientConfig: rest.TLSClientConfig{
 			ServerName: k.endpoint.serverName, CAData: []byte(k.endpoint.ca), Insecure: k.endpoint.insecure,
 		},
-		Dial:  dialer.DialContext,
+		Dial:  dial,
 		Proxy: noProxy,
 	}
 	if o.Proxy != nil {
@@ -139,14 +153,50 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != t.scheme || !strings.EqualFold(request.URL.Host, t.host) {
 		return nil, errForeignHost
 	}
-	request = request.Clone(request.Context())
+	if t.closed.Load() {
+		return nil, errDisconnected
+	}
+	timeout := t.timeout
+	if isWatch(request) {
+		timeout = watchTimeout
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), timeout)
+	request = request.Clone(ctx)
 	t.identity.current.Load().authorize(request.Header)
 	t.bound(request.URL)
 	response, err := t.base.RoundTrip(request)
-	if err == nil && response.StatusCode == http.StatusUnauthorized {
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if response.StatusCode == http.StatusUnauthorized {
 		t.unauthorized()
 	}
-	return response, err
+	response.Body = &cancelling{ReadCloser: response.Body, cancel: cancel}
+	t.limits.bound(request, response)
+	return response, nil
+}
+
+// cancelling frees the timer of a request when its answer was read.
+type cancelling struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (c *cancelling) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
+}
+
+// dial refuses a TCP connection that is made while the transport is shut: it would outlive that.
+func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := t.dialer.DialContext(ctx, network, address)
+	if err == nil && t.closed.Load() {
+		_ = conn.Close()
+		return nil, errDisconnected
+	}
+	return conn, err
 }
 
 // bound has the server give up a request before the client does, so that it is the server
@@ -165,6 +215,12 @@ func (t *transport) bound(request *url.URL) {
 // CancelRequest is what client-go looks for when a request times out. Its
 // context, which the copy made by RoundTrip shares, has ended it already.
 func (t *transport) CancelRequest(*http.Request) {}
+
+// shut closes the transport for good.
+func (t *transport) shut() {
+	t.closed.Store(true)
+	t.close()
+}
 
 // close ends every connection, and with them all that waits for an answer.
 func (t *transport) close() {

@@ -4,6 +4,7 @@ package render
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
@@ -13,8 +14,9 @@ import (
 
 // Renderer renders in a pool of worker processes. It is safe for concurrent use.
 type Renderer struct {
-	opts  Options
-	slots chan struct{} // one token for each rendering under way
+	opts   Options
+	slots  *slots
+	pauses pauses
 
 	startOnce sync.Once
 	starts    chan chan startResult
@@ -36,7 +38,8 @@ func New(opts Options) *Renderer {
 	opts = opts.withDefaults()
 	return &Renderer{
 		opts:    opts,
-		slots:   make(chan struct{}, opts.Workers),
+		slots:   newSlots(opts.Workers),
+		pauses:  pauses{now: time.Now, after: map[[sha256.Size]byte]pause{}},
 		starts:  make(chan chan startResult),
 		closing: make(chan struct{}),
 		alive:   map[*process]struct{}{},
@@ -73,14 +76,30 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if int64(len(payload)) > r.opts.InputBytes {
 		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", len(payload), r.opts.InputBytes)
 	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
-	case <-r.closing:
-		return nil, ErrClosed
+	digest := sha256.Sum256(payload)
+	if failed := r.pauses.failure(digest); failed != nil {
+		return nil, failed
 	}
+	release, err := r.slots.acquire(ctx, r.closing)
+	if err != nil {
+		return nil, fmt.Errorf("wait for a render worker: %w", err)
+	}
+	defer release()
+	resp, err := r.serve(ctx, payload)
+	if err == nil || ctx.Err() == nil {
+		r.pauses.note(digest, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f := resp.Failure; f != nil {
+		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
+	}
+	return resp, nil
+}
+
+// serve has a request answered by a worker, a fresh one if a used one died of it.
+func (r *Renderer) serve(ctx context.Context, payload []byte) (*response, error) {
 	p, err := r.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -90,15 +109,9 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		if p, err = r.start(ctx); err != nil {
 			return nil, err
 		}
-		resp, err = r.attempt(ctx, p, payload)
+		return r.attempt(ctx, p, payload)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if f := resp.Failure; f != nil {
-		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
-	}
-	return resp, nil
+	return resp, err
 }
 
 // errWornOut means that a worker with a past died: its end may be the fault of an earlier

@@ -37,7 +37,7 @@ func enterSandbox(memoryBytes int64) error {
 			return fmt.Errorf("limit resource %d: %w", resource, err)
 		}
 	}
-	return nil
+	return ProtectMemory()
 }
 
 // dataBytes is the private writable memory that this process has mapped by now: mostly the

@@ -147,4 +147,3 @@ func mustYAML(t *testing.T, o *unstructured.Unstructured) []byte {
 	}
 	return data
 }
-

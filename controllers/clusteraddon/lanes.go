@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// slowAfter is how long a pass may hold a worker before it counts as slow.
+const slowAfter = 10 * time.Second
+
+// laneRetry is when a pass that waits for room looks again. As a rule it is woken before.
+const laneRetry = time.Minute
+
+// errYield ends a pass that became slow while there was no room for one.
+var errYield = errors.New("the pass takes long, and gives way to others")
+
+// lanes keep clusters that answer slowly, or not at all, from holding all workers. At
+// most half of them are for passes that take long, and for clusters whose last pass did.
+// A pass that becomes slow goes on if there is room, or else gives up its worker: what
+// it did is in the records.
+type lanes struct {
+	clock clock.WithDelayedExecution
+	wake  func(client.ObjectKey)
+
+	mu      sync.Mutex
+	room    int // for slow passes
+	slow    map[client.ObjectKey]bool
+	waiting []client.ObjectKey // slow ones, in the order in which they came
+}
+
+func newLanes(workers int, wake func(client.ObjectKey)) *lanes {
+	return &lanes{clock: clock.RealClock{}, wake: wake, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
+}
+
+// enter begins a pass. It is false if there is no room for it: it is woken when there is.
+// The caller says at the end whether the cluster fell silent.
+func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(silent bool), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	holds := l.slow[key]
+	if holds {
+		if l.room == 0 {
+			if !slices.Contains(l.waiting, key) {
+				l.waiting = append(l.waiting, key)
+			}
+			return nil, nil, false
+		}
+		l.room--
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended, late := false, false
+	timer := l.clock.AfterFunc(slowAfter, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if late = true; ended || holds {
+			return
+		}
+		l.slow[key] = true
+		if l.room == 0 {
+			cancel(errYield)
+			return
+		}
+		l.room--
+		holds = true
+	})
+	return ctx, func(silent bool) {
+		timer.Stop()
+		cancel(nil)
+		l.mu.Lock()
+		ended = true
+		if delete(l.slow, key); silent || late {
+			l.slow[key] = true
+		}
+		if holds {
+			l.room++
+		}
+		next := l.next()
+		l.mu.Unlock()
+		for _, key := range next {
+			l.wake(key)
+		}
+	}, true
+}
+
+// next takes those out that there is room for by now.
+func (l *lanes) next() []client.ObjectKey {
+	n := min(l.room, len(l.waiting))
+	next := l.waiting[:n:n]
+	l.waiting = l.waiting[n:]
+	return next
+}
+
+// forget drops what is known of a cluster.
+func (l *lanes) forget(key client.ObjectKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.slow, key)
+	l.waiting = slices.DeleteFunc(l.waiting, func(other client.ObjectKey) bool { return other == key })
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// laneTest is lanes of four workers, so with room for two slow passes.
+type laneTest struct {
+	*lanes
+	time  *testingclock.FakeClock
+	woken []string
+}
+
+func newLaneTest() *laneTest {
+	l := &laneTest{time: testingclock.NewFakeClock(time.Now())}
+	l.lanes = newLanes(4, func(key client.ObjectKey) { l.woken = append(l.woken, key.Name) })
+	l.clock = l.time
+	return l
+}
+
+// begin starts a pass that has to be let in.
+func (l *laneTest) begin(t *testing.T, name string) (context.Context, func(silent bool)) {
+	t.Helper()
+	ctx, leave, ok := l.enter(t.Context(), client.ObjectKey{Name: name})
+	if !ok {
+		t.Fatalf("%s wasn't let in", name)
+	}
+	return ctx, leave
+}
+
+func (l *laneTest) refused(t *testing.T, name string) {
+	t.Helper()
+	if _, _, ok := l.enter(t.Context(), client.ObjectKey{Name: name}); ok {
+		t.Fatalf("%s was let in", name)
+	}
+}
+
+func (l *laneTest) wokenOnly(t *testing.T, names ...string) {
+	t.Helper()
+	if fmt.Sprint(l.woken) != fmt.Sprint(names) {
+		t.Errorf("woken: %v, want %v", l.woken, names)
+	}
+	l.woken = nil
+}
+
+func TestPassesThatTakeLongHoldHalfOfTheWorkers(t *testing.T) {
+	l := newLaneTest()
+	var contexts []context.Context
+	var leaves []func(bool)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		ctx, leave := l.begin(t, name)
+		contexts, leaves = append(contexts, ctx), append(leaves, leave)
+	}
+	l.time.Step(slowAfter)
+	ended := 0
+	for _, ctx := range contexts {
+		if errors.Is(context.Cause(ctx), errYield) {
+			ended++
+		} else if ctx.Err() != nil {
+			t.Error(context.Cause(ctx))
+		}
+	}
+	if ended != 2 {
+		t.Fatalf("%d of 4 gave way", ended)
+	}
+	for i, leave := range leaves {
+		if contexts[i].Err() != nil {
+			leave(true)
+			l.refused(t, []string{"a", "b", "c", "d"}[i])
+			l.refused(t, []string{"a", "b", "c", "d"}[i])
+		}
+	}
+	_, healthy := l.begin(t, "healthy")
+	healthy(false)
+	l.wokenOnly(t)
+	for i, leave := range leaves {
+		if contexts[i].Err() == nil {
+			leave(false)
+		}
+	}
+	if len(l.woken) != 2 {
+		t.Errorf("woken: %v", l.woken)
+	}
+}
+
+// A cluster that was slow, or silent, is let in with others again once a pass over it was quick.
+func TestClustersBecomeSlowAndQuick(t *testing.T) {
+	l := newLaneTest()
+	quick := func(name string) { _, leave := l.begin(t, name); leave(false) }
+	for _, name := range []string{"a", "b", "c"} {
+		_, leave := l.begin(t, name)
+		leave(true)
+	}
+	_, a := l.begin(t, "a")
+	_, b := l.begin(t, "b")
+	l.refused(t, "c")
+	a(false)
+	l.wokenOnly(t, "c")
+	quick("a")
+	quick("c")
+	_, c := l.begin(t, "c")
+	_, again := l.begin(t, "a")
+	for _, leave := range []func(bool){b, c, again} {
+		leave(false)
+	}
+	if len(l.slow) != 0 || l.room != 2 {
+		t.Errorf("slow: %v, room: %d", l.slow, l.room)
+	}
+}
+
+func TestForgottenClusterWaitsNoMore(t *testing.T) {
+	l := newLaneTest()
+	var leaves []func(bool)
+	for _, name := range []string{"a", "b", "c"} {
+		_, leave := l.begin(t, name)
+		leave(true)
+	}
+	for _, name := range []string{"a", "b"} {
+		_, leave := l.begin(t, name)
+		leaves = append(leaves, leave)
+	}
+	l.refused(t, "c")
+	l.forget(client.ObjectKey{Name: "c"})
+	leaves[0](false)
+	l.wokenOnly(t)
+	_, leave := l.begin(t, "c") // it is a new one
+	leave(false)
+}

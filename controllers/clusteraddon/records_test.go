@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+)
+
+// awaited is how long a test waits for what should take milliseconds.
+const awaited = 60 * time.Second
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, awaited, true,
+		func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// noSource finds no clusters: a test reports them.
+type noSource struct{}
+
+func (noSource) SetupWithManager(mcmanager.Manager, fleet.Sink) error { return nil }
+func (noSource) Refresh(multicluster.ClusterName)                     {}
+
+// nobody is told of clusters.
+type nobody struct{}
+
+func (nobody) Engage(context.Context, multicluster.ClusterName, cluster.Cluster) error { return nil }
+
+// connectTo connects to a server that answers all but probes with a handler.
+func connectTo(t *testing.T, handler http.HandlerFunc) *fleet.Connection {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		handler(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server:                   server.URL,
+			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, Source: noSource{}})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
+	var conn *fleet.Connection
+	eventually(t, "connected", func() (ok bool) { conn, ok = clusters.Connection("ns/prod"); return ok })
+	return conn
+}
+
+// follow watches the records of a server.
+func follow(t *testing.T, handler http.HandlerFunc, change ...func(*recordWatch)) *recordWatch {
+	t.Helper()
+	w := newRecordWatch(&Queue{})
+	for _, f := range change {
+		f(w)
+	}
+	conn := connectTo(t, handler)
+	if err := w.Engage(conn.Context(), "ns/prod", conn); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// recordOf is what an API server shows of a record.
+func recordOf(release string, annotations map[string]string) metav1.PartialObjectMetadata {
+	secret := secretMetadata()
+	secret.Namespace, secret.Name, secret.ResourceVersion = "apps", "sh.helm.release.v1."+release+".v1", "2"
+	secret.Labels = map[string]string{"owner": "helm", "name": release, "version": "1", "status": "deployed", addonsv1.AddonLabel: release, "other": "x"}
+	secret.Annotations = annotations
+	return *secret
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return secret
+}
+
+func writeList(w io.Writer, next string, records ...metav1.PartialObjectMetadata) {
+	list := &metav1.PartialObjectMetadataList{Items: records}
+	list.APIVersion, list.Kind, list.ResourceVersion, list.Continue = "meta.k8s.io/v1", "PartialObjectMetadataList", "1", next
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+func writeEvent(w io.Writer, kind string, record metav1.PartialObjectMetadata) error {
+	record.APIVersion, record.Kind = "meta.k8s.io/v1", "PartialObjectMetadata"
+	return json.NewEncoder(w).Encode(map[string]any{"type": kind, "object": record})
+}
+
+func watches(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+func TestRecordsAreListedAndFollowed(t *testing.T) {
+	events := make(chan metav1.PartialObjectMetadata)
+	long := strings.Repeat("x", 100<<10)
+	w := follow(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case watches(r):
+			w.(http.Flusher).Flush()
+			for {
+				select {
+				case e := <-events:
+					_ = writeEvent(w, "ADDED", e)
+					w.(http.Flusher).Flush()
+				case <-r.Context().Done():
+					return
+				}
+			}
+		case r.URL.Query().Get("continue") == "":
+			writeList(w, "more", recordOf("one", map[string]string{record.DigestAnnotation: "a", "notes": long}))
+		default:
+			writeList(w, "", recordOf("two", nil))
+		}
+	})
+	digests := func() map[string]string {
+		found, _ := w.of("ns/prod")
+		got := map[string]string{}
+		for release, summary := range found {
+			got[release.Name] = summary.Digest
+		}
+		return got
+	}
+	eventually(t, "two pages", func() bool { return fmt.Sprint(digests()) == "map[one:a two:]" })
+	events <- recordOf("three", map[string]string{record.DigestAnnotation: "c"})
+	eventually(t, "an event", func() bool { return fmt.Sprint(digests()) == "map[one:a three:c two:]" })
+	if err := w.failure("ns/prod"); err != nil {
+		t.Error(err)
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if size := w.clusters["ns/prod"].store.size; size > 10_000 {
+		t.Errorf("%d bytes are kept", size)
+	}
+}
+
+// What can't be read or followed is told, and no longer once it can.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	limit := func(reason, says string) func(error) bool {
+		return func(err error) bool {
+			limit, ok := errors.AsType[*fleet.LimitError](err)
+			return ok && limit.Reason == reason && strings.Contains(limit.Message, says)
+		}
+	}
+	says := func(text string) func(error) bool {
+		return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
+	}
+	for title, tc := range map[string]struct {
+		handler http.HandlerFunc
+		want    func(error) bool
+	}{
+		"a list that hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says("context deadline exceeded")},
+		"a list that asks to come back in years": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1000000")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, says("context deadline exceeded")},
+		"a list that is refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden},
+		"a list of too many": {func(w http.ResponseWriter, _ *http.Request) {
+			var many []metav1.PartialObjectMetadata
+			for i := range maxRecords + 1 {
+				many = append(many, recordOf(fmt.Sprint("r", i), nil))
+			}
+			writeList(w, "", many...)
+		}, limit(ReasonRecordsUnreadable, "4096")},
+		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
+			large := recordOf("x", map[string]string{record.DigestAnnotation: strings.Repeat("x", 2<<20)})
+			writeList(w, "more", large, large, large)
+		}, limit(ReasonRecordsUnreadable, "16 MiB")},
+		"events of too many": {func(w http.ResponseWriter, r *http.Request) {
+			if !watches(r) {
+				writeList(w, "")
+				return
+			}
+			for i := 0; r.Context().Err() == nil && writeEvent(w, "ADDED", recordOf(fmt.Sprint("r", i), nil)) == nil; i++ {
+			}
+		}, limit(ReasonRecordsUnreadable, "4096")},
+		"an event without end": {func(w http.ResponseWriter, r *http.Request) {
+			if !watches(r) {
+				writeList(w, "")
+				return
+			}
+			_, err := io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"`)
+			for err == nil {
+				_, err = io.WriteString(w, strings.Repeat("x", 1<<20))
+			}
+		}, says("an event of more than 4096 KiB")},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			var healed atomic.Bool
+			w := follow(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case !healed.Load():
+					tc.handler(w, r)
+				case watches(r):
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				default:
+					writeList(w, "", recordOf("one", nil))
+				}
+			}, func(w *recordWatch) { w.timeout = 2 * time.Second })
+			eventually(t, "told", func() bool { return tc.want(w.failure("ns/prod")) })
+			healed.Store(true)
+			eventually(t, "read", func() bool {
+				found, known := w.of("ns/prod")
+				return known && len(found) == 1
+			})
+		})
+	}
+}

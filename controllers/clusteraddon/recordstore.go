@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cluster-chandler/chandler/internal/fleet"
+)
+
+// How many records of one cluster are kept, and how many bytes of their metadata. A
+// stack has at most 64 add-ons, and an add-on some ten records of about 2 KiB.
+const (
+	maxRecords     = 4096
+	maxRecordsSize = 16 << 20
+)
+
+// errTooManyRecords ends the watch of a cluster's records.
+var errTooManyRecords = &fleet.LimitError{
+	Reason: ReasonRecordsUnreadable,
+	Message: fmt.Sprintf("the workload cluster has more than %d release records of add-ons, or more than %d MiB of their metadata; delete Secrets with the label owner=helm that no add-on needs",
+		maxRecords, maxRecordsSize>>20),
+}
+
+// recordStore is a reflector's store of what is needed of the metadata of records.
+type recordStore struct {
+	mu      sync.RWMutex
+	records map[types.NamespacedName]*metav1.PartialObjectMetadata // nil until they have been listed
+	size    int
+	changed func()
+	failed  func(error)
+}
+
+// onChange sets what is called after a change of a record, and when there are too many.
+func (s *recordStore) onChange(changed func(), failed func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed, s.failed = changed, failed
+}
+
+// list returns the records; false if they aren't known.
+func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	records := make([]metav1.PartialObjectMetadata, 0, len(s.records))
+	for _, record := range s.records {
+		records = append(records, *record)
+	}
+	return records, s.records != nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s *recordStore) Add(obj any) error { return s.change(obj, true) }
+
+// Update implements cache.ReflectorStore.
+func (s *recordStore) Update(obj any) error { return s.change(obj, true) }
+
+// Delete implements cache.ReflectorStore.
+func (s *recordStore) Delete(obj any) error { return s.change(obj, false) }
+
+// Resync implements cache.ReflectorStore.
+func (s *recordStore) Resync() error { return nil }
+
+// Replace implements cache.ReflectorStore. What is listed has been bounded before.
+func (s *recordStore) Replace(list []any, _ string) error {
+	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list)), 0
+	for _, obj := range list {
+		if record, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			records[nameOf(record)] = record
+			size += sizeOf(record)
+		}
+	}
+	s.mu.Lock()
+	s.records, s.size = records, size
+	changed := s.changed
+	s.mu.Unlock()
+	changed()
+	return nil
+}
+
+// change puts a record in place of the one of its name, or takes that away. Records
+// that are too many are dropped, all of them: what is missing would be taken for gone.
+func (s *recordStore) change(obj any, there bool) error {
+	record, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	changed, failed := s.changed, s.failed
+	if s.records == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	name := nameOf(record)
+	if old, ok := s.records[name]; ok {
+		s.size -= sizeOf(old)
+		delete(s.records, name)
+	}
+	if there {
+		record = needed(record)
+		s.records[name] = record
+		s.size += sizeOf(record)
+	}
+	excess := len(s.records) > maxRecords || s.size > maxRecordsSize
+	if excess {
+		s.records, s.size = nil, 0
+	}
+	s.mu.Unlock()
+	if excess {
+		failed(errTooManyRecords)
+	}
+	changed()
+	return nil
+}
+
+// needed is what a summary is made of: labels of Helm and ours, and our annotations.
+func needed(record *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: record.Namespace, Name: record.Name, UID: record.UID,
+		ResourceVersion: record.ResourceVersion, CreationTimestamp: record.CreationTimestamp,
+		Labels: map[string]string{}, Annotations: map[string]string{},
+	}}
+	for key, value := range record.Labels {
+		if ours(key) || slices.Contains(helmLabels, key) {
+			kept.Labels[key] = value
+		}
+	}
+	for key, value := range record.Annotations {
+		if ours(key) {
+			kept.Annotations[key] = value
+		}
+	}
+	return kept
+}
+
+// helmLabels are those that Helm puts on its records.
+var helmLabels = []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
+
+func ours(key string) bool { return strings.HasPrefix(key, "addons.cluster.x-k8s.io/") }
+
+func nameOf(record *metav1.PartialObjectMetadata) types.NamespacedName {
+	return types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
+}
+
+// sizeOf is about how many bytes are kept of a record.
+func sizeOf(record *metav1.PartialObjectMetadata) int {
+	size := 512 + len(record.Namespace) + len(record.Name) + len(record.UID) + len(record.ResourceVersion)
+	for _, texts := range []map[string]string{record.Labels, record.Annotations} {
+		for key, value := range texts {
+			size += len(key) + len(value)
+		}
+	}
+	return size
+}

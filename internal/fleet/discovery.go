@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// maxGroupVersions is how many API versions a cluster may have, of all groups. Each
+// may cost a request, where the server doesn't aggregate its discovery.
+const maxGroupVersions = 1000
+
+// discover reads the APIs of a cluster: in two requests, or one by one where the server
+// doesn't aggregate them.
+func (c *Connection) discover(ctx context.Context) (Facts, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(errDisconnected) })()
+	client, err := c.discoveryClient(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	groups, found, unavailable, err := client.GroupsAndMaybeResources()
+	if err != nil {
+		return Facts{}, err
+	}
+	var failed []schema.GroupVersion
+	for gv := range unavailable {
+		failed = append(failed, gv)
+	}
+	var lists []*metav1.APIResourceList
+	for _, list := range found {
+		lists = append(lists, list)
+	}
+	if found == nil {
+		if lists, failed, err = oneByOne(ctx, client, groups.Groups); err != nil {
+			return Facts{}, err
+		}
+	}
+	all := make([]*metav1.APIGroup, len(groups.Groups))
+	for i := range groups.Groups {
+		all[i] = &groups.Groups[i]
+	}
+	return factsOf(all, lists, failed), nil
+}
+
+// oneByOne asks for the resources of each API version. It ends with the context.
+func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups []metav1.APIGroup) (lists []*metav1.APIResourceList, failed []schema.GroupVersion, _ error) {
+	for _, group := range groups {
+		for _, version := range group.Versions {
+			list, err := client.ServerResourcesForGroupVersion(version.GroupVersion)
+			if ctx.Err() != nil {
+				return nil, nil, context.Cause(ctx)
+			}
+			if err != nil {
+				failed = append(failed, schema.GroupVersion{Group: group.Name, Version: version.Version})
+				continue
+			}
+			lists = append(lists, list)
+		}
+	}
+	return lists, failed, nil
+}
+
+// Discovery returns a client that tells which kinds the cluster has. Each call asks it.
+func (c *Connection) Discovery(ctx context.Context) (discovery.DiscoveryInterface, error) {
+	return c.discoveryClient(ctx)
+}
+
+// discoveryClient returns a client whose requests end with the context. Client-go's discovery takes no context.
+func (c *Connection) discoveryClient(ctx context.Context) (*discovery.DiscoveryClient, error) {
+	config := rest.CopyConfig(c.config)
+	config.RateLimiter = waiter{RateLimiter: config.RateLimiter, ctx: ctx}
+	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
+		Transport: kinds{under: ctx, base: c.requests}, Timeout: config.Timeout,
+	})
+}
+
+// newMapper returns a RESTMapper that discovers with the same bounds.
+func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+	bounded := *client
+	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
+	return apiutil.NewDynamicRESTMapper(config, &bounded)
+}
+
+// waiter is a rate limiter for which nobody waits any more once a context has ended.
+type waiter struct {
+	flowcontrol.RateLimiter
+	ctx context.Context //nolint:containedctx // callers have none to give, or one that ends later
+}
+
+// Wait implements flowcontrol.RateLimiter.
+func (w waiter) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.ctx, func() { cancel(context.Cause(w.ctx)) })()
+	return w.RateLimiter.Wait(ctx)
+}
+
+// kinds refuses a list of more API versions than are ever asked for.
+type kinds struct {
+	under context.Context //nolint:containedctx // no request outlives it
+	base  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(request.Context())
+	stop := context.AfterFunc(k.under, func() { cancel(context.Cause(k.under)) })
+	done := func() { stop(); cancel(nil) }
+	response, err := k.base.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		done()
+		return nil, err
+	}
+	response.Body = &cancelling{ReadCloser: response.Body, cancel: done}
+	if response.StatusCode != http.StatusOK || request.URL.Path != "/api" && request.URL.Path != "/apis" {
+		return response, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if n := groupVersions(body); n > maxGroupVersions {
+		return nil, &LimitError{
+			Reason:    TooManyKinds,
+			Message:   fmt.Sprintf("%s lists %d API versions; at most %d are read", request.URL.Path, n, maxGroupVersions),
+			Discovery: true,
+		}
+	}
+	answer := *response
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return &answer, nil
+}
+
+// groupVersions counts the API versions in a discovery document, aggregated or not.
+func groupVersions(document []byte) int {
+	type group struct {
+		Versions []struct{} `json:"versions"`
+	}
+	var list struct {
+		Groups, Items []group
+		Versions      []string // of /api
+	}
+	_ = json.Unmarshal(document, &list) // what is of another type is left out, and the rest counted
+	n := len(list.Versions)
+	for _, g := range append(list.Groups, list.Items...) {
+		n += len(g.Versions)
+	}
+	return n
+}

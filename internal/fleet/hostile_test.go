@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/pager"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// hostileServer answers all but probes with a function, compressed.
+func hostileServer(t *testing.T, o Options, answer func(w io.Writer, r *http.Request)) (*fleetTest, *Connection) {
+	t.Helper()
+	f, s := startFleet(t, o), newServer(t)
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		if err != nil {
+			t.Error(err)
+		}
+		answer(z, r)
+		_ = z.Close()
+		return true
+	}
+	f.add("a/b", s.kubeconfig())
+	return f, f.connected(t, "a/b")
+}
+
+// endless writes a head, and then a block until nobody listens.
+func endless(w io.Writer, head string, block []byte) {
+	_, err := io.WriteString(w, head)
+	for err == nil {
+		_, err = w.Write(block)
+	}
+}
+
+// What is larger than any answer that is needed ends with an error of its own, that
+// names the request.
+func TestAnswersThatAreTooLarge(t *testing.T) {
+	spaces := bytes.Repeat([]byte(" "), 1<<20)
+	for name, tc := range map[string]struct {
+		answer func(w io.Writer, r *http.Request)
+		ask    func(ctx context.Context, c *Connection) error
+		want   LimitError
+	}{
+		"a discovery document": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"APIVersions"`, spaces) },
+			func(ctx context.Context, c *Connection) error { _, err := c.Facts(ctx); return err },
+			LimitError{Message: "GET /api was answered with more than 4096 KiB", Discovery: true},
+		},
+		"the discovery of a client": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"APIVersions"`, spaces) },
+			func(ctx context.Context, c *Connection) error {
+				return c.Client().Get(ctx, client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Pod{})
+			},
+			LimitError{Message: "GET /api was answered with more than 4096 KiB", Discovery: true},
+		},
+		"an object": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"ConfigMap"`, spaces) },
+			func(ctx context.Context, c *Connection) error {
+				_, err := c.Dynamic().Resource(configMaps).Namespace("a").Get(ctx, "b", metav1.GetOptions{})
+				return err
+			},
+			LimitError{Message: "GET /api/v1/namespaces/a/configmaps/b was answered with more than 4096 KiB"},
+		},
+		"the answer to a write": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"ConfigMap"`, spaces) },
+			func(ctx context.Context, c *Connection) error {
+				u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+				_, err := c.Dynamic().Resource(configMaps).Namespace("a").Create(ctx, u, metav1.CreateOptions{})
+				return err
+			},
+			LimitError{Message: "POST /api/v1/namespaces/a/configmaps was answered with more than 4096 KiB"},
+		},
+		"a list": {
+			func(w io.Writer, _ *http.Request) { endless(w, `{"kind":"ConfigMapList","items":[`, spaces) },
+			func(ctx context.Context, c *Connection) error {
+				_, err := c.Dynamic().Resource(configMaps).List(ctx, metav1.ListOptions{})
+				return err
+			},
+			LimitError{Message: "GET /api/v1/configmaps was answered with more than 32768 KiB"},
+		},
+		"a list with pages without end": {
+			func(w io.Writer, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"x"},"items":[]}`)
+			},
+			func(ctx context.Context, c *Connection) error {
+				return pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					return c.Dynamic().Resource(configMaps).List(ctx, o)
+				}).EachListItem(ctx, metav1.ListOptions{}, func(runtime.Object) error { return nil })
+			},
+			LimitError{Message: "GET /api/v1/configmaps was answered with more than 32768 KiB"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := quick()
+			o.QPS, o.Burst, o.Timeout = 1e6, 1e6, patience
+			_, conn := hostileServer(t, o, tc.answer)
+			err := tc.ask(t.Context(), conn)
+			limit, ok := errors.AsType[*LimitError](err)
+			tc.want.Reason = ReasonResponseTooLarge
+			if !ok || *limit != tc.want {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A probe's answer is small. A server whose one isn't is told from one that is no API server.
+func TestProbeThatIsTooLarge(t *testing.T) {
+	f := startFleet(t, quick())
+	s := newServer(t)
+	s.set(strings.Repeat("v", 100<<10), "secret-token")
+	f.add("a/b", s.kubeconfig())
+	f.expect(t, "a/b", PhaseUnreachable, ReasonResponseTooLarge)
+}
+
+// A watch may send much at its beginning, and little for ever; no event is larger than
+// an object can be.
+func TestWatchesThatSendTooMuch(t *testing.T) {
+	event := `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","annotations":{"x":"` + strings.Repeat("y", 100<<10) + `"}}}}` + "\n"
+	for name, tc := range map[string]struct {
+		answer func(w io.Writer, r *http.Request)
+		says   string
+	}{
+		"many events": {func(w io.Writer, _ *http.Request) { endless(w, "", []byte(event)) }, "GET /api/v1/configmaps was answered with events of more than 64 KiB per second"},
+		"one event": {func(w io.Writer, _ *http.Request) {
+			endless(w, `{"type":"ADDED","object":{"a":["{\"}]`, bytes.Repeat([]byte("y"), 100<<10))
+		}, "GET /api/v1/configmaps was answered with an event of more than 4096 KiB"},
+		"a space": {func(w io.Writer, _ *http.Request) { endless(w, event, []byte("\n  ")) }, "GET /api/v1/configmaps was answered with an event of more than 4096 KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, conn := hostileServer(t, quick(), tc.answer)
+			w, err := conn.Dynamic().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			events := 0
+			for e := range w.ResultChan() {
+				if events++; e.Type == watch.Error {
+					if status, ok := e.Object.(*metav1.Status); !ok || !strings.Contains(status.Message, tc.says) {
+						t.Errorf("got %v", e.Object)
+					}
+					return
+				}
+			}
+			t.Errorf("the watch ended without an error after %d events", events)
+		})
+	}
+}
+
+func TestEventSizeCountsWhatADecoderKeeps(t *testing.T) {
+	for stream, want := range map[string]int{
+		`{"a":1}`: 7, `{"a":1}{"bc":[{}]}`: 11, `{"a":"}{\"}"}`: 13, `{"a`: 3, `{} {}    `: 4, `{"a":"\\"}{}`: 10, "": 0, `"x": 1`: 6,
+	} {
+		whole, parts := &eventSize{}, &eventSize{}
+		if got := whole.add([]byte(stream)); got != want {
+			t.Errorf("%s has %d, want %d", stream, got, want)
+		}
+		got := 0
+		for _, b := range []byte(stream) {
+			got = max(got, parts.add([]byte{b}))
+		}
+		if got != want {
+			t.Errorf("%s, byte by byte, has %d, want %d", stream, got, want)
+		}
+	}
+}
+
+// A watch's bytes are counted by time: what one may send at once it may send again later.
+func TestWatchSavesUpBytes(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://x/api/v1/pods?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(make([]byte, 2*maxList)))}
+	(&limits{clock: clock}).bound(request, response)
+	read := func(n int) error {
+		_, err := io.ReadFull(response.Body, make([]byte, n))
+		return err
+	}
+	if err := read(maxList); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if err := read(watchRate); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := errors.AsType[*LimitError](read(1)); !ok {
+		t.Error("one byte more was read")
+	}
+}
+
+func TestRetryAfterIsShortened(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	var asked atomic.Value
+	s.instead = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", asked.Load().(string))
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	for after, want := range map[string]string{"1000000": "60", "60": "60", "1": "1", "tomorrow": "tomorrow"} {
+		asked.Store(after)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/secrets", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := conn.watches.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := response.Header.Get("Retry-After"); got != want {
+			t.Errorf("%s became %s", after, got)
+		}
+	}
+}
+
+// Of a list for a watch, neither the head nor the end may take for ever.
+func TestListsThatHang(t *testing.T) {
+	for name, head := range map[string]string{"before its head": "", "after its head": `{"kind":"ConfigMapList"`} {
+		t.Run(name, func(t *testing.T) {
+			o := quick()
+			o.HeaderTimeout, o.ListTimeout = 100*time.Millisecond, 200*time.Millisecond
+			f, s := startFleet(t, o), newServer(t)
+			s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+				if head != "" {
+					_, _ = io.WriteString(w, head)
+					w.(http.Flusher).Flush()
+				}
+				<-r.Context().Done()
+				return true
+			}
+			f.add("a/b", s.kubeconfig())
+			conn := f.connected(t, "a/b")
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, err := conn.Metadata().Resource(configMaps).List(ctx, metav1.ListOptions{}); err == nil || ctx.Err() != nil {
+				t.Errorf("List() = %v, %v", err, ctx.Err())
+			}
+		})
+	}
+}
+
+// manyGroups is what a server says that doesn't aggregate its discovery.
+func manyGroups(n int) string {
+	groups := make([]string, n)
+	for i := range groups {
+		groups[i] = fmt.Sprintf(`{"name":"g%d","versions":[{"groupVersion":"g%d/v1","version":"v1"}]}`, i, i)
+	}
+	return `{"kind":"APIGroupList","apiVersion":"v1","versions":[1],"groups":[` + strings.Join(groups, ",") + `]}`
+}
+
+func TestTooManyKinds(t *testing.T) {
+	var asked atomic.Int32
+	groups := manyGroups(50_000)
+	_, conn := hostileServer(t, quick(), func(w io.Writer, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Path == "/api" {
+			groups := `{"kind":"APIVersions","versions":["v1"]}`
+			_, _ = io.WriteString(w, groups)
+			return
+		}
+		_, _ = io.WriteString(w, groups)
+	})
+	_, ofFacts := conn.Facts(t.Context())
+	ofClient := conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Pod{})
+	for _, err := range []error{ofFacts, ofClient} {
+		if limit, ok := errors.AsType[*LimitError](err); !ok || limit.Reason != TooManyKinds {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := asked.Load(); n > 4 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A discovery that takes one request for each API version ends when nobody waits for it any more,
+// and when the cluster is gone.
+func TestDiscoveryEnds(t *testing.T) {
+	for name, end := range map[string]func(f *fleetTest, cancel func()){
+		"with its context": func(_ *fleetTest, cancel func()) { cancel() },
+		"with the cluster": func(f *fleetTest, _ func()) { f.Remove("a/b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun, groups := make(chan struct{}, maxGroupVersions), manyGroups(maxGroupVersions-1)
+			var asked atomic.Int32
+			o := quick()
+			o.QPS, o.Burst = 10, 10
+			f, conn := hostileServer(t, o, func(w io.Writer, r *http.Request) {
+				asked.Add(1)
+				switch r.URL.Path {
+				case "/api":
+					_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":["v1"]}`)
+				case "/apis":
+					_, _ = io.WriteString(w, groups)
+				default:
+					_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","resources":[]}`)
+					begun <- struct{}{}
+				}
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { _, err := conn.Facts(ctx); ended <- err }()
+			select {
+			case <-begun:
+			case err := <-ended:
+				t.Fatal(err)
+			}
+			end(f, cancel)
+			select {
+			case err := <-ended:
+				if n := asked.Load(); err == nil || n > 100 {
+					t.Errorf("Facts() = %v after %d requests", err, n)
+				}
+			case <-time.After(patience):
+				t.Errorf("the discovery goes on:\n%s", stacks())
+			}
+		})
+	}
+}
+
+// A client of a cluster that is gone sends nothing, with nobody's credentials.
+func TestRemovedClusterGetsNoRequest(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	get := func() error {
+		return conn.Client().Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.Pod{})
+	}
+	if err := client.IgnoreNotFound(get()); err != nil {
+		t.Fatal(err)
+	}
+	f.Remove("a/b")
+	<-conn.Done()
+	eventually(t, func() string {
+		if !conn.requests.closed.Load() || !conn.watches.closed.Load() {
+			return "the connection isn't closed"
+		}
+		return ""
+	})
+	before, conns := s.requests.Load(), s.conns.Load()
+	if err := get(); err == nil {
+		t.Error("a GET was answered")
+	}
+	if _, err := conn.Facts(t.Context()); err == nil {
+		conn.InvalidateFacts()
+		if _, err = conn.Facts(t.Context()); err == nil {
+			t.Error("a discovery was answered")
+		}
+	}
+	if _, err := conn.Dynamic().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("a watch was answered")
+	}
+	if n := s.requests.Load(); n != before {
+		t.Errorf("%d requests after the end", n-before)
+	}
+	if n := s.conns.Load(); n != conns {
+		t.Errorf("%d TCP connections after the end", n-conns)
+	}
+}
+
+// Who deletes the Secret to revoke access has to see that the connection goes on.
+func TestConnectedWithoutAKubeconfig(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	f.connected(t, "a/b")
+	f.add("a/b", nil)
+	state := f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigMissing)
+	if _, ok := f.Connection("a/b"); !ok || !strings.Contains(state.Message, "Secret a/b-kubeconfig is missing") {
+		t.Errorf("%+v, connected: %v", state, ok)
+	}
+	f.Set("a/b", Member{ID: "1", Origin: "Secret a/b-kubeconfig", Problem: "has no key value"})
+	f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigUnreadable)
+	f.add("a/b", s.kubeconfig())
+	f.connected(t, "a/b")
+}
+
+// A name is engaged once at a time, also when one cluster follows another, and not any
+// more once the provider has ended.
+func TestEngageEndsBeforeTheNext(t *testing.T) {
+	var running, most, calls atomic.Int32
+	f := startFleet(t, quick(), func(context.Context, multicluster.ClusterName, cluster.Cluster) error {
+		now := running.Add(1)
+		defer running.Add(-1)
+		if now > most.Load() {
+			most.Store(now)
+		}
+		calls.Add(1)
+		<-time.After(20 * time.Millisecond) // it doesn't look at the context
+		return nil
+	})
+	s := newServer(t)
+	for i := range 10 {
+		before := calls.Load()
+		f.Set("a/b", Member{ID: fmt.Sprint(i), Kubeconfig: s.kubeconfig()})
+		eventually(t, func() string {
+			if calls.Load() == before {
+				return "it isn't engaged"
+			}
+			return ""
+		})
+	}
+	f.stop()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d calls at once", n)
+	}
+	if n := running.Load(); n != 0 {
+		t.Errorf("%d calls after the end", n)
+	}
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestProtectMemory(t *testing.T) {
+	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(before), 0, 0, 0) }()
+	if err := ProtectMemory(); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || now != 0 {
+		t.Errorf("dumpable is %d, %v", now, err)
+	}
+}
+
+// The kernel shows a process whose memory is protected as root's.
+func TestWorkersMemoryIsProtected(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("all processes are root's")
+	}
+	r := newRenderer(t)
+	mustRender(t, r)
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/environ", r.pids()[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 {
+		t.Errorf("it belongs to user %d", owner)
+	}
+}
