@@ -20,8 +20,8 @@ import (
 
 // What templates may read of a cluster in one rendering.
 const (
-	maxFound      = 256
-	maxFoundBytes = 8 << 20
+	maxFound      = 1000
+	maxFoundBytes = 16 << 20
 )
 
 // reader reads objects that a release has, for its rendering.
@@ -108,7 +108,7 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 	r.objects++
 	if r.bytes += len(data); r.objects > maxFound || r.bytes > maxFoundBytes {
 		return nil, &render.Error{Reason: render.ReasonOutputTooLarge, Err: fmt.Errorf(
-			"the chart looks up more than %d of its objects, or %d bytes of them; split it", maxFound, maxFoundBytes)}
+			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
 	}
 	want := r.run.want
 	want.Sensitive = append(slices.Clip(want.Sensitive), render.SecretsIn(o.Object)...)

@@ -175,9 +175,11 @@ func (g *generator) remember(name string, password bool, fn any) any {
 	}).Interface()
 }
 
-func (g *generator) due(text string) bool {
-	at := renewAt(text)
-	return !at.IsZero() && !g.clock().Before(at)
+// due reports whether a certificate is to be made anew. One that was read from a live object is taken
+// over first, as it is; the next revision renews it.
+func (g *generator) due(f *former) bool {
+	at := renewAt(f.text)
+	return !f.live && !at.IsZero() && !g.clock().Before(at)
 }
 
 // keep notes a call's value. It panics when there is no room, which text/template turns into an

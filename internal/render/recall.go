@@ -30,6 +30,7 @@ type former struct {
 	position string
 	places
 	numbered bool // its key was that of an earlier release
+	live     bool // it was read from a live object
 	broken   bool // what it holds is nothing that the function returns
 }
 
@@ -83,7 +84,7 @@ func (g *generator) guess(c *call, password bool) *former {
 	var guessed *former
 	for _, f := range g.formers[c.key] {
 		switch {
-		case f.broken, g.given[f], g.due(f.text):
+		case f.broken, g.given[f], g.due(f):
 		case f.position == c.position && f.unused == 0:
 			return f
 		case guessed == nil:
@@ -144,7 +145,7 @@ func (g *generator) again(documents []document, namespace string) bool {
 // of a value's exact places counts most. One whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
 func (g *generator) decide(calls []*call, formers []*former) map[*call]*former {
-	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return f.broken || g.due(f.text) })
+	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return f.broken || g.due(f) })
 	decided, taken := map[*call]*former{}, map[*former]bool{}
 	for _, score := range []func(*call, *former) int{
 		func(c *call, f *former) int { return shared(c.exact, f.exact) },
@@ -201,7 +202,7 @@ func (g *generator) used() Generated {
 	var unused []*former
 	for _, formers := range g.formers {
 		for _, f := range formers {
-			if !inUse[f] && !f.broken && !g.due(f.text) {
+			if !inUse[f] && !f.broken && !g.due(f) {
 				unused = append(unused, f)
 			}
 		}

@@ -89,13 +89,14 @@ func (g *generator) learnFrom(documents []document, live map[string]map[string]s
 	}
 	learned := false
 	for i, c := range g.calls {
-		text, ok := found[fmt.Sprint(i, ".0")]
-		if key, isPair := found[fmt.Sprint(i, ".1")]; len(partsOf(c.text)) == 2 {
+		text := found[fmt.Sprint(i, ".0")]
+		ok := text != ""
+		if key := found[fmt.Sprint(i, ".1")]; len(partsOf(c.text)) == 2 {
 			data, err := json.Marshal(map[string]string{"Cert": text + "\n", "Key": key + "\n"})
-			text, ok = string(data), ok && isPair && err == nil
+			text, ok = string(data), ok && key != "" && err == nil
 		}
 		if ok && c.from == nil {
-			g.formers[c.key] = append(g.formers[c.key], &former{call: c.key, text: text, position: c.position, numbered: true})
+			g.formers[c.key] = append(g.formers[c.key], &former{call: c.key, text: text, position: c.position, numbered: true, live: true})
 			delete(g.decided, c.id())
 			learned = true
 		}
@@ -121,8 +122,13 @@ func matchMarks(marked, text string, found map[string]string) {
 		}
 		values[parts[i]] = value
 	}
-	if ok {
-		maps.Copy(found, values)
+	for key, value := range values {
+		if other, again := found[key]; ok && again && other != value {
+			value = "" // nobody knows which one counts
+		}
+		if ok {
+			found[key] = value
+		}
 	}
 }
 
