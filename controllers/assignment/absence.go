@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,10 +107,12 @@ func (a *absences) isAmidst(key client.ObjectKey) bool {
 // isWhole reports whether neither our CRDs nor the namespace are being deleted, or gone.
 func (r *Reconciler) isWhole(ctx context.Context, namespace string) (bool, error) {
 	offered, err := r.Discovery.ServerResourcesForGroupVersion(addonsv1.GroupVersion.String())
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("asking which kinds of %s there are: %w", addonsv1.GroupVersion, err)
-	}
-	if err != nil || !creatable(offered, "addonstacks") || !creatable(offered, "clusteraddons") {
+	case !creatable(offered, "addonstacks"), !creatable(offered, "clusteraddons"):
 		return false, nil
 	}
 	ns := &metav1.PartialObjectMetadata{}

@@ -215,7 +215,10 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				writeList(w, "")
 				return
 			}
-			for i := 0; r.Context().Err() == nil && writeEvent(w, "ADDED", recordOf(fmt.Sprint("r", i), nil)) == nil; i++ {
+			for i := 0; r.Context().Err() == nil; i++ {
+				if writeEvent(w, "ADDED", recordOf(fmt.Sprint("r", i), nil)) != nil {
+					return
+				}
 			}
 		}, limit(ReasonRecordsUnreadable, "4096")},
 		"an event without end": {func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cluster-chandler/chandler/internal/abridge"
 )
 
 // maxLost are the fields that one message names.

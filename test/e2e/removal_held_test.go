@@ -85,7 +85,7 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 		},
 		"an add-on": {
 			make: func(tn *tenant) {
-				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Name = "settigns" })
+				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Name = "setings" })
 			},
 			undo: func(tn *tenant) {
 				tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Name = "settings" })

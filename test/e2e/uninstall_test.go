@@ -31,7 +31,7 @@ func TestUninstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hub.Stop()
+	defer func() { _ = hub.Stop() }()
 	world.hub = hub
 	crds := filepath.Join(world.root, "config/crd/bases")
 

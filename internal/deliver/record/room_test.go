@@ -10,7 +10,6 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -37,7 +36,7 @@ func TestRecordLeavesRoomForItsEnd(t *testing.T) {
 		whole[len(parts) == 0]++
 		r.UID = "1"
 		for i := range r.State.Inventory {
-			r.State.Inventory[i].UID = types.UID(uuid.NewUUID())
+			r.State.Inventory[i].UID = uuid.NewUUID()
 		}
 		description := make([]byte, 768)
 		_, _ = rand.Read(description)
