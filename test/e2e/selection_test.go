@@ -86,7 +86,7 @@ func TestSelection(t *testing.T) {
 		tn.relabel("prod", "env=test")
 		tn.expectRemoved(t, prod, "by-label")
 		tn.awaitCluster("prod", "it has nothing any more", condition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.NoStackMatchesReason, ""))
-		tn.awaitStack("by-label", "the stack is told", addonsv1.ClustersReadyCondition, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason, "")
+		tn.awaitStack("by-label", "a stack that had clusters isn't Ready", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.NoClusterMatchesReason, "")
 		tn.relabel("prod", "env=prod")
 		tn.awaitCluster("prod", "and when it matches again, it gets the add-on again", ready("by-label"))
 	})

@@ -157,10 +157,13 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 			servers = append(servers, at[manner])
 		}
 	}
-	dockerConfig := func(at map[string]*faulty.Server, entry map[string]string) []byte {
+	dockerConfig := func(at map[string]*faulty.Server, entry map[string]string, paths ...string) []byte {
 		auths := map[string]any{}
 		for _, server := range at {
 			auths[server.Host] = entry
+			for _, path := range paths {
+				auths[server.Host+path] = entry
+			}
 		}
 		data, err := json.Marshal(map[string]any{"auths": auths})
 		if err != nil {
@@ -193,9 +196,10 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 	user, password = basic("auths[].auth")
 	all["auth"] = credential{shown{basic: user + ":" + password}, map[string][]byte{
 		"config.json": dockerConfig(hosts, map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(user + ":" + password))})}, []string{"oci"}, hosts}
-	// The instance's own: by host, and in a config.json.
+	// The instance's own: by host, and in a config.json, where they may be bound to a path.
+	// Without one they aren't for http.
 	user, password = basic("the instance, by host")
-	all["own"] = credential{shown: shown{basic: user + ":" + password}, kinds: sourceKinds, at: hosts}
+	all["own"] = credential{shown: shown{basic: user + ":" + password}, kinds: []string{"oci", "helm", "github"}, at: hosts}
 	for _, server := range hosts {
 		write(t, own, credentials.KeyOf(server.Host)+".username", []byte(user))
 		write(t, own, credentials.KeyOf(server.Host)+".password", []byte(password+"\n"))
@@ -206,8 +210,8 @@ func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, fo
 		write(t, own, credentials.KeyOf(server.Host)+".token", []byte(token+"\n"))
 	}
 	user, password = basic("the instance's config.json")
-	all["own-config"] = credential{shown: shown{basic: user + ":" + password}, kinds: []string{"oci"}, at: ownHosts}
-	write(t, own, "config.json", dockerConfig(ownHosts, map[string]string{"username": user, "password": password}))
+	all["own-config"] = credential{shown: shown{basic: user + ":" + password}, kinds: []string{"oci", "http"}, at: ownHosts}
+	write(t, own, "config.json", dockerConfig(ownHosts, map[string]string{"username": user, "password": password}, "/own-config"))
 	write(t, own, "ca.crt", authority.PEM)
 
 	addons, reasons = map[string][]addonsv1.Addon{}, map[string]string{}
