@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,20 +73,20 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	}
 	had := hadClusters(s)
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
-	var failures []string
+	failures := causes{}
 	for i := range selected {
-		switch stand, message := standingOf(selected[i], s, len(spec.Addons)); stand {
+		switch stand, culprit := standingOf(selected[i], s, len(spec.Addons)); stand {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
 			s.Status.Clusters.Waiting++
 		case failed:
 			s.Status.Clusters.Failed++
-			failures = append(failures, message)
+			failures.add(selected[i].Name, culprit)
 		case progressing:
 		}
 	}
-	c := clustersReady(s.Status.Clusters, failures)
+	c := clustersReady(s.Status.Clusters, failures.describe())
 	if s.Status.Clusters.Total == 0 && had {
 		c.Status = metav1.ConditionFalse
 	}
@@ -138,18 +137,18 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 }
 
 // standingOf decides from a ClusterAddon's status where its cluster stands with
-// the stack, which has so many add-ons.
-func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (standing, string) {
+// the stack, which has so many add-ons. Of a failed one it returns the add-on that failed.
+func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (standing, *addonsv1.AddonStatus) {
 	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
 		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
-			return waiting, ""
+			return waiting, nil
 		}
 	}
 	if conditions.IsTrue(ca, addonsv1.PausedCondition) || conditions.IsTrue(ca, addonsv1.DeletingCondition) {
-		return waiting, ""
+		return waiting, nil
 	}
 	if ca.Status.ObservedGeneration != ca.Generation {
-		return progressing, ""
+		return progressing, nil
 	}
 	own, allReady := 0, true
 	for i := range ca.Status.Addons {
@@ -159,18 +158,18 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (
 		}
 		own++
 		if addon.Phase == addonsv1.AddonFailed {
-			return failed, fmt.Sprintf("%s: add-on %s: %s: %s", ca.Name, addon.Name, addon.Reason, addon.Message)
+			return failed, addon
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
 	if allReady && own == addons && revisionIn(ca, s.Name) == s.Status.LatestRevision {
-		return ready, ""
+		return ready, nil
 	}
-	return progressing, ""
+	return progressing, nil
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with
-// the fleet: the first failures stand for all.
+// the fleet: the first failures, as [causes.describe] returns them, stand for all.
 func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ClustersReadyCondition}
 	switch {
@@ -178,7 +177,6 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoClusterMatchesReason
 		c.Message = "No Cluster of this namespace matches spec.clusterSelector and spec.classNames"
 	case counts.Failed > 0:
-		slices.Sort(failures)
 		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersFailedReason
 		c.Message = fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures))
 	case counts.Ready < counts.Total:

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,14 +64,30 @@ func TestStandingOf(t *testing.T) {
 	}
 }
 
-// A condition's message has at most 32768 bytes, however many clusters fail.
+// A condition's message has at most 32768 bytes, however many clusters fail for however many causes.
 func TestClustersReadyStaysShort(t *testing.T) {
-	var failures []string
+	failures := causes{}
 	for i := range 5000 {
-		failures = append(failures, fmt.Sprintf("cluster-%04d: add-on web: HookFailed: %s", i, strings.Repeat("x", 1024)))
+		failures.add(fmt.Sprintf("cluster-%04d", i), &addonsv1.AddonStatus{Name: "web", Reason: "HookFailed", Message: fmt.Sprint(i, strings.Repeat("x", 1024))})
 	}
-	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures)
+	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures.describe())
 	if len(c.Message) > 8192 || !strings.Contains(c.Message, "and 4997 more") || !strings.Contains(c.Message, "cluster-0000") {
 		t.Errorf("message of %d bytes: %.200s", len(c.Message), c.Message)
+	}
+}
+
+// A cause that many clusters have is told once, before one that few have.
+func TestCauses(t *testing.T) {
+	failures := causes{}
+	failures.add("a", &addonsv1.AddonStatus{Name: "db", Reason: "RenderFailed", Message: "no such value"})
+	for i := range 40 {
+		failures.add(fmt.Sprintf("c-%02d", 39-i), &addonsv1.AddonStatus{Name: "web", Reason: "HookFailed", Message: "Job x failed"})
+	}
+	want := []string{
+		"c-00, c-01, c-02, c-03, c-04, and 35 more: add-on web: HookFailed: Job x failed",
+		"a: add-on db: RenderFailed: no such value",
+	}
+	if got := failures.describe(); !slices.Equal(got, want) {
+		t.Errorf("describe() = %q, want %q", got, want)
 	}
 }

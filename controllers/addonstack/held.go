@@ -52,5 +52,3 @@ func (h held) describe(s *addonsv1.AddonStack) string {
 	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
 }
 
-// shownClusters of many are in a message.
-const shownClusters = 5

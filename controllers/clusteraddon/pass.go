@@ -168,8 +168,8 @@ func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 }
 
 // clusterFailed notes a failure that another try may mend: the cluster didn't
-// answer, or a write was lost to another one. The details differ each time (ports,
-// versions), so they go to the log.
+// answer, or a write was lost to another one. Details that differ each time (ports,
+// versions) go to the log.
 func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
 	status.Reason = ReasonRetrying
@@ -186,7 +186,7 @@ func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 		status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
 	case isSilent(err):
 		p.silent = true
-		status.Message = "The cluster didn't answer; trying again"
+		status.Message = "The cluster didn't answer" + requestOf(err) + "; trying again"
 	default:
 		status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
 	}

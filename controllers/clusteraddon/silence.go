@@ -50,6 +50,20 @@ func isOfNetwork(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// requestOf returns the method and path of the request that failed, as in " GET /api/v1/nodes",
+// or "" if the error doesn't tell. Its host and query are left out.
+func requestOf(err error) string {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return ""
+	}
+	address, err := url.Parse(request.URL)
+	if err != nil || address.Path == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(request.Op) + " " + address.Path
+}
+
 // isOfDiscovery says that the kinds of a cluster couldn't be found out.
 func isOfDiscovery(err error) bool {
 	if _, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {

@@ -198,6 +198,7 @@ func TestFailuresOfRequests(t *testing.T) {
 		says   string
 	}{
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, "The cluster didn't answer; trying again"},
+		{&url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/namespaces/a/secrets?limit=5", Err: context.DeadlineExceeded}, true, "The cluster didn't answer GET /api/v1/namespaces/a/secrets; trying again"},
 		{apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), false, "Another write came first; trying again"},
 		{apierrors.NewInternalError(errors.New("etcd")), false, `The cluster answered "Internal error occurred: etcd"; trying again`},
 		{errors.New("sentinel"), false, "A request failed before it was sent"},

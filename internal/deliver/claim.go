@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -133,10 +133,21 @@ func isOfKubernetes(namespace string) bool {
 	return strings.HasPrefix(namespace, "kube-") || namespace == metav1.NamespaceDefault
 }
 
-// holdsData says whether people's data may go with an object: nobody is told to delete it.
+// remade are groups whose objects hold nothing but what their manifest says, so that people
+// may be told to delete them. Of the group "" only the kinds in remadeCore do, of "apps" all
+// but StatefulSets. A custom resource may be a database.
+var (
+	remade = sets.New("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "rbac.authorization.k8s.io",
+		"admissionregistration.k8s.io", "apiregistration.k8s.io", "scheduling.k8s.io", "storage.k8s.io")
+	remadeCore = sets.New("Service", "ServiceAccount", "ConfigMap", "LimitRange", "ResourceQuota")
+)
+
+// holdsData reports whether people's data may go with an object: nobody is told to delete it.
 func holdsData(key record.ObjectKey) bool {
-	gk := schema.GroupKind{Group: key.Group, Kind: key.Kind}
-	return gk == crdKind || gk == namespaceKind || key.Group == "" && (key.Kind == "PersistentVolumeClaim" || key.Kind == "PersistentVolume")
+	if key.Group == "" {
+		return !remadeCore.Has(key.Kind)
+	}
+	return !remade.Has(key.Group) || key.Kind == "StatefulSet"
 }
 
 // ownerOf returns the add-on that an object's labels name, zero if none.
