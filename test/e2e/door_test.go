@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // door is a listener that can refuse connections, or take them and be silent,
@@ -72,6 +75,7 @@ func (d *door) take(inner net.Listener, silent bool) {
 		d.taken[conn] = struct{}{}
 		d.mu.Unlock()
 		if silent {
+			go d.hold(conn)
 			continue
 		}
 		select {
@@ -81,6 +85,15 @@ func (d *door) take(inner net.Listener, silent bool) {
 			return
 		}
 	}
+}
+
+// hold reads from a connection that gets no answer, until the client gives up.
+func (d *door) hold(conn net.Conn) {
+	_, _ = io.Copy(io.Discard, conn)
+	d.mu.Lock()
+	delete(d.taken, conn)
+	d.mu.Unlock()
+	_ = conn.Close()
 }
 
 // shut stops listening, and breaks all connections.
@@ -97,14 +110,14 @@ func (d *door) shut() {
 	clear(d.taken)
 }
 
-// swallowed is the number of connections that are held without an answer.
-func (d *door) swallowed() int {
+// hanging are the connections whose clients wait for an answer.
+func (d *door) hanging() sets.Set[net.Conn] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.silent {
-		return 0
+		return nil
 	}
-	return len(d.taken)
+	return sets.KeySet(d.taken)
 }
 
 // Accept implements net.Listener.

@@ -28,6 +28,7 @@ type proxy struct {
 	mu     sync.Mutex
 	writes []string // "METHOD path" of each
 	traps  []trap
+	first  func() // called at the next request; nil for nothing
 }
 
 // trap springs at a write.
@@ -114,6 +115,13 @@ func (p *proxy) atWrite(k int, answered bool, spring func()) {
 	p.writes, p.traps = nil, []trap{{write: k, answered: answered, spring: spring}}
 }
 
+// atFirst calls arrived when the next request arrives.
+func (p *proxy) atFirst(arrived func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first = arrived
+}
+
 // countWrites forgets the writes so far.
 func (p *proxy) countWrites() {
 	p.mu.Lock()
@@ -130,6 +138,13 @@ func (p *proxy) seen() []string {
 
 func (p *proxy) intercept(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		first := p.first
+		p.first = nil
+		p.mu.Unlock()
+		if first != nil {
+			first()
+		}
 		sprung := p.note(r)
 		if sprung == nil {
 			next.ServeHTTP(w, r)
