@@ -90,6 +90,10 @@ test-race: controlplane ## Run all tests with the race detector.
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
 	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters' -v
 
+.PHONY: test-crash
+test-crash: controlplane ## Let the manager die before and after each single write of an installation, an upgrade and a removal.
+	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

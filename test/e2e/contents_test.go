@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +22,11 @@ import (
 type contents map[string]unstructured.Unstructured
 
 // madeByKubernetes are kinds whose objects come and go by themselves.
-var madeByKubernetes = []string{"Event", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "Lease", "ControllerRevision", "ComponentStatus"}
+var madeByKubernetes = []string{"Event", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "Lease", "ControllerRevision", "ComponentStatus", "APIService"}
 
 // contents reads all objects of the namespace, and all cluster-scoped objects
-// of its add-ons.
+// of its add-ons: with their label, or, as what was let go of lost it, with the
+// namespace's name in their own.
 func (s *server) contents(t *testing.T, namespace string) contents {
 	t.Helper()
 	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
@@ -61,12 +63,13 @@ func (s *server) listAll(t *testing.T, resource schema.GroupVersionResource, nam
 		}
 		return list.Items
 	}
-	o.LabelSelector = addonsv1.AddonNamespaceLabel + "=" + namespace
 	list, err := s.dynamic.Resource(resource).List(t.Context(), o)
 	if err != nil {
 		return nil
 	}
-	return list.Items
+	return slices.DeleteFunc(list.Items, func(obj unstructured.Unstructured) bool {
+		return obj.GetLabels()[addonsv1.AddonNamespaceLabel] != namespace && !strings.Contains(obj.GetName(), namespace)
+	})
 }
 
 // isDefault says whether each namespace has such an object.
@@ -86,13 +89,17 @@ func (c contents) names(namespace string) []string {
 }
 
 // texts are what users and charts wrote of each object, comparable between
-// namespaces: no status, no identity, and of records and Jobs just the name.
+// namespaces: no status, no identity, of records just the labels, and of Jobs just the name.
 func (c contents) texts(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
 	for name, obj := range c {
 		text := "{}"
-		if obj.GetKind() != "Job" && !isRecord(&obj) {
+		switch {
+		case isRecord(&obj):
+			l := obj.GetLabels()
+			text = fmt.Sprintf("%s of %s is %s", l["version"], l["name"], l["status"])
+		case obj.GetKind() != "Job":
 			text = textOf(t, &obj)
 		}
 		texts[strings.ReplaceAll(name, namespace, "NAMESPACE")] = strings.ReplaceAll(text, namespace, "NAMESPACE")

@@ -7,9 +7,20 @@ import "strings"
 // crashingChart has what an installation has to get right in several steps: a
 // CRD with an object of it, ConfigMaps of which some come and go, a Deployment,
 // and hooks. The CRD is named after the namespace, as it is for the whole cluster.
-func crashingChart(generation string) chart {
+func crashingChart(generation, namespace string) chart {
 	only := "only-in-" + generation
 	return chart{
+		// Not a template: Helm installs what is in crds/ as it is, and leaves it.
+		"crds/gadgets.yaml": strings.Join([]string{
+			"apiVersion: apiextensions.k8s.io/v1", "kind: CustomResourceDefinition",
+			"metadata: {name: gadgets." + namespace + ".chandler.test}",
+			"spec:",
+			"  group: " + namespace + ".chandler.test",
+			"  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}",
+			"  scope: Namespaced",
+			"  versions:",
+			"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}",
+		}, "\n"),
 		"templates/crd.yaml": strings.Join([]string{
 			"apiVersion: apiextensions.k8s.io/v1", "kind: CustomResourceDefinition",
 			"metadata: {name: 'things.{{ .Release.Namespace }}.chandler.test'}",
@@ -34,6 +45,7 @@ func crashingChart(generation string) chart {
 		"templates/pre-install.yaml":  hookJob("pre-install"),
 		"templates/post-install.yaml": hookJob("post-install"),
 		"templates/pre-upgrade.yaml":  hookJob("pre-upgrade"),
+		"templates/post-upgrade.yaml": strings.Replace(hookJob("post-upgrade"), "annotations: {", "annotations: {helm.sh/hook-delete-policy: hook-succeeded, ", 1),
 		"templates/post-delete.yaml":  hookJob("post-delete"),
 	}
 }

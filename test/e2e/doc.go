@@ -14,7 +14,7 @@
 //   - CHANDLER_E2E_BINARY: the manager to test; by default it is built.
 //   - CHANDLER_E2E_RACE=1: build the manager with the race detector.
 //   - CHANDLER_E2E_EVERY_WRITE=1: let the manager die at each single write,
-//     instead of every fifth.
+//     instead of every fifth (make test-crash).
 //   - CHANDLER_E2E_HOSTILE=1m: look at hostile clusters for that long, and at the times
 //     that others take beside slow ones (make test-hostile).
 //   - CHANDLER_E2E_LOGS: folder that keeps the logs of the managers.

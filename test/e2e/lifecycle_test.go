@@ -13,19 +13,22 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// lifeCycle is the life of one add-on on one cluster: it is installed, upgraded
-// and removed. Each step can be disturbed at one of its writes.
+// lifeCycle is the life of two add-ons on one cluster, the second of which depends on the
+// first: they are installed, upgraded and removed. Each step can be disturbed at one of its
+// writes to the workload cluster, or to the management cluster.
 type lifeCycle struct {
 	*tenant
 	server  *server
 	proxy   *proxy
 	one     string // path of the chart
 	two     string
+	after   string // path of the second add-on's chart
 	disturb disturbance
 	cluster string
 	step    string
 	begin   mark
-	writes  map[string]int // by step
+	writes  map[string]int // to the workload cluster, by step
+	kept    map[string]int // to the management cluster
 	content map[string]map[string]string
 }
 
@@ -37,12 +40,19 @@ var steps = []string{"install", "upgrade", "removal"}
 
 func newLifeCycle(t *testing.T, name string, disturb disturbance) *lifeCycle {
 	t.Helper()
-	l := &lifeCycle{tenant: newTenant(t), cluster: name, disturb: disturb, server: workloadServer(t, 1), writes: map[string]int{}, content: map[string]map[string]string{}}
-	l.one = l.writeChart("crashing", "1.0.0", crashingChart("one"))
-	l.two = l.writeChart("crashing", "2.0.0", crashingChart("two"))
+	l := &lifeCycle{tenant: newTenant(t), cluster: name, disturb: disturb, server: workloadServer(t, 1), writes: map[string]int{}, kept: map[string]int{}, content: map[string]map[string]string{}}
+	l.one = l.writeChart("crashing", "1.0.0", crashingChart("one", l.namespace))
+	l.two = l.writeChart("crashing", "2.0.0", crashingChart("two", l.namespace))
+	l.after = l.writeChart("dependent", "1.0.0", chart{"templates/cm.yaml": configMap("dependent", "same")})
 	l.begin = l.server.mark(t)
 	l.proxy = l.startProxy(name, l.server)
 	l.makeClusterObject(name, labels("env=prod"))
+	user, err := world.hub.AddUser(l.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.hub = l.proxyAs(user)
+	l.hub.counts = isWriteOfAddons
 	l.startManager()
 	return l
 }
@@ -51,7 +61,9 @@ func newLifeCycle(t *testing.T, name string, disturb disturbance) *lifeCycle {
 func (l *lifeCycle) run(at crashPoint) {
 	l.t.Helper()
 	l.do("install", at, func() {
-		l.makeStack("platform", labels("env=prod"), l.addon("crashing", l.one))
+		dependent := l.addon("dependent", l.after)
+		dependent.DependsOn = []string{"crashing"}
+		l.makeStack("platform", labels("env=prod"), l.addon("crashing", l.one), dependent)
 	}, func() {
 		l.awaitReady("platform", "the installation is to be finished after a disturbance")
 	})
@@ -64,17 +76,21 @@ func (l *lifeCycle) run(at crashPoint) {
 		l.awaitReady("platform", "the upgrade is to be finished after a disturbance")
 	})
 	l.expectRuns("pre-upgrade", 1)
+	l.expectRunsOf("post-upgrade", 0, 1) // its policy deletes it when it has succeeded
 
 	l.do("removal", at, func() {
 		l.remove(l.newStack("platform", nil))
 	}, func() {
 		poll(l.t, patience, "the removal is to be finished after a disturbance", func() error {
-			if r := l.server.release(l.t, l.namespace, "crashing"); r.revision != 0 {
-				return fmt.Errorf("release crashing is %s at revision %d", r.status, r.revision)
+			for _, name := range []string{"crashing", "dependent"} {
+				if r := l.server.release(l.t, l.namespace, name); r.revision != 0 {
+					return fmt.Errorf("release %s is %s at revision %d", name, r.status, r.revision)
+				}
 			}
 			return nil
 		})
 	})
+	l.expectRuns("post-delete", 1)
 }
 
 // do takes one step, with a disturbance if the step has as many writes.
@@ -82,6 +98,7 @@ func (l *lifeCycle) do(step string, at crashPoint, begin, finish func()) {
 	l.t.Helper()
 	l.step = step
 	l.proxy.countWrites()
+	l.hub.countWrites()
 	recovered := func() {}
 	if at.write > 0 {
 		recovered = l.disturb(l, at)
@@ -90,13 +107,13 @@ func (l *lifeCycle) do(step string, at crashPoint, begin, finish func()) {
 	recovered()
 	finish()
 	l.settle()
-	l.writes[step] = len(l.proxy.seen())
+	l.writes[step], l.kept[step] = len(l.proxy.seen()), len(l.hub.seen())
 	l.content[step] = l.server.contents(l.t, l.namespace).texts(l.t, l.namespace)
 }
 
 // untilSprung returns when the trap of the step has sprung, or false when the
 // step has ended: it may have fewer writes than the trap waits for.
-func (l *lifeCycle) untilSprung(sprung <-chan struct{}) bool {
+func (l *lifeCycle) untilSprung(p *proxy, sprung <-chan struct{}) bool {
 	l.t.Helper()
 	did := false
 	poll(l.t, patience, "the manager is to reach the write, or the end of "+l.step, func() error {
@@ -110,9 +127,9 @@ func (l *lifeCycle) untilSprung(sprung <-chan struct{}) bool {
 		if err == nil && a.Backlog == 0 && l.stepDone() {
 			return nil
 		}
-		return fmt.Errorf("%d writes so far", len(l.proxy.seen()))
+		return fmt.Errorf("%d writes so far", len(p.seen()))
 	})
-	seen := l.proxy.seen()
+	seen := p.seen()
 	if did {
 		l.t.Logf("%s: disturbed at %s", l.step, seen[len(seen)-1])
 	} else {
@@ -130,22 +147,26 @@ func (l *lifeCycle) stepDone() bool {
 	case "upgrade":
 		return r.revision == 2 && r.status == "deployed"
 	default:
-		return r.revision == 0
+		return r.revision == 0 && l.server.release(l.t, l.namespace, "dependent").revision == 0
 	}
 }
 
-// expectRuns counts the Jobs that a hook made: each notes itself in a name that
-// the server makes up.
+// expectRuns counts the Jobs that a hook made and left: in the cluster, and in the audit log.
 func (l *lifeCycle) expectRuns(hook string, runs int) {
+	l.t.Helper()
+	l.expectRunsOf(hook, runs, runs)
+}
+
+func (l *lifeCycle) expectRunsOf(hook string, left, runs int) {
 	l.t.Helper()
 	jobs, err := l.server.clientset.BatchV1().Jobs(l.namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: "hook=" + hook})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	NewWithT(l.t).Expect(jobs.Items).To(HaveLen(runs), "hook %s has one Job", hook)
+	NewWithT(l.t).Expect(jobs.Items).To(HaveLen(left), "Jobs of hook %s that are left", hook)
 	events := l.begin.requests(l.t, l.clusterUser(l.cluster))
 	created := creations(events, "jobs", hook)
-	NewWithT(l.t).Expect(len(created)).To(BeNumerically("<=", runs), "hook %s runs once for one revision: %v", hook, created)
+	NewWithT(l.t).Expect(created).To(HaveLen(runs), "hook %s runs once for one revision", hook)
 }
 
 // expectSame compares what was in the cluster after each step with a life cycle

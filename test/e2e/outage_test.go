@@ -35,7 +35,7 @@ func outage(take func(*lifeCycle)) disturbance {
 		gone := make(chan struct{})
 		l.proxy.atWrite(at.write, at.answered, func() { take(l); close(gone) })
 		return func() {
-			if !l.untilSprung(gone) {
+			if !l.untilSprung(l.proxy, gone) {
 				return
 			}
 			l.awaitCluster(l.cluster, "the status is to tell that requests fail", retrying)

@@ -9,12 +9,15 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // proxy stands in front of a workload API server. It ends TLS, so that it can
@@ -23,7 +26,8 @@ import (
 type proxy struct {
 	*door
 	server *http.Server
-	user   []byte // kubeconfig
+	user   []byte                   // kubeconfig
+	counts func(*http.Request) bool // what is taken for a write
 
 	mu     sync.Mutex
 	writes []string // "METHOD path" of each
@@ -50,7 +54,14 @@ type certificate struct{ chain, key []byte }
 // Cluster's kubeconfig lead to it.
 func (tn *tenant) startProxy(cluster string, s *server) *proxy {
 	tn.t.Helper()
-	user := tn.userOn(s, cluster)
+	p := tn.proxyAs(tn.userOn(s, cluster))
+	tn.writeKubeconfig(cluster, p.kubeconfig(tn.t))
+	return p
+}
+
+// proxyAs starts a proxy that talks to an API server as the user.
+func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
+	tn.t.Helper()
 	transport, err := rest.TransportFor(user.Config)
 	if err != nil {
 		tn.t.Fatal(err)
@@ -59,7 +70,7 @@ func (tn *tenant) startProxy(cluster string, s *server) *proxy {
 	if err != nil {
 		tn.t.Fatal(err)
 	}
-	p := &proxy{door: openDoor(tn.t), user: user.Kubeconfig}
+	p := &proxy{door: openDoor(tn.t), user: user.Kubeconfig, counts: isWrite}
 	p.server = &http.Server{
 		Handler: p.intercept(&httputil.ReverseProxy{
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -77,7 +88,6 @@ func (tn *tenant) startProxy(cluster string, s *server) *proxy {
 	p.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{keyPair}, MinVersion: tls.VersionTLS12}
 	go func() { _ = p.server.ServeTLS(p.door, "", "") }() // ends with an error when it is closed
 	tn.t.Cleanup(func() { _ = p.server.Close() })
-	tn.writeKubeconfig(cluster, p.kubeconfig(tn.t))
 	return p
 }
 
@@ -161,7 +171,7 @@ func (p *proxy) intercept(next http.Handler) http.Handler {
 
 // note counts a write, and returns the trap that it springs.
 func (p *proxy) note(r *http.Request) *trap {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+	if !p.counts(r) {
 		return nil
 	}
 	p.mu.Lock()
@@ -173,6 +183,15 @@ func (p *proxy) note(r *http.Request) *trap {
 		}
 	}
 	return nil
+}
+
+func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// isWriteOfAddons reports whether a request writes what Chandler keeps on the management
+// cluster: stacks, their revisions, and ClusterAddons.
+func isWriteOfAddons(r *http.Request) bool {
+	return isWrite(r) && (strings.Contains(r.URL.Path, "/addonstacks/") || strings.Contains(r.URL.Path, "/clusteraddons") ||
+		strings.Contains(r.URL.Path, "/controllerrevisions"))
 }
 
 // lostAnswer takes an answer that nobody gets.

@@ -38,6 +38,7 @@ type processes struct {
 	managers    []*manager
 	manager     *manager // the last one
 	environment []string // of those that are started, "NAME=value", beside the usual
+	hub         *proxy   // through which those that are started reach the management cluster; nil for none
 }
 
 // in is the tenant within a subtest, which then fails instead of the whole test.
@@ -129,10 +130,14 @@ func (tn *tenant) launch(flags ...string) *manager {
 	if err != nil {
 		tn.t.Fatal(err)
 	}
+	kubeconfig := user.Kubeconfig
+	if tn.hub != nil {
+		kubeconfig = tn.hub.kubeconfig(tn.t)
+	}
 	tn.buryDead()
 	tn.count++
 	name := fmt.Sprintf("%s-%d", tn.namespace, tn.count)
-	tn.manager = launchIn(tn.root, tn.environment, name, user.Kubeconfig, append([]string{"--artifact-root=" + tn.charts, "--instance-namespace=" + tn.namespace}, flags...)...)
+	tn.manager = launchIn(tn.root, tn.environment, name, kubeconfig, append([]string{"--artifact-root=" + tn.charts, "--instance-namespace=" + tn.namespace}, flags...)...)
 	tn.managers = append(tn.managers, tn.manager)
 	return tn.manager
 }
