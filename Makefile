@@ -94,6 +94,10 @@ test-hostile: controlplane ## Run the tests with hostile and slow clusters for l
 test-crash: controlplane ## Let the manager die before and after each single write of an installation, an upgrade and a removal.
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
 
+.PHONY: test-removal
+test-removal: controlplane ## Make the mistakes that would empty a fleet of 20 clusters, and restore management clusters 200 times.
+	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

@@ -15,11 +15,12 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// threeClusters are Clusters with the label env=prod, on servers of their own.
-func (tn *tenant) threeClusters() (names []string, servers []*server) {
+// prodClusters are Clusters with the label env=prod, on servers of their own: three, or as
+// many as CHANDLER_E2E_CLUSTERS says.
+func (tn *tenant) prodClusters() (names []string, servers []*server) {
 	tn.t.Helper()
-	for i := range workloadServers {
-		name, s := fmt.Sprintf("prod-%d", i), workloadServer(tn.t, i)
+	for i := range max(len(workloadServers), clustersWanted(tn.t)) {
+		name, s := fmt.Sprintf("prod-%02d", i), additionalServer(tn.t, i)
 		tn.makeCluster(name, s, labels("env=prod"))
 		names, servers = append(names, name), append(servers, s)
 	}
@@ -105,20 +106,23 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 			g := NewWithT(t)
 			tn := newTenant(t)
 			path := tn.writeChart("settings", "1.0.0", configMapChart)
-			clusters, servers := tn.threeClusters()
+			clusters, servers := tn.prodClusters()
 			tn.startManager()
 			tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
 			tn.awaitReady("platform", "it is installed everywhere")
 			tn.settle()
 			deletions := tn.watchDeletionsOn(servers)
 
+			begin := time.Now()
 			mistake.make(tn)
 			for _, cluster := range clusters {
 				tn.awaitCluster(cluster, "the removal is held", heldOn("platform", mistake.cause))
 			}
 			if !mistake.gone {
-				tn.awaitStack("platform", "the stack says what would go", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason, "from 3 of 3 clusters")
+				tn.awaitStack("platform", "the stack says what would go", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.RemovalHeldReason,
+					fmt.Sprintf("from %d of %d clusters", len(clusters), len(clusters)))
 			}
+			t.Logf("%d clusters: what is held is on screen after %s", len(clusters), time.Since(begin).Round(100*time.Millisecond))
 			tn.awaitEvent(addonsv1.RemovalHeldReason, addonsv1.ConfirmRemovalAnnotation)
 			tn.restart()
 			tn.settle()
@@ -167,7 +171,7 @@ func TestSmallRemovalGoes(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	clusters, servers := tn.threeClusters()
+	clusters, servers := tn.prodClusters()
 	tn.startManager()
 	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
 	tn.awaitReady("platform", "it is installed everywhere")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -70,6 +71,44 @@ var workloadServers = [3]func() (*server, error){
 
 func startWorkload(name string) (*server, error) {
 	return startServer(context.Background(), controlplane.Options{Name: name, Workers: true, Nodes: 2})
+}
+
+// additionalServer returns the workload control plane of any number. From 3 on nothing but
+// the API server runs there.
+func additionalServer(t *testing.T, number int) *server {
+	t.Helper()
+	if number < len(workloadServers) {
+		return workloadServer(t, number)
+	}
+	additional.Lock()
+	defer additional.Unlock()
+	if additional.servers[number] == nil {
+		s, err := startServer(context.Background(), controlplane.Options{Name: fmt.Sprintf("workload-%d", number)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		additional.servers[number] = s
+	}
+	return additional.servers[number]
+}
+
+var additional = struct {
+	sync.Mutex
+	servers map[int]*server
+}{servers: map[int]*server{}}
+
+// clustersWanted is how many Clusters a test with many of them is to have, 0 for its least.
+func clustersWanted(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CHANDLER_E2E_CLUSTERS")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("CHANDLER_E2E_CLUSTERS: %v", err)
+	}
+	return n
 }
 
 func startServer(ctx context.Context, o controlplane.Options) (*server, error) {
