@@ -90,13 +90,11 @@ test-race: controlplane ## Run all tests with the race detector.
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
 	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters' -v
 
-.PHONY: test-crash
-test-crash: controlplane ## Let the manager die before and after each single write of an installation, an upgrade and a removal.
+.PHONY: test-long
+test-long: controlplane ## Let the manager die at each write, empty and restore fleets, and install on a busy machine. Takes an hour.
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
-
-.PHONY: test-removal
-test-removal: controlplane ## Make the mistakes that would empty a fleet of 20 clusters, and restore management clusters 200 times.
 	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
+	CHANDLER_E2E_INSTALLS=50 go test -count=1 -timeout 60m ./test/e2e -run TestInstalledAgainAndAgain -v
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target FUZZRUNS times.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestInstalledAgainAndAgain installs and removes a chart whose hooks are Jobs that Kubernetes
+// may collect as soon as they are done, while other processes keep all cores busy. It is
+// for long runs: once is what TestRealCharts does.
+func TestInstalledAgainAndAgain(t *testing.T) {
+	times, err := strconv.Atoi(os.Getenv("CHANDLER_E2E_INSTALLS"))
+	if err != nil {
+		t.Skip("CHANDLER_E2E_INSTALLS isn't set")
+	}
+	for range 2 {
+		busy := exec.Command("sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = busy.Process.Kill()
+			_ = busy.Wait() // killed
+		}()
+	}
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	path := tn.realChart("ingress-nginx-4.15.1.tgz")
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	for i := range times {
+		begin := time.Now()
+		tn.makeStack("platform", nil, tn.addon("ingress-nginx", path))
+		tn.awaitReady("platform", "it is installed once more")
+		t.Logf("%d: ready after %s", i+1, time.Since(begin).Round(time.Millisecond))
+		tn.remove(tn.newStack("platform", nil))
+		tn.expectRemoved(t, s, "ingress-nginx")
+	}
+	for _, note := range tn.warnings() {
+		t.Errorf("a Warning: %s", note)
+	}
+}
