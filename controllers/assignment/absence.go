@@ -22,7 +22,7 @@ const (
 	// deletionGrace is how long an AddonStack has to be gone before its add-ons go. A
 	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then, a
 	// namespace that is deleted with it says so, and CRDs that go no longer offer it.
-	deletionGrace = 5 * time.Second
+	deletionGrace = 4 * time.Second
 	// absenceRetry is how often is looked meanwhile.
 	absenceRetry = time.Second
 )
