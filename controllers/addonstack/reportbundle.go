@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/bundle"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // tell says what the bundle is, and what of it isn't used.

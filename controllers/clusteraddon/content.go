@@ -7,9 +7,9 @@ import (
 	"context"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -30,7 +30,7 @@ func (a *addon) directory() string {
 }
 
 // build makes the add-on's objects of its files.
-func (p *pass) build(ctx context.Context, in *inputs, files []render.File, r deliver.RenderInput) (*render.Result, error) {
+func (p *pass) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
 	release := render.Release{Name: in.release.Name, Namespace: in.release.Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	plain := render.FilesRequest{
 		Files: files, Directory: in.directory, Release: release, Version: in.filesVersion(), Patches: in.patches,

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // An add-on that waits for somebody is told of, one that waits for something isn't.

@@ -4,8 +4,8 @@ package clusteraddon
 
 import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // toldBy is the status that events are about by now. An add-on that somebody was told

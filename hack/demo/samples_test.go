@@ -23,6 +23,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
@@ -158,15 +159,15 @@ func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[
 	return render.MergeValues(plain, templated)
 }
 
-func files(t *testing.T, chart string) []render.File {
+func files(t *testing.T, chart string) []artifact.File {
 	t.Helper()
-	var all []render.File
+	var all []artifact.File
 	err := fs.WalkDir(os.DirFS(chart), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(chart, name))
-		all = append(all, render.File{Name: name, Data: data})
+		all = append(all, artifact.File{Name: name, Data: data})
 		return err
 	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // TestValuesOfSubchartsAsHelm has values for subcharts, their subcharts and aliases, with conditions,
@@ -61,9 +63,9 @@ func TestValuesOfSubchartsAsHelm(t *testing.T) {
 		{"mid": "string"},
 		{"other": map[string]any{"enabled": "yes"}},
 	}
-	files := []File{}
+	files := []artifact.File{}
 	for name, text := range top {
-		files = append(files, File{Name: name, Data: []byte(text)})
+		files = append(files, artifact.File{Name: name, Data: []byte(text)})
 	}
 	for i, values := range cases {
 		t.Run(fmt.Sprint(i, " ", values), func(t *testing.T) {

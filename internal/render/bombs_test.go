@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // endless burns CPU without much memory.
@@ -37,7 +39,7 @@ func TestBombs(t *testing.T) {
 	manyObjects := `{{ range until 6000 }}---` + "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a{{ . }}}\n{{ end }}"
 
 	charts := map[string]struct {
-		files  []File
+		files  []artifact.File
 		reason string
 	}{
 		"work without end":               {template1(endless), ReasonRenderTimeout},

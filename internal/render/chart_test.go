@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // render renders without a worker, for what does not need one.
@@ -126,15 +128,15 @@ func TestSubcharts(t *testing.T) {
 }
 
 func TestChartRefused(t *testing.T) {
-	with := func(chartYAML string) []File {
+	with := func(chartYAML string) []artifact.File {
 		return chartOf(map[string]string{"Chart.yaml": chartYAML, "templates/a.yaml": configMap})
 	}
 	cases := map[string]struct {
-		files    []File
+		files    []artifact.File
 		reason   string
 		mentions []string
 	}{
-		"no Chart.yaml":         {[]File{{Name: "values.yaml"}}, ReasonChartInvalid, []string{"Chart.yaml"}},
+		"no Chart.yaml":         {[]artifact.File{{Name: "values.yaml"}}, ReasonChartInvalid, []string{"Chart.yaml"}},
 		"a broken Chart.yaml":   {with("{"), ReasonChartInvalid, []string{"Chart.yaml"}},
 		"a library":             {with("{apiVersion: v2, name: a, version: 1.0.0, type: library}"), ReasonChartInvalid, []string{"library"}},
 		"an unknown apiVersion": {with("{apiVersion: v9, name: a, version: 1.0.0}"), ReasonChartInvalid, []string{"v9"}},

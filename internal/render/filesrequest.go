@@ -9,12 +9,13 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // FilesRequest asks for the objects of files that are no chart.
 type FilesRequest struct {
 	// Files of the artifact. Their names are relative to its root.
-	Files []File
+	Files []artifact.File
 	// Single names the artifact in messages if it is one file, whose name here nobody gave it.
 	Single string
 	// Directory of the kustomization, or of the manifests; empty for the root.

@@ -12,15 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // filesOf makes an artifact of texts by their names.
-func filesOf(texts map[string]string) []File {
-	var files []File
+func filesOf(texts map[string]string) []artifact.File {
+	var files []artifact.File
 	for name, text := range texts {
-		files = append(files, File{Name: name, Data: []byte(text)})
+		files = append(files, artifact.File{Name: name, Data: []byte(text)})
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 	return files
 }
 

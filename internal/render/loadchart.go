@@ -12,13 +12,15 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // byteOrderMark is cut from files, as Helm's own archive and folder loaders do.
 var byteOrderMark = []byte{0xEF, 0xBB, 0xBF}
 
 // loadChart reads a chart of apiVersion v1 or v2 with Helm's loader.
-func loadChart(files []File) (*chart.Chart, error) {
+func loadChart(files []artifact.File) (*chart.Chart, error) {
 	buffered := make([]*archive.BufferedFile, 0, len(files))
 	for _, f := range files {
 		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: bytes.TrimPrefix(f.Data, byteOrderMark)})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -35,18 +36,18 @@ func newRenderer(t testing.TB, change ...func(*Options)) *Renderer {
 }
 
 // realChart unpacks a chart of the test data.
-func realChart(t testing.TB, archive string) []File {
+func realChart(t testing.TB, archive string) []artifact.File {
 	t.Helper()
 	return unpack(t, realdata.Read(t, "charts", archive))
 }
 
-func unpack(t testing.TB, data []byte) []File {
+func unpack(t testing.TB, data []byte) []artifact.File {
 	t.Helper()
 	unzipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files []File
+	var files []artifact.File
 	for archive := tar.NewReader(unzipped); ; {
 		head, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -63,24 +64,26 @@ func unpack(t testing.TB, data []byte) []File {
 			t.Fatal(err)
 		}
 		_, name, _ := strings.Cut(head.Name, "/")
-		files = append(files, File{Name: name, Data: content})
+		files = append(files, artifact.File{Name: name, Data: content})
 	}
 }
 
 // chartOf makes a chart of templates and other files; Chart.yaml is added if it is not among them.
-func chartOf(files map[string]string) []File {
-	all := []File{}
+func chartOf(files map[string]string) []artifact.File {
+	all := []artifact.File{}
 	if _, ok := files["Chart.yaml"]; !ok {
-		all = append(all, File{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: v9\n")})
+		all = append(all, artifact.File{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: v9\n")})
 	}
 	for name, text := range files {
-		all = append(all, File{Name: name, Data: []byte(text)})
+		all = append(all, artifact.File{Name: name, Data: []byte(text)})
 	}
 	return all
 }
 
 // template is a chart of one template.
-func template1(text string) []File { return chartOf(map[string]string{"templates/a.yaml": text}) }
+func template1(text string) []artifact.File {
+	return chartOf(map[string]string{"templates/a.yaml": text})
+}
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -89,7 +92,7 @@ var facts = Facts{
 	APIVersions: []string{"v1", "apps/v1", "apps/v1/Deployment", "policy/v1", "batch/v1", "networking.k8s.io/v1"},
 }
 
-func requestFor(files []File) ChartRequest {
+func requestFor(files []artifact.File) ChartRequest {
 	return ChartRequest{Files: files, Release: Release{Name: "demo", Namespace: "kube-system", Revision: 1}, Facts: facts}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // merging overrides a key of what it merges, which is what merge keys are for.
@@ -20,8 +21,8 @@ func TestMergeKeysMayBeOverridden(t *testing.T) {
 	object := configMap + "data:\n  inner: &base {a: x, b: w}\n  over:\n    <<: *base\n    a: z\n"
 	want := map[string]any{"inner": merged["base"], "over": merged["over"]}
 	chart := requestFor(template1(object))
-	files := []File{{Name: "a.yaml", Data: []byte(object)}}
-	kustomized := append([]File{{Name: "kustomization.yaml", Data: []byte("resources: [a.yaml]\n")}}, files...)
+	files := []artifact.File{{Name: "a.yaml", Data: []byte(object)}}
+	kustomized := append([]artifact.File{{Name: "kustomization.yaml", Data: []byte("resources: [a.yaml]\n")}}, files...)
 	r := newRenderer(t)
 	for name, render := range map[string]func() (*Result, error){
 		"a chart": func() (*Result, error) { return r.Chart(t.Context(), chart) },

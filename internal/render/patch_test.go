@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // patched is a chart with objects of all sorts.
@@ -237,7 +238,7 @@ func FuzzPatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		reader := &manifestReader{limits: Options{}.withDefaults().limits(), namespace: "apps"}
-		documents, err := reader.readFiles([]File{{Name: "a.yaml", Data: []byte(deployment + "---\n" + webService)}})
+		documents, err := reader.readFiles([]artifact.File{{Name: "a.yaml", Data: []byte(deployment + "---\n" + webService)}})
 		if err != nil {
 			t.Fatal(err)
 		}

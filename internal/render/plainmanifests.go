@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // renderManifests is the whole way of plain manifests, within a worker.
@@ -35,14 +37,14 @@ func renderManifests(req *FilesRequest, lim limits, enter func(stage)) (*Result,
 }
 
 // manifestFiles are the files that hold manifests, in the order of their names.
-func manifestFiles(files []File, directory string) []File {
-	var found []File
+func manifestFiles(files []artifact.File, directory string) []artifact.File {
+	var found []artifact.File
 	for _, file := range files {
 		if isManifest(file.Name) && within(file.Name, directory) {
 			found = append(found, file)
 		}
 	}
-	slices.SortFunc(found, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 	return found
 }
 
@@ -62,7 +64,7 @@ func within(name, directory string) bool {
 }
 
 // readFiles decodes the documents of manifests.
-func (m *manifestReader) readFiles(files []File) ([]document, error) {
+func (m *manifestReader) readFiles(files []artifact.File) ([]document, error) {
 	var size int64
 	var all []document
 	for _, file := range files {
@@ -90,7 +92,7 @@ func (m *manifestReader) readFiles(files []File) ([]document, error) {
 }
 
 // textsOf are the documents of a manifest. What is JSON is read as such, whatever its name.
-func textsOf(file File) ([]string, error) {
+func textsOf(file artifact.File) ([]string, error) {
 	data := bytes.TrimPrefix(file.Data, byteOrderMark)
 	if path.Ext(file.Name) != ".json" && !json.Valid(data) {
 		return splitManifests(string(data)), nil
@@ -100,7 +102,7 @@ func textsOf(file File) ([]string, error) {
 }
 
 // elsewhere names directories that hold what a directory lacks, as the way out.
-func elsewhere(files []File, field string, wanted func(name string) bool) string {
+func elsewhere(files []artifact.File, field string, wanted func(name string) bool) string {
 	const named = 5
 	var directories []string
 	for _, file := range files {

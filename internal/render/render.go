@@ -13,15 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
-
-// File is one file of a chart, or of another artifact.
-type File struct {
-	// Name is slash-separated and relative to the chart's root, such as "Chart.yaml",
-	// "templates/a.yaml" or "charts/dep-1.0.0.tgz".
-	Name string
-	Data []byte
-}
 
 // Release is what a chart sees as .Release.
 type Release struct {
@@ -34,7 +27,7 @@ type Release struct {
 
 // ChartRequest asks for the rendering of one chart.
 type ChartRequest struct {
-	Files   []File
+	Files   []artifact.File
 	Release Release
 	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
 	Values map[string]any

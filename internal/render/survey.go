@@ -12,6 +12,8 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // Limits of the kustomizations that one build reads: more than anyone has.
@@ -39,7 +41,7 @@ type survey struct {
 // effort is what it takes to build a kustomization.
 type effort struct{ kustomizations, objects int }
 
-func newSurvey(files []File, maxObjects int) *survey {
+func newSurvey(files []artifact.File, maxObjects int) *survey {
 	s := &survey{
 		files: map[string][]byte{}, directories: map[string]bool{".": true}, labels: map[string]string{},
 		efforts: map[string]effort{}, most: effort{maxKustomizations, maxObjects},
@@ -218,10 +220,10 @@ func (s *survey) fileIn(directory string) (file string, err error) {
 }
 
 // list is the artifact's files without their content.
-func (s *survey) list() []File {
-	list := make([]File, 0, len(s.files))
+func (s *survey) list() []artifact.File {
+	list := make([]artifact.File, 0, len(s.files))
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {
-		list = append(list, File{Name: name})
+		list = append(list, artifact.File{Name: name})
 	}
 	return list
 }

@@ -5,17 +5,16 @@ package source
 import (
 	"path"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // accepts checks that the content is what the reference calls it, as far as it says
 // that itself (required: by the instance's own keys): the keys that signed it signed other things, and older ones, and whoever
 // may move a tag can show one of these.
-func accepts(r reference.Reference, files []render.File, required bool) error {
+func accepts(r reference.Reference, files []artifact.File, required bool) error {
 	switch {
 	case r.Kind == artifact.KindBundle:
 		return acceptsRelease(r, files)
@@ -30,7 +29,7 @@ func accepts(r reference.Reference, files []render.File, required bool) error {
 
 // acceptsName checks the name of a chart that is signed with cosign. A provenance file
 // says it, too.
-func acceptsName(r reference.Reference, files []render.File, required bool) error {
+func acceptsName(r reference.Reference, files []artifact.File, required bool) error {
 	if r.Chart.OCI == nil || !required && (r.Chart.Verify == nil || r.Chart.Verify.Cosign == nil) {
 		return nil
 	}
@@ -44,7 +43,7 @@ func acceptsName(r reference.Reference, files []render.File, required bool) erro
 
 // acceptsVersion checks that content which was named by its digest is the version that
 // the reference says beside it: who changes one of both, and forgets the other, is told.
-func acceptsVersion(r reference.Reference, files []render.File, verified bool) error {
+func acceptsVersion(r reference.Reference, files []artifact.File, verified bool) error {
 	digest, field := r.DigestField()
 	if digest == "" && !verified || r.Chart.Version == "" {
 		return nil

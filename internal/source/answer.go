@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // TestRetriesAreSpread has many charts at a host that is down: they aren't asked for in

@@ -21,10 +21,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
@@ -90,20 +89,20 @@ func (w *dependencyWorld) expectNoRequests(t testing.TB) {
 func TestDependenciesAreFetched(t *testing.T) {
 	w := newDependencyWorld(t)
 	w.publishUmbrella(t)
-	artifact := expectFetched(t, w.sources, w.umbrella())
-	expectWhole := func(artifact *Artifact, note string) {
+	fetched := expectFetched(t, w.sources, w.umbrella())
+	expectWhole := func(whole *Artifact, note string) {
 		t.Helper()
 		for _, name := range []string{"charts/redis-17.0.1/note", "charts/common-2.0.0/note"} {
-			if got := contentOf(t, artifact, name); got != note {
+			if got := contentOf(t, whole, name); got != note {
 				t.Errorf("%s is %q, want %q", name, got, note)
 			}
 		}
 	}
-	expectWhole(artifact, "first")
-	if digest := expectResolved(t, w.sources, w.umbrella()); artifact.Digest != digest {
-		t.Errorf("digest %s, want the chart's own, %s", artifact.Digest, digest)
+	expectWhole(fetched, "first")
+	if digest := expectResolved(t, w.sources, w.umbrella()); fetched.Digest != digest {
+		t.Errorf("digest %s, want the chart's own, %s", fetched.Digest, digest)
 	}
-	if !slices.IsSortedFunc(artifact.Files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(fetched.Files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the files aren't sorted")
 	}
 	w.own.asked()
@@ -111,7 +110,7 @@ func TestDependenciesAreFetched(t *testing.T) {
 	w.registry.Requests(t)
 
 	t.Run("again, nobody is asked, and nothing is unpacked", func(t *testing.T) {
-		if again := expectFetched(t, w.sources, w.umbrella()); again != artifact {
+		if again := expectFetched(t, w.sources, w.umbrella()); again != fetched {
 			t.Error("it was put together twice")
 		}
 		w.expectNoRequests(t)
@@ -127,7 +126,7 @@ func TestDependenciesAreFetched(t *testing.T) {
 		w.own.set(func() { w.own.down = true })
 		w.other.set(func() { w.other.down = true })
 		w.restart(t)
-		got, err := w.sources.Fetch(t.Context(), w.umbrella(), artifact.Digest) // as the release record tells it
+		got, err := w.sources.Fetch(t.Context(), w.umbrella(), fetched.Digest) // as the release record tells it
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // TestIndexThatDidNotChange has repositories which tell by one header or the other that

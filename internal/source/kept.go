@@ -3,8 +3,7 @@
 package source
 
 import (
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -42,13 +41,13 @@ func (r *remote) kept(ref reference.Reference, digest string) (artifact.Content,
 	if !listed || err != nil {
 		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
 	}
-	got := artifact.Content{Manifest: data, Files: make([]render.File, 0, len(parts))}
+	got := artifact.Content{Manifest: data, Files: make([]artifact.File, 0, len(parts))}
 	for _, p := range parts {
 		file, found := r.store.Get(p.Digest)
 		if !found || int64(len(file)) != p.Size || !r.store.Granted(p.Digest, partTitle(digest)) {
 			return artifact.Content{}, false
 		}
-		got.Files = append(got.Files, render.File{Name: p.Name, Data: file})
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: file})
 	}
 	return got, true
 }

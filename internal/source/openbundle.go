@@ -10,10 +10,9 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -26,7 +25,7 @@ type Bundle struct {
 
 	sources  *Sources
 	ctx      context.Context // of who opened it
-	files    []render.File
+	files    []artifact.File
 	archives map[string]*Bundle // that were opened, by path
 	// allowed is what all paths together may cost: a bundle may have many archives, and
 	// a stack name many of them.
@@ -110,7 +109,7 @@ func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, err
 }
 
 // chartBeside returns the files of a chart's directory that another one depends on.
-func (b *Bundle) chartBeside(name string) ([]render.File, error) {
+func (b *Bundle) chartBeside(name string) ([]artifact.File, error) {
 	files := below(b.files, name)
 	switch {
 	case len(files) > 0:
@@ -122,7 +121,7 @@ func (b *Bundle) chartBeside(name string) ([]render.File, error) {
 }
 
 // chartIn returns the files of a chart's directory, as Helm would package them.
-func (b *Bundle) chartIn(files []render.File) ([]render.File, error) {
+func (b *Bundle) chartIn(files []artifact.File) ([]artifact.File, error) {
 	files, err := b.allowed.Packaged(files)
 	if err != nil {
 		return nil, err
@@ -193,8 +192,8 @@ func inArchive(name string, err error) error {
 	return failure.New(known.Reason, "%s: %w", failure.Quote(name), known.Err)
 }
 
-func (b *Bundle) find(name string) *render.File {
-	i, found := slices.BinarySearchFunc(b.files, name, func(file render.File, name string) int { return strings.Compare(file.Name, name) })
+func (b *Bundle) find(name string) *artifact.File {
+	i, found := slices.BinarySearchFunc(b.files, name, func(file artifact.File, name string) int { return strings.Compare(file.Name, name) })
 	if !found {
 		return nil
 	}
@@ -202,14 +201,14 @@ func (b *Bundle) find(name string) *render.File {
 }
 
 // below returns the files of a directory, with names relative to it.
-func below(files []render.File, directory string) []render.File {
+func below(files []artifact.File, directory string) []artifact.File {
 	if directory == "." {
 		return files
 	}
-	var found []render.File
+	var found []artifact.File
 	for _, file := range files {
 		if name, ok := strings.CutPrefix(file.Name, directory+"/"); ok {
-			found = append(found, render.File{Name: name, Data: file.Data})
+			found = append(found, artifact.File{Name: name, Data: file.Data})
 		}
 	}
 	return found

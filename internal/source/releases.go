@@ -5,17 +5,16 @@ package source
 import (
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // acceptsRelease checks that the release of a Cluster Stack is the one that its tag
 // names. Of bundles with other tags, and others that are no release, nothing is known.
-func acceptsRelease(r reference.Reference, files []render.File) error {
+func acceptsRelease(r reference.Reference, files []artifact.File) error {
 	published := r.Chart.Version
 	if at := r.Chart.GitHub; at != nil {
 		published = at.TagPrefix + published

@@ -11,8 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
@@ -38,7 +37,7 @@ type Artifact struct {
 	// Files of the chart, sorted by name, without a byte order mark. Of what isn't a
 	// chart, their names are those in the archive or directory, and none is left out
 	// but git's own.
-	Files []render.File
+	Files []artifact.File
 }
 
 // Options of New.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/guest"
 	"github.com/cluster-chandler/chandler/internal/source/lists"
 	"github.com/cluster-chandler/chandler/internal/source/place"

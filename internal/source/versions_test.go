@@ -20,7 +20,7 @@ import (
 	repo "helm.sh/helm/v4/pkg/repo/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/registry"
 )

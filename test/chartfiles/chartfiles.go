@@ -17,7 +17,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -90,12 +90,12 @@ func Simple(t testing.TB, name, version, note string) []byte {
 }
 
 // Render of a chart, as they come out of an archive.
-func Render(files map[string]string) []render.File {
-	var all []render.File
+func Render(files map[string]string) []artifact.File {
+	var all []artifact.File
 	for name, data := range files {
-		all = append(all, render.File{Name: name, Data: []byte(data)})
+		all = append(all, artifact.File{Name: name, Data: []byte(data)})
 	}
-	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

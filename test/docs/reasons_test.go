@@ -21,7 +21,7 @@ func TestAddonReasons(t *testing.T) {
 		documented = append(documented, row.Code(0)...)
 	}
 	for _, group := range slices.Concat(
-		constantsOf(t, "internal/source/failure", exported), constantsOf(t, "internal/render", isReason),
+		constantsOf(t, "internal/artifact/failure", exported), constantsOf(t, "internal/render", isReason),
 		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "controllers/clusteraddon", isReason)) {
 		exist = append(exist, group.reasons...)
 	}
@@ -36,7 +36,7 @@ func TestSourceReasons(t *testing.T) {
 	for _, row := range section.Rows("reason") {
 		documented = append(documented, row.Code(0)...)
 	}
-	for _, group := range constantsOf(t, "internal/source/failure", exported) {
+	for _, group := range constantsOf(t, "internal/artifact/failure", exported) {
 		exist = append(exist, group.reasons...)
 	}
 	compareReasons(t, "reasons of sources", documented, exist)

@@ -12,7 +12,7 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/targz"
 )

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // DirectoryOf is where the dependency is put. Its name is seen by nobody: Helm goes by
@@ -31,7 +30,7 @@ func Assembly(digest string, parts []Part) string {
 
 // Assemble puts the dependencies into the chart. The limits of a chart hold for all of
 // it together, with what archives in it expand to.
-func Assemble(files []render.File, parts []Part, limits artifact.Limits) ([]render.File, error) {
+func Assemble(files []artifact.File, parts []Part, limits artifact.Limits) ([]artifact.File, error) {
 	all, err := assembled(files, parts, limits)
 	if err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func Assemble(files []render.File, parts []Part, limits artifact.Limits) ([]rend
 }
 
 // assembled puts the dependencies where they belong.
-func assembled(files []render.File, parts []Part, limits artifact.Limits) ([]render.File, error) {
+func assembled(files []artifact.File, parts []Part, limits artifact.Limits) ([]artifact.File, error) {
 	all := slices.Clone(files)
 	for _, part := range parts {
 		for _, file := range all {
@@ -53,12 +52,12 @@ func assembled(files []render.File, parts []Part, limits artifact.Limits) ([]ren
 			if err := artifact.CheckName(name, limits); err != nil {
 				return nil, err
 			}
-			all = append(all, render.File{Name: name, Data: file.Data})
+			all = append(all, artifact.File{Name: name, Data: file.Data})
 		}
 		if len(all) > limits.Entries {
 			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies; take out what isn't needed", limits.Entries)
 		}
 	}
-	slices.SortFunc(all, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }

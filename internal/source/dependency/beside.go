@@ -10,9 +10,8 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // WithBeside puts those dependencies into a chart's directory that have file:// for a
@@ -20,7 +19,7 @@ import (
 // artifact; what is outside of that can't be named. All of it together is held to the
 // limits of one chart, before it is put together: a small artifact can have one directory
 // be read many times.
-func WithBeside(files []render.File, at string, limits artifact.Limits, read func(path string) ([]render.File, error)) ([]render.File, error) {
+func WithBeside(files []artifact.File, at string, limits artifact.Limits, read func(path string) ([]artifact.File, error)) ([]artifact.File, error) {
 	b := &beside{read: read, left: newEffort(), checked: artifact.NewAllowance(limits), at: map[string]string{}}
 	if err := b.put(files, "", []string{at}); err != nil {
 		return nil, err
@@ -32,7 +31,7 @@ func WithBeside(files []render.File, at string, limits artifact.Limits, read fun
 }
 
 type beside struct {
-	read    func(path string) ([]render.File, error)
+	read    func(path string) ([]artifact.File, error)
 	left    *effort
 	checked *artifact.Allowance
 	parts   []Part
@@ -41,7 +40,7 @@ type beside struct {
 
 // put finds the dependencies of the chart at the last of the paths, which the others depend
 // on, and those of these. It is put into the directory.
-func (b *beside) put(files []render.File, directory string, paths []string) error {
+func (b *beside) put(files []artifact.File, directory string, paths []string) error {
 	needs := readRequirements(files, "", b.left)
 	if err := b.left.done(); err != nil {
 		return err
@@ -125,8 +124,8 @@ func pathBeside(at string, declared *chart.Dependency) string {
 
 // BesideOf lists the paths of the dependencies that may have to be read from beside
 // the chart at the path, given its files that say so.
-func BesideOf(at string, files []render.File) []string {
-	if !slices.ContainsFunc(files, func(file render.File) bool { return bytes.Contains(file.Data, []byte(fileScheme)) }) {
+func BesideOf(at string, files []artifact.File) []string {
+	if !slices.ContainsFunc(files, func(file artifact.File) bool { return bytes.Contains(file.Data, []byte(fileScheme)) }) {
 		return nil // the usual case, told without parsing
 	}
 	var paths []string

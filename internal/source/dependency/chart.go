@@ -3,12 +3,11 @@
 package dependency
 
 import (
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // ChartOf is the name and the version that Chart.yaml says, "" if it says none.
-func ChartOf(files []render.File) (name, version string) {
+func ChartOf(files []artifact.File) (name, version string) {
 	var metadata struct{ Name, Version string }
 	if !decode(artifact.Find(files, artifact.ChartFile), &metadata) {
 		return "", ""

@@ -5,8 +5,8 @@ package dependency
 import (
 	"bytes"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 const (
@@ -37,12 +37,12 @@ func newEffort() *effort {
 
 // decode reads a small YAML file as Helm does. It is false if there is none, or if it
 // can't be read.
-func (e *effort) decode(file *render.File, into any) bool {
+func (e *effort) decode(file *artifact.File, into any) bool {
 	return file != nil && e.spend(*file) && decode(file, into)
 }
 
 // spend counts a file that is to be decoded, if it will be. It is false if there are too many.
-func (e *effort) spend(file render.File) bool {
+func (e *effort) spend(file artifact.File) bool {
 	if len(file.Data) > MaxChartFile {
 		return e.spent == nil
 	}
@@ -56,7 +56,7 @@ func (e *effort) spend(file render.File) bool {
 
 // oneVendored counts a chart in a charts directory, with its Chart.yaml. It is false if
 // there are too many.
-func (e *effort) oneVendored(metadata render.File) bool {
+func (e *effort) oneVendored(metadata artifact.File) bool {
 	if e.vendored--; e.vendored < 0 && e.spent == nil {
 		e.spent = failure.New(failure.ArtifactTooLarge, "it has more than %d charts in its charts directories, the most that is accepted of a chart with dependencies; package it with them", maxVendored)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/cost"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"

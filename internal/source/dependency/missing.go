@@ -9,8 +9,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -20,7 +20,7 @@ const fileScheme = "file://"
 // Missing finds the dependencies that a chart wants and doesn't have, and says which
 // version of each is to be had. What is vendored is taken as it is, as Helm does:
 // nobody looks whether that, in turn, has all of its own.
-func Missing(files []render.File) ([]Want, error) {
+func Missing(files []artifact.File) ([]Want, error) {
 	s := search{files: files, left: newEffort(), seen: map[string]bool{}}
 	if err := s.within("", 0); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Missing(files []render.File) ([]Want, error) {
 
 // search is a look for what a chart misses, and charts in it that were beside it.
 type search struct {
-	files []render.File
+	files []artifact.File
 	left  *effort
 	seen  map[string]bool // directories
 	wants []Want

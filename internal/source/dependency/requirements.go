@@ -10,9 +10,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
@@ -37,7 +36,7 @@ type requirements struct {
 // readRequirements reads those of the chart whose files have names that start with
 // within. What can't be read as Helm does has none: to say what is wrong with a chart
 // is the renderer's business.
-func readRequirements(files []render.File, within string, left *effort) requirements {
+func readRequirements(files []artifact.File, within string, left *effort) requirements {
 	var metadata chart.Metadata
 	if !left.decode(artifact.Find(files, within+artifact.ChartFile), &metadata) {
 		return requirements{}
@@ -120,6 +119,6 @@ var chartFileLimits = yamllimit.Limits{Bytes: MaxChartFile, Values: MaxChartFile
 
 // decode reads a small YAML file as Helm does. It is false if there is none, or if it
 // can't be read.
-func decode(file *render.File, into any) bool {
+func decode(file *artifact.File, into any) bool {
 	return file != nil && chartFileLimits.Check(file.Data) == nil && yaml.Unmarshal(file.Data, into) == nil
 }

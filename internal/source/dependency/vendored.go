@@ -14,8 +14,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // chartsDirectory has a chart's dependencies.
@@ -33,11 +32,11 @@ type allVendored []vendored
 
 // vendoredIn lists the charts in a chart's charts directory, as Helm loads them. It
 // looks into archives only if something is declared.
-func vendoredIn(files []render.File, within string, needs requirements, left *effort) allVendored {
+func vendoredIn(files []artifact.File, within string, needs requirements, left *effort) allVendored {
 	if len(needs.declared) == 0 {
 		return nil
 	}
-	var metadata []render.File
+	var metadata []artifact.File
 	var found allVendored
 	for _, file := range files {
 		name, ok := strings.CutPrefix(file.Name, within+chartsDirectory)
@@ -45,12 +44,12 @@ func vendoredIn(files []render.File, within string, needs requirements, left *ef
 			continue
 		}
 		directory, rest, nested := strings.Cut(name, "/")
-		var is render.File
+		var is artifact.File
 		switch {
 		case nested && rest == artifact.ChartFile && path.Ext(directory) != ".tgz":
 			is, directory = file, chartsDirectory+directory+"/"
 		case !nested && path.Ext(name) == ".tgz":
-			is, directory = render.File{Data: chartFileOf(file.Data)}, ""
+			is, directory = artifact.File{Data: chartFileOf(file.Data)}, ""
 		default:
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 const (
@@ -39,7 +39,7 @@ type Want struct {
 type Part struct {
 	Directory string
 	Digest    string
-	Files     []render.File
+	Files     []artifact.File
 }
 
 // fieldOf names a dependency.
@@ -87,7 +87,7 @@ func (w Want) Refused(err error) *failure.Error {
 }
 
 // Is checks that what was fetched is the dependency.
-func (w Want) Is(files []render.File) error {
+func (w Want) Is(files []artifact.File) error {
 	name, version := ChartOf(files)
 	if name != w.Name || strings.TrimPrefix(version, "v") != strings.TrimPrefix(w.Version, "v") {
 		return failure.New(failure.ArtifactInvalid, "what is published there is chart %s; publish the right one, or correct the dependency and run `helm dependency update`", failure.Quote(name+" "+version))

@@ -7,10 +7,9 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/guest"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/place"
@@ -97,7 +96,7 @@ func (r Release) downloadWhole(ctx context.Context, as *guest.Guest, files []ass
 		return artifact.Content{}, err
 	}
 	parts := make([]layout.Part, 0, len(files))
-	got := artifact.Content{Files: make([]render.File, 0, len(files))}
+	got := artifact.Content{Files: make([]artifact.File, 0, len(files))}
 	left := as.Limits.TotalBytes
 	for _, file := range files {
 		sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.Limits.ArchiveBytes, left))
@@ -110,7 +109,7 @@ func (r Release) downloadWhole(ctx context.Context, as *guest.Guest, files []ass
 			return artifact.Content{}, sent.OrPage(file.digest, damaged(file))
 		}
 		parts = append(parts, is)
-		got.Files = append(got.Files, render.File{Name: file.name, Data: sent.Data})
+		got.Files = append(got.Files, artifact.File{Name: file.name, Data: sent.Data})
 	}
 	parts, err := layout.Check(parts, as.Limits)
 	if err != nil {

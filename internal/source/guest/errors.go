@@ -12,9 +12,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Word makes a [failure.Error] of what went wrong. What hosts and libraries say is left

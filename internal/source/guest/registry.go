@@ -12,9 +12,9 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 	"github.com/cluster-chandler/chandler/internal/source/webpage"
 )
 

@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 const (
@@ -142,6 +141,6 @@ func Size(parts []Part) (sum int64) {
 }
 
 // SortFiles by their names.
-func SortFiles(files []render.File) {
-	slices.SortFunc(files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+func SortFiles(files []artifact.File) {
+	slices.SortFunc(files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // IsRelease compares a release with the tag, or the version alone, that it is published

@@ -12,9 +12,8 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/guest"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/room"
@@ -45,13 +44,13 @@ func (c Artifact) layered(ctx context.Context, repository *orasremote.Repository
 	if err := room.Reserve(ctx, layout.Size(parts)); err != nil {
 		return artifact.Content{}, false, err
 	}
-	got := artifact.Content{Manifest: manifest, Files: make([]render.File, 0, len(parts)), From: siteOf(as, len(manifest)).Title()}
+	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts)), From: siteOf(as, len(manifest)).Title()}
 	for _, p := range parts {
 		data, err := fetchLayer(ctx, repository, p)
 		if err != nil {
 			return artifact.Content{}, false, err
 		}
-		got.Files = append(got.Files, render.File{Name: p.Name, Data: data})
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: data})
 	}
 	return got, true, nil
 }

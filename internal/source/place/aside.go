@@ -3,7 +3,7 @@
 package place
 
 import (
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 

@@ -2,7 +2,7 @@
 
 package place
 
-import "github.com/cluster-chandler/chandler/internal/source/failure"
+import "github.com/cluster-chandler/chandler/internal/artifact/failure"
 
 const (
 	// MaxVersions is how many versions of one artifact are taken into account.

@@ -7,8 +7,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/webpage"
 	"github.com/cluster-chandler/chandler/internal/verify"

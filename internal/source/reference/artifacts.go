@@ -4,7 +4,7 @@ package reference
 
 import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // ChartOf refers to a chart from an object in the namespace.

@@ -8,9 +8,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // Dependency is where a dependency is, seen from the chart that an object refers to.

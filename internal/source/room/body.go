@@ -10,7 +10,7 @@ import (
 
 	orascontent "oras.land/oras-go/v2/content"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Little is what each answer may have without asking for room: most charts do.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // TestSlowSourceAlone has one that is as slow, and nobody waits.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // readFile reads a regular file of at most that many bytes.

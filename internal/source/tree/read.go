@@ -7,10 +7,9 @@ import (
 	"os"
 	"path"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
 )
 
 // load reads the path's content, all of it in one state.
@@ -44,13 +43,13 @@ func (s shot) read(root *os.Root, limits artifact.Limits) (artifact.Content, err
 	}
 	files, err := s.readDirectory(root, limits)
 	if err == nil && !s.kind.Verbatim() {
-		files, err = dependency.WithBeside(files, s.name, limits, func(name string) ([]render.File, error) { return s.readBeside(root, name, limits) })
+		files, err = dependency.WithBeside(files, s.name, limits, func(name string) ([]artifact.File, error) { return s.readBeside(root, name, limits) })
 	}
 	return artifact.Content{Files: files}, err
 }
 
 // readBeside reads the files of a directory that the chart depends on.
-func (s shot) readBeside(root *os.Root, name string, limits artifact.Limits) ([]render.File, error) {
+func (s shot) readBeside(root *os.Root, name string, limits artifact.Limits) ([]artifact.File, error) {
 	other, known := s.beside[name]
 	switch {
 	case !known:
@@ -64,8 +63,8 @@ func (s shot) readBeside(root *os.Root, name string, limits artifact.Limits) ([]
 }
 
 // readDirectory reads the files of the directory itself.
-func (s shot) readDirectory(root *os.Root, limits artifact.Limits) ([]render.File, error) {
-	files := make([]render.File, 0, len(s.files))
+func (s shot) readDirectory(root *os.Root, limits artifact.Limits) ([]artifact.File, error) {
+	files := make([]artifact.File, 0, len(s.files))
 	total := limits.TotalBytes
 	for _, file := range s.files {
 		data, err := readFile(root, path.Join(s.name, file.name), limits.FileBytes)
@@ -75,7 +74,7 @@ func (s shot) readDirectory(root *os.Root, limits artifact.Limits) ([]render.Fil
 		if total -= int64(len(data)); total < 0 {
 			return nil, failure.TooLarge("the directory's content", limits.TotalBytes)
 		}
-		files = append(files, render.File{Name: file.name, Data: artifact.TrimBOM(data)})
+		files = append(files, artifact.File{Name: file.name, Data: artifact.TrimBOM(data)})
 	}
 	return files, nil
 }

@@ -14,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/dependency"
 )
 
@@ -95,13 +94,13 @@ func (s *shot) lookBeside(root *os.Root, limits artifact.Limits) {
 
 // dependsOn reads which directories beside it the chart depends on.
 func (s shot) dependsOn(root *os.Root) []string {
-	var files []render.File
+	var files []artifact.File
 	for _, file := range s.files {
 		if file.name != artifact.ChartFile && file.name != dependency.RequirementsFile {
 			continue
 		}
 		if data, err := readFile(root, path.Join(s.name, file.name), dependency.MaxChartFile); err == nil { // else nothing is looked up in it
-			files = append(files, render.File{Name: file.name, Data: artifact.TrimBOM(data)})
+			files = append(files, artifact.File{Name: file.name, Data: artifact.TrimBOM(data)})
 		}
 	}
 	return dependency.BesideOf(s.name, files)

@@ -14,8 +14,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/ignore"
 
-	"github.com/cluster-chandler/chandler/internal/source/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // walk finds the files of a directory; those of a chart as Helm would package them.

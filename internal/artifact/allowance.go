@@ -3,8 +3,7 @@
 package artifact
 
 import (
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Allowance is what may be spent on artifacts that belong together: on the archives in a
@@ -23,7 +22,7 @@ func NewAllowance(limits Limits) *Allowance {
 }
 
 // Unpack returns the files of an archive in a bundle.
-func (a *Allowance) Unpack(archive []byte) ([]render.File, error) {
+func (a *Allowance) Unpack(archive []byte) ([]File, error) {
 	if limit := a.check.limits.ArchiveBytes; int64(len(archive)) > limit {
 		return nil, failure.TooLarge("the archive", limit)
 	}
@@ -32,7 +31,7 @@ func (a *Allowance) Unpack(archive []byte) ([]render.File, error) {
 }
 
 // Check checks the files of a chart, and the archives among them.
-func (a *Allowance) Check(files []render.File) error {
+func (a *Allowance) Check(files []File) error {
 	if a.check.entries -= len(files); a.check.entries < 0 {
 		return failure.New(failure.ArtifactTooLarge, "it has more than %d entries, with its dependencies; take out what isn't needed", a.check.limits.Entries)
 	}
@@ -47,4 +46,4 @@ func (a *Allowance) Check(files []render.File) error {
 
 // CheckWhole checks the files of a chart, with its dependencies, together, and the archives
 // among them.
-func CheckWhole(files []render.File, limits Limits) error { return NewAllowance(limits).Check(files) }
+func CheckWhole(files []File, limits Limits) error { return NewAllowance(limits).Check(files) }

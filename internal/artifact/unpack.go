@@ -10,15 +10,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Unpack checks the content and returns its files, sorted by name: those in the
 // archive, or the one that plain manifests are. It holds at
 // most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
 // that an honest chart doesn't have. Errors are [failure.Error]s without a reference.
-func (c Content) Unpack(limits Limits) ([]render.File, error) {
+func (c Content) Unpack(limits Limits) ([]File, error) {
 	check := &inspection{kind: c.Kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
 	if c.Files != nil {
 		for _, file := range c.Files {
@@ -36,7 +35,7 @@ func (c Content) Unpack(limits Limits) ([]render.File, error) {
 }
 
 // nested checks the archives among the files, which Helm's loader will unpack.
-func (i *inspection) nested(files []render.File, depth int) error {
+func (i *inspection) nested(files []File, depth int) error {
 	if i.kind.Verbatim() {
 		return nil // they are files like all others
 	}
@@ -76,8 +75,8 @@ func isNested(name string) bool {
 }
 
 // Find returns the file of that name; nil if there is none. Files are sorted by name.
-func Find(files []render.File, name string) *render.File {
-	i, found := slices.BinarySearchFunc(files, name, func(file render.File, name string) int { return strings.Compare(file.Name, name) })
+func Find(files []File, name string) *File {
+	i, found := slices.BinarySearchFunc(files, name, func(file File, name string) int { return strings.Compare(file.Name, name) })
 	if !found {
 		return nil
 	}

@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"regexp"
-
-	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // directoryDomain starts the stream that a directory's digest is taken of. No
@@ -21,7 +19,7 @@ const directoryDomain = "chandler directory v1\n"
 type Content struct {
 	Kind    Kind // that it is unpacked as
 	Archive []byte
-	Files   []render.File
+	Files   []File
 	// From tells where it came from on another host. It doesn't count for the digest.
 	From string
 	// Manifest lists the files, each with its digest, if they were fetched one by one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package artifact
+package artifact_test
 
 import (
 	"bytes"
@@ -11,19 +11,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/test/hostile"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // kinds that content is unpacked as.
-var kinds = []Kind{KindChart, KindKustomization, KindManifests, KindBundle}
+var kinds = []artifact.Kind{artifact.KindChart, artifact.KindKustomization, artifact.KindManifests, artifact.KindBundle}
 
 // FuzzArchive looks for an archive that makes the reader panic, or that it
 // accepts although it breaks what an artifact promises, of each kind.
 //
-//	go test -fuzz FuzzArchive ./internal/source/artifact
+//	go test -fuzz FuzzArchive ./internal/artifact
 func FuzzArchive(f *testing.F) {
 	add := func(archive []byte, compressed bool) {
 		for kind := range kinds {
@@ -42,13 +42,13 @@ func FuzzArchive(f *testing.F) {
 			add(archive, true)
 		}
 	}
-	limits := Limits{ArchiveBytes: 64 << 10, TotalBytes: 256 << 10, FileBytes: 64 << 10, HeaderBytes: 4 << 10, Entries: 100, PathDepth: 8, NameBytes: 128, Nesting: 2}
+	limits := artifact.Limits{ArchiveBytes: 64 << 10, TotalBytes: 256 << 10, FileBytes: 64 << 10, HeaderBytes: 4 << 10, Entries: 100, PathDepth: 8, NameBytes: 128, Nesting: 2}
 	f.Fuzz(func(t *testing.T, data []byte, compressed bool, index uint8) {
 		kind := kinds[int(index)%len(kinds)]
-		if !compressed && kind != KindManifests { // the fuzzer finds its way through tar far better than through gzip
+		if !compressed && kind != artifact.KindManifests { // the fuzzer finds its way through tar far better than through gzip
 			data = targz.Gzip(t, bytes.NewReader(data))
 		}
-		files, err := Content{Kind: kind, Archive: data}.Unpack(limits)
+		files, err := artifact.Content{Kind: kind, Archive: data}.Unpack(limits)
 		if err != nil {
 			var refusal *failure.Error
 			if !errors.As(err, &refusal) || refusal.Reason == "" || strings.ContainsFunc(err.Error(), unprintable) {
@@ -57,7 +57,7 @@ func FuzzArchive(f *testing.F) {
 			return
 		}
 		expectPromises(t, kind, files, limits)
-		again, err := Content{Kind: kind, Archive: data}.Unpack(limits)
+		again, err := artifact.Content{Kind: kind, Archive: data}.Unpack(limits)
 		if err != nil || !reflect.DeepEqual(files, again) {
 			t.Errorf("the second time it differs: %v", err)
 		}
@@ -65,11 +65,11 @@ func FuzzArchive(f *testing.F) {
 }
 
 // expectPromises expects what every artifact promises.
-func expectPromises(t *testing.T, kind Kind, files []render.File, limits Limits) {
+func expectPromises(t *testing.T, kind artifact.Kind, files []artifact.File, limits artifact.Limits) {
 	t.Helper()
 	var total int64
 	for i, file := range files {
-		if err := CheckName(file.Name, limits); err != nil {
+		if err := artifact.CheckName(file.Name, limits); err != nil {
 			t.Errorf("accepted a bad name: %v", err)
 		}
 		if i > 0 && files[i-1].Name >= file.Name {
@@ -80,7 +80,7 @@ func expectPromises(t *testing.T, kind Kind, files []render.File, limits Limits)
 	if total > limits.TotalBytes {
 		t.Errorf("accepted %d bytes", total)
 	}
-	if !kind.Verbatim() && !slices.ContainsFunc(files, func(file render.File) bool { return file.Name == ChartFile }) {
+	if !kind.Verbatim() && !slices.ContainsFunc(files, func(file artifact.File) bool { return file.Name == artifact.ChartFile }) {
 		t.Error("accepted an archive without Chart.yaml")
 	}
 }

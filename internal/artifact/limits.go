@@ -2,8 +2,6 @@
 
 package artifact
 
-import "github.com/cluster-chandler/chandler/internal/source/repoindex"
-
 // Limits bound what one chart may cost. A field that is zero takes its default.
 //
 // What they are measured against: Cilium 1.20 has 0.2 MiB compressed, 1.4 MiB
@@ -51,7 +49,7 @@ const (
 	DefaultPathDepth    = 32
 	DefaultNameBytes    = 512 // bytes
 	DefaultNesting      = 4
-	DefaultIndexBytes   = repoindex.DefaultBytes
+	DefaultIndexBytes   = 64 << 20 // bytes
 )
 
 // WithDefaults returns the limits with no field left zero.

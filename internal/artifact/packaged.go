@@ -11,8 +11,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/ignore"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 
 // Packaged returns the files of a chart's directory that Helm would package: those
 // that .helmignore doesn't name.
-func (a *Allowance) Packaged(files []render.File) ([]render.File, error) {
+func (a *Allowance) Packaged(files []File) ([]File, error) {
 	to := matcher{rules: ignore.Empty(), left: &a.matching, directories: map[string]bool{}}
 	for _, file := range files {
 		if file.Name != ignore.HelmIgnore {
@@ -41,7 +40,7 @@ func (a *Allowance) Packaged(files []render.File) ([]render.File, error) {
 		to.weigh(string(file.Data))
 	}
 	to.rules.AddDefaults()
-	kept := make([]render.File, 0, len(files))
+	kept := make([]File, 0, len(files))
 	for _, file := range files {
 		if !to.ignored(file.Name, false) {
 			kept = append(kept, file)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package artifact
+package artifact_test
 
 import (
 	"archive/tar"
@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/test/cost"
 	"github.com/cluster-chandler/chandler/test/hostile"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -24,7 +25,7 @@ import (
 const mebibyte = 1 << 20 // bytes
 
 func TestHostileArchivesAreRefused(t *testing.T) {
-	limits := Limits{}.WithDefaults()
+	limits := artifact.Limits{}.WithDefaults()
 	corpus := hostile.Archives()
 	if len(corpus) < 60 {
 		t.Errorf("the corpus has %d archives, want at least 60", len(corpus))
@@ -33,9 +34,9 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		t.Run(name, func(t *testing.T) {
 			test := corpus[name]
-			archive := Content{Archive: test.Make(t)}
+			archive := artifact.Content{Archive: test.Make(t)}
 
-			var files []render.File
+			var files []artifact.File
 			var err error
 			took := cost.Of(func() { files, err = archive.Unpack(limits) })
 
@@ -76,60 +77,60 @@ func only(entries ...targz.Entry) func(testing.TB) []byte {
 }
 
 func TestHonestArchivesAreAccepted(t *testing.T) {
-	limits := Limits{}.WithDefaults()
-	chart := render.File{Name: "Chart.yaml", Data: []byte(targz.ChartYAML)}
+	limits := artifact.Limits{}.WithDefaults()
+	chart := artifact.File{Name: "Chart.yaml", Data: []byte(targz.ChartYAML)}
 	tests := map[string]struct {
 		archive func(t testing.TB) []byte
-		want    []render.File
+		want    []artifact.File
 	}{
 		"files are sorted and lose the top-level directory": {
 			chartWith(targz.Entry{Name: "demo/values.yaml", Data: "a: 1"}, targz.Entry{Name: "demo/templates/x.yaml", Data: "x"}),
-			[]render.File{chart, {Name: "templates/x.yaml", Data: []byte("x")}, {Name: "values.yaml", Data: []byte("a: 1")}},
+			[]artifact.File{chart, {Name: "templates/x.yaml", Data: []byte("x")}, {Name: "values.yaml", Data: []byte("a: 1")}},
 		},
 		"directories have no content": {
 			only(targz.Entry{Name: "demo/", Kind: tar.TypeDir}, targz.Entry{Name: "demo/templates/", Kind: tar.TypeDir}, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}),
-			[]render.File{chart},
+			[]artifact.File{chart},
 		},
 		"a byte order mark is taken off": {
 			chartWith(targz.Entry{Name: "demo/values.yaml", Data: "\xef\xbb\xbfa: 1"}),
-			[]render.File{chart, {Name: "values.yaml", Data: []byte("a: 1")}},
+			[]artifact.File{chart, {Name: "values.yaml", Data: []byte("a: 1")}},
 		},
 		"names with dots, spaces and letters of all kinds": {
 			chartWith(targz.Entry{Name: "demo/..a"}, targz.Entry{Name: "demo/.helmignore"}, targz.Entry{Name: "demo/größe 1.txt"}),
-			[]render.File{{Name: "..a", Data: []byte{}}, {Name: ".helmignore", Data: []byte{}}, chart, {Name: "größe 1.txt", Data: []byte{}}},
+			[]artifact.File{{Name: "..a", Data: []byte{}}, {Name: ".helmignore", Data: []byte{}}, chart, {Name: "größe 1.txt", Data: []byte{}}},
 		},
 		"long names in PAX headers": {
 			chartWith(targz.Entry{Name: "demo/" + strings.Repeat("n", 300), Data: "x"}),
-			[]render.File{chart, {Name: strings.Repeat("n", 300), Data: []byte("x")}},
+			[]artifact.File{chart, {Name: strings.Repeat("n", 300), Data: []byte("x")}},
 		},
 		"the comment of git archive": {
 			chartWith(targz.Entry{Kind: tar.TypeXGlobalHeader, PAX: map[string]string{"comment": "0123456789abcdef"}}),
-			[]render.File{chart},
+			[]artifact.File{chart},
 		},
 		"padding to a full record of tar": {
 			func(t testing.TB) []byte {
 				return targz.Gzip(t, bytes.NewReader(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML})), bytes.NewReader(make([]byte, 10<<10)))
 			},
-			[]render.File{chart},
+			[]artifact.File{chart},
 		},
 		"a file of exactly the limit": {
-			chartWith(targz.Entry{Name: "demo/x", Data: strings.Repeat("x", DefaultFileBytes)}),
-			[]render.File{chart, {Name: "x", Data: bytes.Repeat([]byte("x"), DefaultFileBytes)}},
+			chartWith(targz.Entry{Name: "demo/x", Data: strings.Repeat("x", artifact.DefaultFileBytes)}),
+			[]artifact.File{chart, {Name: "x", Data: bytes.Repeat([]byte("x"), artifact.DefaultFileBytes)}},
 		},
 		"archives in directories that are called charts, but aren't Helm's": {
 			chartWith(targz.Entry{Name: "demo/charts/_off/charts/a.tgz", Data: "x"}, targz.Entry{Name: "demo/charts/a/files/charts/a.tgz", Data: "x"},
 				targz.Entry{Name: "demo/charts/charts/a.tgz", Data: "x"}, targz.Entry{Name: "demo/files/charts/a.tgz", Data: "x"}),
-			[]render.File{chart, {Name: "charts/_off/charts/a.tgz", Data: []byte("x")}, {Name: "charts/a/files/charts/a.tgz", Data: []byte("x")},
+			[]artifact.File{chart, {Name: "charts/_off/charts/a.tgz", Data: []byte("x")}, {Name: "charts/a/files/charts/a.tgz", Data: []byte("x")},
 				{Name: "charts/charts/a.tgz", Data: []byte("x")}, {Name: "files/charts/a.tgz", Data: []byte("x")}},
 		},
 		"files in charts that Helm doesn't unpack": {
 			chartWith(targz.Entry{Name: "demo/charts/_off.tgz", Data: "x"}, targz.Entry{Name: "demo/charts/README", Data: "x"}, targz.Entry{Name: "demo/files/a.tgz", Data: "x"}),
-			[]render.File{chart, {Name: "charts/README", Data: []byte("x")}, {Name: "charts/_off.tgz", Data: []byte("x")}, {Name: "files/a.tgz", Data: []byte("x")}},
+			[]artifact.File{chart, {Name: "charts/README", Data: []byte("x")}, {Name: "charts/_off.tgz", Data: []byte("x")}, {Name: "files/a.tgz", Data: []byte("x")}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Content{Archive: test.archive(t)}.Unpack(limits)
+			got, err := artifact.Content{Archive: test.archive(t)}.Unpack(limits)
 			if err != nil {
 				t.Fatalf("it was refused: %v", err)
 			}
@@ -142,30 +143,30 @@ func TestHonestArchivesAreAccepted(t *testing.T) {
 
 func TestNestedArchivesStayAsTheyAre(t *testing.T) {
 	inner := targz.Chart(t, targz.Entry{Name: "demo/values.yaml", Data: "a: 1"})
-	got, err := Content{Archive: hostile.Nest(t, inner, 1)}.Unpack(Limits{}.WithDefaults())
+	got, err := artifact.Content{Archive: hostile.Nest(t, inner, 1)}.Unpack(artifact.Limits{}.WithDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[1].Name != "charts/inner.tgz" || !bytes.Equal(got[1].Data, inner) {
 		t.Errorf("the nested archive isn't in the result as it was: %d files", len(got))
 	}
-	if _, err := (Content{Archive: hostile.Nest(t, inner, DefaultNesting)}).Unpack(Limits{}.WithDefaults()); err != nil {
+	if _, err := (artifact.Content{Archive: hostile.Nest(t, inner, artifact.DefaultNesting)}).Unpack(artifact.Limits{}.WithDefaults()); err != nil {
 		t.Errorf("nesting of the depth that is allowed: %v", err)
 	}
 }
 
 func TestLimitsAreExact(t *testing.T) {
-	archive := Content{Archive: targz.Chart(t, targz.Entry{Name: "demo/x", Data: strings.Repeat("x", 1000)})}
+	archive := artifact.Content{Archive: targz.Chart(t, targz.Entry{Name: "demo/x", Data: strings.Repeat("x", 1000)})}
 	tarBytes := int64(len(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML}, targz.Entry{Name: "demo/x", Data: strings.Repeat("x", 1000)})))
 	tests := map[string]struct {
-		fits, refuses Limits
+		fits, refuses artifact.Limits
 	}{
-		"ArchiveBytes": {Limits{ArchiveBytes: int64(len(archive.Archive))}, Limits{ArchiveBytes: int64(len(archive.Archive)) - 1}},
-		"TotalBytes":   {Limits{TotalBytes: tarBytes}, Limits{TotalBytes: tarBytes - 1}},
-		"FileBytes":    {Limits{FileBytes: 1000}, Limits{FileBytes: 999}},
-		"Entries":      {Limits{Entries: 2}, Limits{Entries: 1}},
-		"PathDepth":    {Limits{PathDepth: 2}, Limits{PathDepth: 1}},
-		"NameBytes":    {Limits{NameBytes: len("demo/Chart.yaml")}, Limits{NameBytes: len("demo/Chart.yaml") - 1}},
+		"ArchiveBytes": {artifact.Limits{ArchiveBytes: int64(len(archive.Archive))}, artifact.Limits{ArchiveBytes: int64(len(archive.Archive)) - 1}},
+		"TotalBytes":   {artifact.Limits{TotalBytes: tarBytes}, artifact.Limits{TotalBytes: tarBytes - 1}},
+		"FileBytes":    {artifact.Limits{FileBytes: 1000}, artifact.Limits{FileBytes: 999}},
+		"Entries":      {artifact.Limits{Entries: 2}, artifact.Limits{Entries: 1}},
+		"PathDepth":    {artifact.Limits{PathDepth: 2}, artifact.Limits{PathDepth: 1}},
+		"NameBytes":    {artifact.Limits{NameBytes: len("demo/Chart.yaml")}, artifact.Limits{NameBytes: len("demo/Chart.yaml") - 1}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -178,3 +179,6 @@ func TestLimitsAreExact(t *testing.T) {
 		})
 	}
 }
+
+// unprintable reports whether a rune may hide or turn what stands around it.
+func unprintable(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

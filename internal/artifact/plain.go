@@ -13,8 +13,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Names of the file that plain manifests are, wherever they came from: so the same
@@ -63,7 +62,7 @@ func (k Kind) Packing() string {
 }
 
 // plain is the one file that manifests are if they aren't an archive.
-func plain(data []byte, limits Limits) ([]render.File, error) {
+func plain(data []byte, limits Limits) ([]File, error) {
 	if int64(len(data)) > limits.FileBytes {
 		return nil, failure.TooLarge("the file", limits.FileBytes)
 	}
@@ -75,12 +74,12 @@ func plain(data []byte, limits Limits) ([]render.File, error) {
 	if json.Valid(data) {
 		name = PlainJSON
 	}
-	return []render.File{{Name: name, Data: data}}, nil
+	return []File{{Name: name, Data: data}}, nil
 }
 
 // IsPlain tells whether files of manifests are one that nobody gave its name. An archive
 // with nothing but a file of that name looks the same.
-func IsPlain(files []render.File) bool {
+func IsPlain(files []File) bool {
 	return len(files) == 1 && (files[0].Name == PlainYAML || files[0].Name == PlainJSON)
 }
 

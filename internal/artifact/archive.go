@@ -11,8 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // ChartFile is what makes a directory a chart.
@@ -34,7 +33,7 @@ type inspection struct {
 }
 
 // archive reads one archive, which is nested in depth others, to its very end.
-func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
+func (i *inspection) archive(data []byte, depth int) ([]File, error) {
 	in := bytes.NewReader(data) // an io.ByteReader, so that nothing is read ahead of the gzip stream's end
 	expanded, err := i.decompress(in, depth)
 	if err != nil {
@@ -55,7 +54,7 @@ func (i *inspection) archive(data []byte, depth int) ([]render.File, error) {
 	if err := names.finish(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(files, func(a, b render.File) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, i.nested(files, depth)
 }
 
@@ -72,8 +71,8 @@ func (i *inspection) decompress(in *bytes.Reader, depth int) (*gzip.Reader, erro
 }
 
 // files reads the entries of a tar stream.
-func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
-	files := []render.File{}
+func (i *inspection) files(in *meter, names *layout) ([]File, error) {
+	files := []File{}
 	archive := tar.NewReader(in)
 	for {
 		in.startHeader()
@@ -106,7 +105,7 @@ func (i *inspection) files(in *meter, names *layout) ([]render.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, render.File{Name: name, Data: data})
+		files = append(files, File{Name: name, Data: data})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cluster-chandler/chandler/internal/source/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // endOfArchive is what may follow a tar archive's last entry: zeros, up to a full
