@@ -50,7 +50,7 @@ generate: ## Generate Go code (deep copies) and the list of flags.
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC and webhook configurations into config/.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
-	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=. paths=./controllers/... paths=./webhooks/... \
+	$(CONTROLLER_GEN) rbac:roleName=manager-role webhook paths=./controllers/... paths=./webhooks/... \
 		output:rbac:artifacts:config=config/rbac output:webhook:artifacts:config=config/webhook
 
 .PHONY: lint

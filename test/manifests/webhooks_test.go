@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cluster-chandler/chandler/internal/certificates"
-	"github.com/cluster-chandler/chandler/internal/migration"
+	"github.com/cluster-chandler/chandler/webhooks/migration"
 )
 
 const injectFrom = "cert-manager.io/inject-ca-from"

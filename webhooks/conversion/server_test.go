@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/reviews"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/webhooks"
+	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
 
 const crdFile = "addons.cluster.x-k8s.io_addonstacks.yaml"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const cacheSyncTimeout = 5 * time.Minute
 
 // newManager makes the manager with all that runs in it: an instance of the
 // controllers, the webhooks, or both.
-func newManager(ctx context.Context, config *rest.Config, o *options, renderer *render.Renderer) (manager.Manager, error) {
+func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *render.Renderer) (manager.Manager, error) {
 	config.QPS, config.Burst = o.kubeAPIQPS, o.kubeAPIBurst
 	config.UserAgent = userAgent()
 	if o.contentionProfiling {
@@ -59,7 +59,7 @@ func newManager(ctx context.Context, config *rest.Config, o *options, renderer *
 	return mgr, setupChecks(mgr, ready)
 }
 
-func managerOptions(config *rest.Config, o *options) (manager.Options, error) {
+func managerOptions(config *rest.Config, o *Options) (manager.Options, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 // setupInstance adds the instance's registration to the manager, and all else
 // behind a gate that the registration opens once the instance holds its scope.
 // Until then nothing of it is listed or watched.
-func setupInstance(mgr manager.Manager, o *options, renderer *render.Renderer) (healthz.Checker, error) {
+func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (healthz.Checker, error) {
 	closed := gate.New(mgr)
 	if err := setupControllers(closed, o, renderer); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func setupInstance(mgr manager.Manager, o *options, renderer *render.Renderer) (
 }
 
 // setupControllers adds the controllers, and the fleet that they work on.
-func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer) error {
+func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer) error {
 	clusters := newFleet(o)
 	mc, err := mcmanager.WithMultiCluster(mgr, clusters)
 	if err != nil {
@@ -88,7 +88,7 @@ func setupControllers(mgr manager.Manager, o *options, renderer *render.Renderer
 }
 
 // newStore is nil without a directory: then sources keep what they fetch in memory.
-func newStore(o *options, log logr.Logger) *store.Store {
+func newStore(o *Options, log logr.Logger) *store.Store {
 	if o.cacheDir == "" {
 		return nil
 	}
@@ -100,7 +100,7 @@ func newStore(o *options, log logr.Logger) *store.Store {
 	})
 }
 
-func newFleet(o *options) *fleet.Provider {
+func newFleet(o *Options) *fleet.Provider {
 	return fleet.NewProvider(fleet.Options{
 		Concurrency:      o.clusterConnectionConcurrency,
 		QPS:              o.clusterClientQPS,
@@ -113,7 +113,7 @@ func newFleet(o *options) *fleet.Provider {
 	})
 }
 
-func newRenderer(o *options) *render.Renderer {
+func newRenderer(o *Options) *render.Renderer {
 	return render.New(render.Options{
 		Workers:     o.renderWorkers,
 		Timeout:     o.renderTimeout,
@@ -126,5 +126,5 @@ func newRenderer(o *options) *render.Renderer {
 func die(err error) {
 	klog.Flush()
 	fmt.Fprintf(os.Stderr, "chandler: %v\n", err)
-	os.Exit(exitFailure)
+	os.Exit(ExitFailure)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"errors"
@@ -26,8 +26,8 @@ const minCacheMiB = 64
 const maxNamespaces = 256
 
 // validate finds values, and combinations of them, that can't work.
-func (o *options) validate() error {
-	if o.version {
+func (o *Options) validate() error {
+	if o.Version {
 		return nil
 	}
 	for _, check := range []func() error{o.validateScope, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
@@ -38,7 +38,7 @@ func (o *options) validate() error {
 	return nil
 }
 
-func (o *options) validateScope() error {
+func (o *Options) validateScope() error {
 	for _, part := range o.run {
 		if part != runControllers && part != runWebhooks {
 			return fmt.Errorf("--run: %q is neither %s nor %s", part, runControllers, runWebhooks)
@@ -68,7 +68,7 @@ func (o *options) validateScope() error {
 }
 
 // validateInstance finds what no ProviderInstance can have.
-func (o *options) validateInstance() error {
+func (o *Options) validateInstance() error {
 	if problems := validation.IsDNS1123Subdomain(o.instanceName); o.instanceName != "" && len(problems) > 0 {
 		return fmt.Errorf("--instance-name: %q is no name of an object: %s", o.instanceName, problems[0])
 	}
@@ -83,7 +83,7 @@ func (o *options) validateInstance() error {
 
 // validateAddresses finds what is no address, and ports that are taken twice. "0"
 // and, but for health, "" switch a server off.
-func (o *options) validateAddresses() error {
+func (o *Options) validateAddresses() error {
 	taken := map[string]string{}
 	if o.webhooks() {
 		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
@@ -108,7 +108,7 @@ func (o *options) validateAddresses() error {
 	return nil
 }
 
-func (o *options) validateLeases() error {
+func (o *Options) validateLeases() error {
 	if problems := validation.IsDNS1123Label(o.leaderElectNamespace); o.leaderElectNamespace != "" && len(problems) > 0 {
 		return fmt.Errorf("--leader-elect-namespace: %q is no name of a namespace: %s", o.leaderElectNamespace, problems[0])
 	}
@@ -120,7 +120,7 @@ func (o *options) validateLeases() error {
 	return nil
 }
 
-func (o *options) validateNumbers() error {
+func (o *Options) validateNumbers() error {
 	for _, flag := range []struct {
 		name   string
 		number int
@@ -151,7 +151,7 @@ func (o *options) validateNumbers() error {
 	return nil
 }
 
-func (o *options) validateCertificates() error {
+func (o *Options) validateCertificates() error {
 	if o.webhookClientCA != "" {
 		if _, err := cert.NewPool(o.webhookClientCA); err != nil {
 			return fmt.Errorf("--webhook-client-ca-file: %w", err)
@@ -175,7 +175,7 @@ func (o *options) validateCertificates() error {
 	return nil
 }
 
-func (o *options) validateServing() error {
+func (o *Options) validateServing() error {
 	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
 		return fmt.Errorf("logging options: %w", errs.ToAggregate())
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"slices"
@@ -56,14 +56,14 @@ func TestParse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := parse(tc.args)
+			_, _, err := Parse(tc.args)
 			switch {
 			case tc.says == "" && err != nil:
-				t.Errorf("parse() failed: %v", err)
+				t.Errorf("Parse() failed: %v", err)
 			case tc.says != "" && err == nil:
-				t.Errorf("parse() took it; want an error that says %q", tc.says)
+				t.Errorf("Parse() took it; want an error that says %q", tc.says)
 			case tc.says != "" && !strings.Contains(err.Error(), tc.says):
-				t.Errorf("parse() says %q; want %q", err, tc.says)
+				t.Errorf("Parse() says %q; want %q", err, tc.says)
 			case err != nil && strings.Contains(err.Error(), "\n"):
 				t.Errorf("the error has several lines: %q", err)
 			}
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 
 // Cluster API's managers have these; tools and people rely on them.
 func TestContractFlags(t *testing.T) {
-	_, fs, err := parse(nil)
+	_, fs, err := Parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestContractFlags(t *testing.T) {
 			t.Errorf("flag --%s is missing", name)
 		}
 	}
-	o, _, err := parse([]string{"--namespace=b,a", "--namespace=c"})
+	o, _, err := Parse([]string{"--namespace=b,a", "--namespace=c"})
 	if err != nil || !slices.Equal(o.namespaces, []string{"b", "a", "c"}) {
 		t.Errorf("namespaces = %v (%v)", o.namespaces, err)
 	}
@@ -108,7 +108,7 @@ func TestIdentity(t *testing.T) {
 		"as the flags say":             {args: []string{"--instance-name=x", "--instance-namespace=i", "--namespace=a"}, namespace: "i", name: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _, err := parse(tc.args)
+			o, _, err := Parse(tc.args)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type identity struct {
 	lease, leaseNamespace string
 }
 
-func (o *options) identity() identity {
+func (o *Options) identity() identity {
 	scope := instance.Scope{Namespaces: o.namespaces, WatchFilter: o.watchFilter}
 	pod := podNamespace()
 	lease := scope.LeaderElectionID()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 // setupLogging makes the process log as the flags say, but for what is in requests and
 // their answers.
-func setupLogging(o *options) error {
+func setupLogging(o *Options) error {
 	if err := logsv1.ValidateAndApply(o.logs, nil); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"fmt"
@@ -29,10 +29,11 @@ const (
 	certFromSelf  = "self"
 )
 
-// options are the flags. Their names are those of Cluster API's own managers,
+// Options are the flags. Their names are those of Cluster API's own managers,
 // where these have such a flag.
-type options struct {
-	version bool
+type Options struct {
+	// Version asks for the version alone.
+	Version bool
 	run     []string
 
 	namespaces  []string
@@ -88,12 +89,12 @@ type options struct {
 }
 
 // newFlagSet binds the options to flags, with their defaults.
-func newFlagSet(o *options) *pflag.FlagSet {
+func newFlagSet(o *Options) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("chandler", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.SortFlags = true
 
-	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
 
 	fs.StringSliceVar(&o.run, "run", []string{runControllers, runWebhooks},
 		"What this process runs: controllers, webhooks, or both. Several instances of the controllers can share one deployment of the webhooks.")
@@ -157,18 +158,18 @@ func newFlagSet(o *options) *pflag.FlagSet {
 }
 
 // controllers says whether this process runs the controllers.
-func (o *options) controllers() bool { return slices.Contains(o.run, runControllers) }
+func (o *Options) controllers() bool { return slices.Contains(o.run, runControllers) }
 
 // webhooks says whether this process serves webhooks.
-func (o *options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.webhookPort != 0 }
+func (o *Options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.webhookPort != 0 }
 
 // elects says whether a leader is elected: only one replica runs controllers, while
 // each serves webhooks.
-func (o *options) elects() bool { return o.leaderElect && o.controllers() }
+func (o *Options) elects() bool { return o.leaderElect && o.controllers() }
 
-// parse reads the command line. The error is one line that says what to change.
-func parse(args []string) (*options, *pflag.FlagSet, error) {
-	o := &options{}
+// Parse reads the command line. The error is one line that says what to change.
+func Parse(args []string) (*Options, *pflag.FlagSet, error) {
+	o := &Options{}
 	fs := newFlagSet(o)
 	fs.Usage = func() {}
 	if err := fs.Parse(args); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import (
 	"cmp"
@@ -21,15 +21,15 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
-	"github.com/cluster-chandler/chandler/internal/migration"
-	"github.com/cluster-chandler/chandler/internal/reviews"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
+	"github.com/cluster-chandler/chandler/webhooks/migration"
+	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
 
 // addServing prepares a manager for what setupWebhooks adds: a server, and a cache
 // of what concerns all instances, whatever the scope of the one in this process.
-func addServing(m *manager.Options, config *rest.Config, o *options, tlsOptions []func(*tls.Config)) error {
+func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions []func(*tls.Config)) error {
 	if err := apiextensionsv1.AddToScheme(m.Scheme); err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager puts the process together: flags, logging, the controllers of an instance,
+// and the webhooks that instances share.
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/version"
+)
+
+// ExitFailure is the exit code of a process that can't go on.
+const ExitFailure = 1
+
+// gcPercent lets garbage grow to half of what is live before it is collected, not to
+// as much again: many instances share a management cluster, and most of them rest.
+const gcPercent = 50
+
+// Run works until the context ends.
+func Run(ctx context.Context, o *Options) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if err := setupLogging(o); err != nil {
+		return err
+	}
+	ctrl.SetLogger(klog.Background())
+	log := ctrl.Log.WithName("setup")
+	log.Info("Starting Chandler", "version", version.String(), "namespaces", o.namespaces, "watchFilter", o.watchFilter)
+
+	if err := render.ProtectMemory(); err != nil {
+		log.Error(err, "Render workers could read this process, if they had a fault")
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the management cluster: %w", err)
+	}
+	renderer := newRenderer(o)
+	defer renderer.Close()
+	mgr, err := newManager(ctx, config, o, renderer)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
