@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // shownClusters of many are in a message.
@@ -31,7 +31,7 @@ func (c causes) describe() []string {
 	groups := make([]group, 0, len(c))
 	for cause, clusters := range c {
 		slices.Sort(clusters)
-		groups = append(groups, group{abridge.Join(clusters, ", ", shownClusters), cause})
+		groups = append(groups, group{message.List(clusters, ", ", shownClusters), cause})
 	}
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(len(c[b.cause]), len(c[a.cause])), strings.Compare(a.clusters, b.clusters), strings.Compare(a.cause, b.cause))

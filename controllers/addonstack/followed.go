@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -67,7 +67,7 @@ func sourcesReady(f *following, sources []addonsv1.StackSource) metav1.Condition
 		case len(unasked) > 0 && len(unasked) == len(sources):
 			c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for any of them yet"
 		case len(unasked) > 0:
-			c.Message = "No cluster has asked yet for " + abridge.Join(unasked, ", ", shownProblems)
+			c.Message = "No cluster has asked yet for " + message.List(unasked, ", ", shownProblems)
 		}
 	}
 	return c

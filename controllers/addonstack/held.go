@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -45,10 +45,9 @@ func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
 // describe returns what would go, and the ways out.
 func (h held) describe(s *addonsv1.AddonStack) string {
 	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing is removed. ",
-		abridge.Join(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, abridge.Join(h.clusters, ", ", shownClusters))
+		message.List(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, message.List(h.clusters, ", ", shownClusters))
 	if h.confirmations.Len() > 1 {
 		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
 	}
 	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
 }
-

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const (
@@ -28,7 +28,7 @@ func firstOf(texts []string) string {
 	for i := range shown {
 		all[i] = withoutMiddle(shown[i], most)
 	}
-	return abridge.Join(all, "; ", shownProblems)
+	return message.List(all, "; ", shownProblems)
 }
 
 // evenly is the most bytes that each of the texts may have, so that all have that many.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // findUnwanted looks for what is installed and no longer wanted. What is in doubt is
@@ -46,7 +46,7 @@ func (p *pass) removeLeaving(ctx context.Context) {
 		if successors := p.successorsOf(ctx, record, arrivals); len(successors) > 0 {
 			held.Insert(record.Release)
 			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
-				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", abridge.Join(successors, ", ", named)))
+				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", message.List(successors, ", ", named)))
 		} else if by, ok := waiting[record.Release]; ok {
 			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
 		} else {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // named is how many add-ons a condition's message names.
@@ -58,13 +58,13 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 	switch {
 	case len(held) > 0:
 		c.Reason = addonsv1.RemovalHeldReason
-		c.Message = abridge.Join(held, "; ", named)
+		c.Message = message.List(held, "; ", named)
 	case count(statuses, addonsv1.AddonFailed) > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)
 	case len(open) > 0:
 		c.Reason = addonsv1.AddonsProgressingReason
-		c.Message = abridge.Join(open, "; ", named)
+		c.Message = message.List(open, "; ", named)
 	case len(statuses) == 0:
 		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoStackMatchesReason
 		c.Message = "No AddonStack selects this Cluster: there is nothing to do"
@@ -124,7 +124,7 @@ func describeAll(statuses []addonsv1.AddonStatus, phases ...addonsv1.AddonPhase)
 		}
 		parts = append(parts, part)
 	}
-	return abridge.Join(parts, "; ", named)
+	return message.List(parts, "; ", named)
 }
 
 func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {

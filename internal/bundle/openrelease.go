@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // stem starts the names of a release's archives: provider, name, and the minor
@@ -97,7 +97,7 @@ func (r *reading) others(found []string) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return ", but " + abridge.Join(found, ", ", 3)
+	return ", but " + message.List(found, ", ", 3)
 }
 
 // stack is the name of the release: the tag that it was published with.

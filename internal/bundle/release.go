@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const (
@@ -92,6 +92,6 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 func (r *reading) note(about string, names []string) {
 	const most = 8
 	if len(names) > 0 {
-		r.notes = append(r.notes, about+": "+abridge.Join(names, ", ", most))
+		r.notes = append(r.notes, about+": "+message.List(names, ", ", most))
 	}
 }

@@ -18,11 +18,11 @@ func (r *run) conceal(err error) error {
 	}
 	answer := api.Status()
 	status := answer.DeepCopy()
-	status.Message = r.secrets().Hide(status.Message)
+	status.Message = r.secrets().Redact(status.Message)
 	if status.Details != nil {
 		for i := range status.Details.Causes {
 			cause := &status.Details.Causes[i]
-			cause.Message = r.secrets().Hide(cause.Message)
+			cause.Message = r.secrets().Redact(cause.Message)
 		}
 	}
 	return &apierrors.StatusError{ErrStatus: *status}

@@ -9,7 +9,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Ensure takes an add-on as far as it can go now towards what is wanted. It is
@@ -24,7 +24,7 @@ func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome
 	r := d.run(t, want.Release, &want)
 	defer r.s.mu.Unlock()
 	o, err := r.contained(ctx, r.ensure)
-	o.Wrote, o.Message = r.wrote.Load(), secrecy.Hide(o.Message, want.Sensitive)
+	o.Wrote, o.Message = r.wrote.Load(), message.Redact(o.Message, want.Sensitive)
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Outcome is where an add-on stands after Ensure or Remove. It is the same each
@@ -114,5 +114,5 @@ const maxNamed = 3
 
 // firstOf joins the first few of many texts.
 func firstOf(texts []string) string {
-	return abridge.Join(texts, "; ", maxNamed)
+	return message.List(texts, "; ", maxNamed)
 }

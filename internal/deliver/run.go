@@ -14,7 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // run is one call of Ensure or Remove.
@@ -25,7 +25,7 @@ type run struct {
 	release Release
 	manager string
 	want    *Desired // nil in Remove
-	secrets func() *secrecy.Secrets
+	secrets func() *message.Redactor
 
 	digest  string    // of the inputs, or of the record that is removed
 	records []Summary // the newest first
@@ -47,7 +47,7 @@ func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
 		scope: &scope{mapper: t.Client.RESTMapper()},
 	}
 	if want != nil {
-		r.secrets = sync.OnceValue(func() *secrecy.Secrets { return secrecy.Of(want.Sensitive) })
+		r.secrets = sync.OnceValue(func() *message.Redactor { return message.NewRedactor(want.Sensitive) })
 	}
 	return r
 }

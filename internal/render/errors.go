@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Reasons of an [Error]. They are part of the API: users see them in conditions.
@@ -72,7 +72,7 @@ func asFailure(reason string, err error) *Error {
 
 // safeText is an error's text without sensitive strings, and short enough for a condition.
 func safeText(text string, sensitive []string) string {
-	text = strings.ToValidUTF8(secrecy.Hide(text, sensitive), "\uFFFD")
+	text = strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD")
 	if len(text) <= maxErrorBytes {
 		return text
 	}

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // places are where a value came out, as hashes of an object and one of its fields.
@@ -116,7 +116,7 @@ func (l *locator) addForms(forms map[string]int, part string, index int) {
 	}
 	sum := sha256.Sum256([]byte(part))
 	quoted, _ := json.Marshal(line)
-	for _, form := range append(secrecy.InBase64(line), line, strings.ToLower(line), strings.ToUpper(line), strings.Trim(string(quoted), `"`), hex.EncodeToString(sum[:])) {
+	for _, form := range append(message.InBase64(line), line, strings.ToLower(line), strings.ToUpper(line), strings.Trim(string(quoted), `"`), hex.EncodeToString(sum[:])) {
 		if _, known := forms[form]; !known {
 			forms[form] = index
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
-	"golang.org/x/text/message"
+	printing "golang.org/x/text/message"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // schemaURL is the schema's own address; only references below it can be resolved.
@@ -41,7 +41,7 @@ func checkSchemas(ch *chart.Chart, values map[string]any) error {
 	}
 	slices.Sort(violations)
 	violations = slices.Compact(violations)
-	return failf(ReasonSchemaViolation, "%s", abridge.Join(violations, "; ", maxViolations))
+	return failf(ReasonSchemaViolation, "%s", message.List(violations, "; ", maxViolations))
 }
 
 func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]string, error) {
@@ -125,5 +125,5 @@ func describe(k jsonschema.ErrorKind) string {
 	case *kind.ContentEncoding, *kind.ContentMediaType, *kind.ContentSchema:
 		return "has the wrong content"
 	}
-	return k.LocalizedString(message.NewPrinter(language.English))
+	return k.LocalizedString(printing.NewPrinter(language.English))
 }

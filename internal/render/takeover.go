@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // maxLost are the fields that one message names.
@@ -59,7 +59,7 @@ func (g *generator) takeOver(documents []document, liveObjects []*unstructured.U
 	}
 	if len(lost) > 0 {
 		return nil, failf(ReasonGeneratedValuesLost, "the chart generates fields anew whose values in the Helm release can't be taken over: %s; set these values in the add-on's values",
-			abridge.Join(lost, "; ", maxLost))
+			message.List(lost, "; ", maxLost))
 	}
 	return documents, nil
 }

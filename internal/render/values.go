@@ -16,7 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
@@ -118,7 +118,7 @@ func withoutContent(err error) error {
 		if expected.MatchString(quoted) {
 			return quoted
 		}
-		return secrecy.Hidden
+		return message.Redacted
 	}))
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // ReasonUnknown in status.addons of a ClusterAddon says that no stack wants an add-on,
@@ -20,7 +20,7 @@ const maxHeldNamed = 3
 // namespace, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
 	return fmt.Sprintf("%s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing is removed. %s",
-		heldCause(s.Name, s.HeldRemoval.Cause), abridge.Join(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval.Confirmation))
+		heldCause(s.Name, s.HeldRemoval.Cause), message.List(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval.Confirmation))
 }
 
 // HeldWaysOut returns how to confirm a removal for all clusters of a namespace, or not to.

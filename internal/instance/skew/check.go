@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/cluster-chandler/chandler/internal/abridge"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const (
@@ -46,7 +46,7 @@ func (g Gap) String() string {
 	case len(g.Kinds) > 0:
 		return fmt.Sprintf("The API server doesn't serve %s of %s. %s", strings.Join(g.Kinds, ", "), g.Version, wayOut)
 	case len(g.Fields) > 0:
-		return fmt.Sprintf("The CRDs of %s don't have %s. %s", g.Version, abridge.Join(g.Fields, ", ", named), wayOut)
+		return fmt.Sprintf("The CRDs of %s don't have %s. %s", g.Version, message.List(g.Fields, ", ", named), wayOut)
 	default:
 		return ""
 	}

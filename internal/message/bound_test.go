@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package secrecy
+package message
 
 import (
 	"fmt"
@@ -32,10 +32,10 @@ func TestHidingIsBounded(t *testing.T) {
 		"a secret of brackets":                {[]string{strings.Repeat("<", 1<<20)}, strings.Repeat("<", 1<<20) + "!", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Of(c.secrets)
-			text := s.Hide(c.text)
-			if (text == Hidden) != c.hidden {
-				t.Errorf("hidden is %t, expected %t: %.50s", text == Hidden, c.hidden, text)
+			s := NewRedactor(c.secrets)
+			text := s.Redact(c.text)
+			if (text == Redacted) != c.hidden {
+				t.Errorf("hidden is %t, expected %t: %.50s", text == Redacted, c.hidden, text)
 			}
 			if strings.Contains(text, "s3cret") || strings.Contains(text, "<") {
 				t.Errorf("a secret is left: %.50s", text)
@@ -43,7 +43,7 @@ func TestHidingIsBounded(t *testing.T) {
 			if over := -s.left.Load(); over > int64(64*(len(c.text)+1<<10)) {
 				t.Errorf("it went on for %d bytes after the end", over)
 			}
-			if c.hidden && s.Hide("any other text") != Hidden {
+			if c.hidden && s.Redact("any other text") != Redacted {
 				t.Error("what isn't looked through is shown")
 			}
 		})
@@ -57,6 +57,6 @@ func BenchmarkHide(b *testing.B) {
 	}
 	text := strings.Repeat("spec.replicas: Invalid value. ", 10)
 	for b.Loop() {
-		Hide(text, secrets)
+		Redact(text, secrets)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package secrecy_test
+package message_test
 
 import (
 	"encoding/base64"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/secrecy"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const secret = `hunter2"<&+%\ 'é`
@@ -39,8 +39,8 @@ func TestHide(t *testing.T) {
 		"base64 shifted": base64.URLEncoding.EncodeToString([]byte("a: " + secret + " and")),
 		"shifted again":  base64.RawURLEncoding.EncodeToString([]byte("ab: " + secret)),
 	} {
-		hidden := secrecy.Hide("the object is invalid: "+text+" isn't allowed", []string{"x", "", secret, "another"})
-		if !strings.HasPrefix(hidden, "the object is invalid: ") || !strings.HasSuffix(hidden, " isn't allowed") || !strings.Contains(hidden, secrecy.Hidden) {
+		hidden := message.Redact("the object is invalid: "+text+" isn't allowed", []string{"x", "", secret, "another"})
+		if !strings.HasPrefix(hidden, "the object is invalid: ") || !strings.HasSuffix(hidden, " isn't allowed") || !strings.Contains(hidden, message.Redacted) {
 			t.Errorf("%s: %s", name, hidden)
 		}
 		for _, part := range []string{"hunter2", "68756e7465723", "aHVudGVyM", "h1bnRlcj", "odW50ZXIy"} {
@@ -53,14 +53,14 @@ func TestHide(t *testing.T) {
 
 func TestHideLeavesTheRest(t *testing.T) {
 	const text = "Service web/front is invalid: spec.ports[0].port: Invalid value: 70000"
-	if hidden := secrecy.Hide(text, []string{"a", "web", "", "hunter2", "   "}); hidden != text {
+	if hidden := message.Redact(text, []string{"a", "web", "", "hunter2", "   "}); hidden != text {
 		t.Error(hidden)
 	}
 	const words = `set optional: true, not "false", and no null`
-	if hidden := secrecy.Hide(words, []string{"true", "False", "null", ":", ",", `"`}); hidden != words {
+	if hidden := message.Redact(words, []string{"true", "False", "null", ":", ",", `"`}); hidden != words {
 		t.Error(hidden)
 	}
-	if hidden := secrecy.Hide("user and username", []string{"user", "username"}); hidden != "[hidden] and [hidden]" {
+	if hidden := message.Redact("user and username", []string{"user", "username"}); hidden != "[hidden] and [hidden]" {
 		t.Error(hidden)
 	}
 }
@@ -72,21 +72,21 @@ func TestHideTakesNoTimeForWhatDoesNotFit(t *testing.T) {
 	const text = "Deployment web/front is invalid: spec.replicas: Invalid value: -1"
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if hidden := secrecy.Hide(text, []string{large}); hidden != text {
+	if hidden := message.Redact(text, []string{large}); hidden != text {
 		t.Error(hidden)
 	}
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
 		t.Errorf("it took %d MiB to see that a text of %d bytes doesn't have a secret of a MiB in it", took>>20, len(text))
 	}
-	if hidden := secrecy.Hide("values: "+large+", refused", []string{large}); hidden != "values: [hidden], refused" {
+	if hidden := message.Redact("values: "+large+", refused", []string{large}); hidden != "values: [hidden], refused" {
 		t.Errorf("a text with the whole of it begins with %.100q", hidden)
 	}
 }
 
 func TestHideLines(t *testing.T) {
 	key := "-----BEGIN KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ\nshort\n-----END KEY-----\n"
-	got := secrecy.Hide(`line 2: "MC4CAQAwBQYDK2VwBCIEIJ" is no number, short is`, []string{key})
+	got := message.Redact(`line 2: "MC4CAQAwBQYDK2VwBCIEIJ" is no number, short is`, []string{key})
 	if want := `line 2: "[hidden]" is no number, short is`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package abridge
+package message
 
 import "testing"
 
-func TestJoin(t *testing.T) {
+func TestList(t *testing.T) {
 	for want, texts := range map[string][]string{
 		"":                 nil,
 		"a":                {"a"},
@@ -12,7 +12,7 @@ func TestJoin(t *testing.T) {
 		"a, b, and 1 more": {"a", "b", "c"},
 		"a, b, and 3 more": {"a", "b", "c", "d", "e"},
 	} {
-		if got := Join(texts, ", ", 2); got != want {
+		if got := List(texts, ", ", 2); got != want {
 			t.Errorf("%q became %q, expected %q", texts, got, want)
 		}
 	}

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package abridge keeps lists in messages short.
-package abridge
+package message
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Join joins texts as [strings.Join] does, but names at most so many of them, as in "a; b; and 3 more".
-func Join(texts []string, separator string, most int) string {
+// List joins texts as [strings.Join] does, but names at most so many of them, as in "a; b; and 3 more".
+func List(texts []string, separator string, most int) string {
 	if len(texts) <= most {
 		return strings.Join(texts, separator)
 	}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secrecy keeps what comes from Secrets out of messages: templates can fail
-// with any text, and API servers quote what they refuse.
-package secrecy
+// Package message makes texts fit for conditions, events and logs: lists are kept short, and
+// what comes from Secrets is kept out. Templates can fail with any text, and API servers
+// quote what they refuse.
+package message
 
 import (
 	"encoding/base64"
@@ -17,8 +18,8 @@ import (
 	"sync/atomic"
 )
 
-// Hidden stands for what was taken out.
-const Hidden = "[hidden]"
+// Redacted stands for what was taken out.
+const Redacted = "[hidden]"
 
 // shortest secret that is hidden, in bytes: without shorter ones no text would be left.
 const shortest = 4
@@ -53,37 +54,37 @@ func asJSON(s string) string {
 // inner is a quoted string without its quotes.
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// Hide takes secrets out of a text: as they are, and escaped, in hex, or in base64, of
+// Redact takes secrets out of a text: as they are, and escaped, in hex, or in base64, of
 // which they may be a part. If that takes too much work, nothing of the text is left.
-func Hide(text string, secrets []string) string {
+func Redact(text string, secrets []string) string {
 	if text == "" || len(secrets) == 0 {
 		return text
 	}
-	return Of(secrets).Hide(text)
+	return NewRedactor(secrets).Redact(text)
 }
 
 // maxWork is how much text is looked through for the sake of one set of secrets, in bytes:
 // half a second's worth, or so. Both texts and secrets may be made to take for ever.
 const maxWork = 512 << 20
 
-// Secrets are looked for in texts. They are safe for concurrent use.
-type Secrets struct {
+// Redactor looks for secrets in texts. It is safe for concurrent use.
+type Redactor struct {
 	secrets []string
 	left    atomic.Int64
 }
 
-// Of returns a set of secrets, with as much work to find them as is ever spent on it.
-func Of(secrets []string) *Secrets {
+// NewRedactor returns one for these secrets, with as much work to find them as is ever spent.
+func NewRedactor(secrets []string) *Redactor {
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	s := &Secrets{secrets: slices.Compact(secrets)}
+	s := &Redactor{secrets: slices.Compact(secrets)}
 	s.left.Store(maxWork)
 	return s
 }
 
-// Hide takes the secrets out of a text, as the function does. With nothing left of the work
+// Redact takes the secrets out of a text, as the function does. With nothing left of the work
 // it may take, nothing is left of the text.
-func (s *Secrets) Hide(text string) string {
+func (s *Redactor) Redact(text string) string {
 	if text == "" || len(s.secrets) == 0 {
 		return text
 	}
@@ -96,7 +97,7 @@ func (s *Secrets) Hide(text string) string {
 		}
 		h.hideLines(secret)
 		if s.left.Load() < 0 {
-			return Hidden
+			return Redacted
 		}
 	}
 	return h.text
@@ -115,7 +116,7 @@ func (h *hiding) has(part string) bool {
 
 func (h *hiding) replace(part string) {
 	if h.has(part) {
-		h.text = strings.ReplaceAll(h.text, part, Hidden)
+		h.text = strings.ReplaceAll(h.text, part, Redacted)
 	}
 }
 
@@ -150,7 +151,7 @@ func (h *hiding) hide(secret string) {
 		if h.has(part) {
 			// With it goes the whole of what it is a part of.
 			h.left.Add(-int64(16 * len(h.text))) // which takes longer than to look for it
-			h.text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(h.text, Hidden)
+			h.text = regexp.MustCompile(`[0-9A-Za-z+/_-]*`+regexp.QuoteMeta(part)+`[0-9A-Za-z+/_-]*=*`).ReplaceAllLiteralString(h.text, Redacted)
 		}
 	}
 }
