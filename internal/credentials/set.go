@@ -127,13 +127,6 @@ func prefixes(host string) []string {
 	return []string{KeyOf(host) + "."}
 }
 
-// Bound is the set as the instance's own credentials are: a key counts for a host only
-// if it starts with the host's name, but for ca.crt.
-func (s Set) Bound() Set {
-	s.bound = true
-	return s
-}
-
 // KeyOf is a host as it is written in keys: these can't have a colon, which is
 // "_" instead.
 func KeyOf(host string) string {

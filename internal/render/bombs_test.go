@@ -4,6 +4,7 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/test/hostile"
 )
 
 // endless burns CPU without much memory.
@@ -82,6 +84,23 @@ func TestBombs(t *testing.T) {
 	if !raceDetector && stats.HeapInuse > 300<<20 {
 		t.Errorf("the parent's heap grew to %d MiB", stats.HeapInuse>>20)
 	}
+}
+
+// TestChartsWithManyDependencies has workers read what charts say they depend on. Whatever
+// comes of it, it ends, and says why.
+func TestChartsWithManyDependencies(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Timeout = 5 * time.Second })
+	others := newGoodNeighbour(t, r)
+	for name, c := range hostile.Charts() {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.Chart(context.Background(), requestFor(unpack(t, c.Make(t))))
+			if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Reason == "") {
+				t.Errorf("it failed without a reason: %v", err)
+			}
+			t.Log(err)
+		})
+	}
+	others.stop()
 }
 
 type goodNeighbour struct {

@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // byteOrderMark is cut from files, as Helm's own archive and folder loaders do.
@@ -48,8 +48,11 @@ func sortDependencies(ch *chart.Chart) {
 	}
 }
 
+// maxMissing dependencies are named in one message.
+const maxMissing = 10
+
 // checkInstallable refuses library charts and charts whose dependencies are not in them.
-// Those that weren't packed with a chart were fetched with it: it is a last guard.
+// A directory's neighbours (file://) are in it by now.
 func checkInstallable(ch *chart.Chart) error {
 	if ch.Metadata.Type == "library" {
 		return &Error{Reason: ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}
@@ -60,12 +63,12 @@ func checkInstallable(ch *chart.Chart) error {
 	}
 	var missing []string
 	for _, d := range ch.Metadata.Dependencies {
-		if d != nil && !packed[d.Name] {
+		if d != nil && !packed[d.Name] && !slices.Contains(missing, d.Name) {
 			missing = append(missing, d.Name)
 		}
 	}
 	if len(missing) > 0 {
-		return failf(ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s; pack them with the chart, as `helm package --dependency-update` does", strings.Join(missing, ", "))
+		return failf(ReasonChartInvalid, "dependencies of Chart.yaml are missing in charts/: %s; pack them with the chart, as `helm package --dependency-update` does", message.List(missing, ", ", maxMissing))
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (r *remote) remember(question string, ref reference.Reference, credentials 
 func again(e *failure.Error, left time.Duration, ref reference.Reference) *failure.Error {
 	repeated := *e
 	repeated.Wait = e.Wait || e.Reason == failure.SourceUnavailable
-	if repeated.RetryAfter = left; e.Reason == failure.SourceUnauthorized && (ref.SecretRef() == nil || ref.Bound()) {
+	if repeated.RetryAfter = left; e.Reason == failure.SourceUnauthorized && ref.SecretRef() == nil {
 		repeated.RetryAfter = min(left, ownCredentials)
 	}
 	return &repeated

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -140,4 +141,30 @@ func TestTokenServiceWithoutTLS(t *testing.T) {
 			expectNoSecrets(t, err.Error())
 		})
 	}
+}
+
+// instanceTrusting writes the instance's own credentials: the authorities, and files by name.
+func instanceTrusting(t testing.TB, authorities []byte, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ca.crt"), string(authorities))
+	for i := 0; i < len(files); i += 2 {
+		write(t, filepath.Join(dir, files[i]), files[i+1])
+	}
+	return dir
+}
+
+// dockerConfig is a config.json for these hosts.
+func dockerConfig(t testing.TB, users map[string]string) string {
+	t.Helper()
+	auths := map[string]map[string]string{}
+	for host, user := range users {
+		name, password, _ := strings.Cut(user, ":")
+		auths[host] = map[string]string{"username": name, "password": password}
+	}
+	data, err := json.Marshal(map[string]any{"auths": auths})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/dependency"
 	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -27,9 +26,6 @@ const (
 type verdict struct {
 	artifact *Artifact
 	refusal  error
-	// wants are the dependencies that a chart misses; flaw is why they can't be had.
-	wants []dependency.Want
-	flaw  error
 }
 
 // Fetch returns the content with the digest, which has to be what Resolve said of
@@ -38,18 +34,15 @@ type verdict struct {
 //
 // To know a digest gives no right to the content: a reference gets it once its own
 // source has given it, or has said that it would; see grants.
-//
-// A chart that misses dependencies gets them; see [Sources.complete].
 func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
 	found, err := s.take(ctx, ref, digest)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := s.complete(ctx, ref, found)
-	if err == nil && ref.Kind != artifact.KindBundle { // of which paths may be wrong
+	if ref.Kind != artifact.KindBundle { // of which paths may be wrong
 		s.remote.refused.Used(ref.DigestQuestion(), digest)
 	}
-	return whole, s.refuse(ctx, ref, digest, err)
+	return found.artifact, nil
 }
 
 // take fetches the content with the digest, as it is.
@@ -150,9 +143,6 @@ func (s *Sources) judge(ctx context.Context, ref reference.Reference, got artifa
 			found.refusal = err
 		} else {
 			found.artifact = &Artifact{Digest: digest, Files: files}
-			if !ref.Kind.Verbatim() {
-				found.wants, found.flaw = dependency.Missing(files)
-			}
 		}
 		s.known.Put(held, found)
 		return found, nil

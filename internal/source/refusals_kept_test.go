@@ -189,31 +189,3 @@ func TestRefusedByVerifyAlone(t *testing.T) {
 		t.Errorf("what is good is asked for again: %q", asked)
 	}
 }
-
-// So does a dependency in the content that it had when its chart was put together.
-func TestPinnedDependencyGivesWay(t *testing.T) {
-	server, ref, step, sources, _ := refusedVersion(t)
-	g := &gatherer{Sources: sources, root: ref}
-	const by = "the chart's digest"
-	sources.pins.put(by, ref, expectResolved(t, sources, ref))
-	tries := 0
-	for waited := time.Duration(0); waited < time.Hour; tries++ {
-		_, err := g.fetchOne(t.Context(), by, ref)
-		expectFailed(t, err, failure.ArtifactRefused)
-		again := asError(t, err).RetryAfter
-		step(again)
-		waited += again
-	}
-	if tries > 40 {
-		t.Errorf("in an hour it was tried %d times", tries)
-	}
-	server.Push(t, chartVersion(t, "1.0.0"), "charts/demo", "1.0.0")
-	step(2 * failure.MaxRetry)
-	found, err := g.fetchOne(t.Context(), by, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pin, _ := sources.pins.get(by, ref); pin != found.artifact.Digest {
-		t.Errorf("the pin is %s still", pin)
-	}
-}

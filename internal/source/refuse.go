@@ -23,15 +23,11 @@ func (s *Sources) Refuse(ctx context.Context, ref reference.Reference, digest st
 	if !mayMean(ref, digest) {
 		return 0
 	}
-	root := ref
-	for root.Of != nil {
-		root = *root.Of
-	}
 	to := s.remote.route(ctx, ref.DigestQuestion(), ref)
-	left := s.remote.refused.Note(ctx, to, root.String(), digest)
+	left := s.remote.refused.Note(ctx, to, ref.String(), digest)
 	if left == 0 { // the caller had the digest from elsewhere
 		_, _ = s.Resolve(ctx, ref)
-		left = s.remote.refused.Note(ctx, to, root.String(), digest)
+		left = s.remote.refused.Note(ctx, to, ref.String(), digest)
 	}
 	if left == 0 { // it is being asked
 		return flight.ComeBack(ctx)

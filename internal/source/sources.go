@@ -81,7 +81,6 @@ type Sources struct {
 
 	known    *lru.Cache[string, verdict] // by digest
 	grants   *grants
-	pins     *pins
 	verifier *verifier
 	// inBundles are digests of what is in bundles, by those of the bundles and paths.
 	inBundles *lru.Cache[string, string]
@@ -115,7 +114,6 @@ func New(options Options) (*Sources, error) {
 	}
 	sources := &Sources{
 		grants: shared,
-		pins:   newPins(options.Store),
 		limits: limits,
 		known:  lru.New[string](options.CacheBytes, verdict.bytes),
 

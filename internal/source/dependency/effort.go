@@ -66,7 +66,7 @@ func (e *effort) oneVendored(metadata artifact.File) bool {
 // oneChart counts a chart whose dependencies are looked for.
 func (e *effort) oneChart() error {
 	if e.charts--; e.charts < 0 {
-		return TooMany()
+		return tooMany()
 	}
 	return nil
 }

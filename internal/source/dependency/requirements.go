@@ -3,10 +3,11 @@
 package dependency
 
 import (
-	"crypto/sha256"
-	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 
@@ -15,109 +16,78 @@ import (
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
-// Files that say what a chart depends on. Charts of apiVersion v1 have them apart.
-const (
-	lockFile         = "Chart.lock"
-	RequirementsFile = "requirements.yaml"
-	requirementsLock = "requirements.lock"
+// RequirementsFile says what a chart of apiVersion v1 depends on.
+const RequirementsFile = "requirements.yaml"
+
+// Names and versions of charts, as far as they may become names of directories.
+var (
+	chartName    = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z._-]{0,251}[0-9A-Za-z])?$`)
+	chartVersion = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._+-]{0,127}$`)
 )
 
-// requirements are the dependencies that a chart declares, and their lock.
+// requirements are the dependencies that a chart declares.
 type requirements struct {
 	chart    string // its name and version
 	file     string // that declares them
-	lockFile string // that locks them
 	declared []*chart.Dependency
-	lock     *chart.Lock // nil: there is none
-	synced   bool        // the lock was made for what is declared
-	legacy   bool        // apiVersion v1
 }
 
-// readRequirements reads those of the chart whose files have names that start with
-// within. What can't be read as Helm does has none: to say what is wrong with a chart
-// is the renderer's business.
-func readRequirements(files []artifact.File, within string, left *effort) requirements {
+// readRequirements reads those of a chart. What can't be read as Helm does has none: the
+// renderer says what is wrong with a chart.
+func readRequirements(files []artifact.File, left *effort) requirements {
 	var metadata chart.Metadata
-	if !left.decode(artifact.Find(files, within+artifact.ChartFile), &metadata) {
+	if !left.decode(artifact.Find(files, artifact.ChartFile), &metadata) {
 		return requirements{}
 	}
 	if metadata.APIVersion == "" {
 		metadata.APIVersion = chart.APIVersionV1
 	}
-	r := requirements{file: artifact.ChartFile, lockFile: lockFile, legacy: metadata.APIVersion == chart.APIVersionV1}
-	if left.decode(artifact.Find(files, within+RequirementsFile), &metadata) {
-		r.file = RequirementsFile // whatever the apiVersion, as in Helm's loader
+	file := artifact.ChartFile
+	if left.decode(artifact.Find(files, RequirementsFile), &metadata) {
+		file = RequirementsFile // whatever the apiVersion, as in Helm's loader
 	}
-	if metadata.Validate() != nil || len(metadata.Dependencies) == 0 {
+	if metadata.Validate() != nil {
 		return requirements{}
 	}
-	for _, name := range []string{lockFile, requirementsLock} { // the latter counts, as in Helm's loader
-		var lock chart.Lock
-		if left.decode(artifact.Find(files, within+name), &lock) {
-			r.lock, r.lockFile = &lock, name
-		}
-	}
-	if r.lock == nil && r.legacy {
-		r.lockFile = requirementsLock
-	}
-	r.chart = metadata.Name + " " + metadata.Version
-	r.declared = metadata.Dependencies
-	r.synced = r.inSync()
-	return r
+	return requirements{chart: metadata.Name + " " + metadata.Version, file: file, declared: metadata.Dependencies}
 }
 
-// fit checks that what is declared is within what a chart may have.
-func (r requirements) fit(within string) error {
-	if len(r.declared) > Max {
-		return TooMany()
-	}
-	for i, declared := range r.declared {
-		if len(declared.Version) > maxRange {
-			return r.want(i, within).Refused(failure.New(failure.ArtifactInvalid, "its version is longer than %d bytes; shorten it", maxRange))
-		}
-	}
-	return nil
+// refused returns an error about the dependency of this index, which names it.
+func (r requirements) refused(index int, err *failure.Error) *failure.Error {
+	declared := r.declared[index]
+	refused := *err
+	refused.Err = fmt.Errorf("dependencies[%d] of %s of chart %s, %s: %w", index, r.file, failure.Quote(r.chart),
+		failure.Quote(strings.TrimSpace(declared.Name+" "+declared.Version)), err.Err)
+	return &refused
 }
 
-// inSync tells whether the lock was made for what is declared, as Helm tells it. A lock
-// with more than a chart may have was made for something else.
-func (r requirements) inSync() bool {
-	if r.lock == nil || len(r.lock.Dependencies) > Max {
-		return false
-	}
-	if sum, err := sumOf([2][]*chart.Dependency{r.declared, r.lock.Dependencies}); err == nil && sum == r.lock.Digest {
+// allows reports whether the dependency may be of this version, as Helm tells it
+// (chartutil.IsCompatibleRange).
+func allows(declared *chart.Dependency, version string) bool {
+	if declared.Version == "" {
 		return true
 	}
-	// Helm 2 took the sum of what is declared alone.
-	sum, err := sumOf(map[string][]*chart.Dependency{"dependencies": r.declared})
-	return r.legacy && err == nil && sum == r.lock.Digest
-}
-
-func sumOf(v any) (string, error) {
-	data, err := json.Marshal(v)
+	only, err := semver.NewConstraint(declared.Version)
 	if err != nil {
-		return "", err
+		return false
 	}
-	sum := sha256.Sum256(data)
-	return artifact.FormatDigest(sum[:]), nil
+	is, err := semver.NewVersion(version)
+	return err == nil && only.Check(is)
 }
 
-// locked is the version that the lock has for a declared dependency, "" if it has none.
-func (r requirements) locked(declared *chart.Dependency) string {
-	allowed := rangeOf(declared.Version)
-	for _, locked := range r.lock.Dependencies {
-		if locked != nil && locked.Name == declared.Name && strings.TrimSuffix(locked.Repository, "/") == strings.TrimSuffix(declared.Repository, "/") &&
-			allowed.has(versionOf(locked.Version)) {
-			return locked.Version
-		}
+// ChartOf returns the name and version that Chart.yaml says, both "" if it can't be read.
+func ChartOf(files []artifact.File) (name, version string) {
+	var metadata struct{ Name, Version string }
+	if !decode(artifact.Find(files, artifact.ChartFile), &metadata) {
+		return "", ""
 	}
-	return ""
+	return metadata.Name, metadata.Version
 }
 
-// chartFileLimits are of Chart.yaml, requirements.yaml and their locks.
+// chartFileLimits are of Chart.yaml and requirements.yaml.
 var chartFileLimits = yamllimit.Limits{Bytes: MaxChartFile, Values: MaxChartFile / 2, Depth: 200, Written: 2 * MaxChartFile}
 
-// decode reads a small YAML file as Helm does. It is false if there is none, or if it
+// decode reads a small YAML file as Helm does. It returns false if there is none, or if it
 // can't be read.
 func decode(file *artifact.File, into any) bool {
 	return file != nil && chartFileLimits.Check(file.Data) == nil && yaml.Unmarshal(file.Data, into) == nil

@@ -80,9 +80,6 @@ func (a *Access) Version(ctx context.Context, ref reference.Reference) string {
 		}
 		return fingerprintOf(ref, set)
 	}
-	if ref.Bound() {
-		return a.boundVersion(ctx, ref)
-	}
 	return a.SecretVersion(ctx, ref)
 }
 

@@ -12,45 +12,17 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// credential is what the reference may show its host. A dependency may be elsewhere than
-// its chart: a chart may name any host, and must not get anything of the Secret that way
-// but what is for this one.
+// credential returns what the reference may show its host.
 func (a *Access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
 	set, err := a.set(ctx, ref)
 	if err != nil {
 		return credentials.Credential{}, err
 	}
-	if ref.Bound() {
-		set = set.Bound()
-	}
 	given, err := credentialFor(ref, set)
 	if err != nil {
 		return credentials.Credential{}, atCredentials(ref, failure.SourceUnauthorized, err)
 	}
-	if !ref.Bound() || !given.IsZero() {
-		return given, nil
-	}
-	own, err := a.own.Load()
-	if err != nil {
-		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
-	}
-	found, err := credentialFor(ref, own)
-	if err != nil {
-		return credentials.Credential{}, atOwnCredentials(ref, failure.SourceUnauthorized, err)
-	}
-	if found.IsZero() { // else whoever wrote the Secret could say whom the instance's credentials are shown
-		found.CA = append(append([]byte{}, given.CA...), found.CA...)
-	}
-	return found, nil
-}
-
-// boundVersion changes when what the reference may show its host does.
-func (a *Access) boundVersion(ctx context.Context, ref reference.Reference) string {
-	own, err := a.own.Load()
-	if err != nil {
-		return err.Error()
-	}
-	return a.SecretVersion(ctx, ref) + " " + fingerprintOf(ref, own)
+	return given, nil
 }
 
 // SecretVersion changes when the Secret does; "" if that can't be told.
@@ -59,13 +31,6 @@ func (a *Access) SecretVersion(ctx context.Context, ref reference.Reference) str
 		return ""
 	}
 	return a.objects.Version(ctx, ref.Secret())
-}
-
-// atOwnCredentials is an error about the instance's credentials.
-func atOwnCredentials(r reference.Reference, reason string, err error) *failure.Error {
-	failed := atCredentials(r, reason, err)
-	failed.Part, failed.Subject = "", ownSubject
-	return failed
 }
 
 // credentialFor is that of the set for the reference's host.

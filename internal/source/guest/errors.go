@@ -100,8 +100,6 @@ func (g *Guest) Unauthorized(by *url.URL, said string) *failure.Error {
 	secret := g.Ref.SecretRef()
 	var refused *failure.Error
 	switch {
-	case g.Ref.Bound():
-		refused = failure.New(failure.SourceUnauthorized, "%s", said) // the way out is told with the dependency
 	case secret != nil && g.Credential.IsZero():
 		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
 			said, g.Ref.Namespace, secret.Name, g.host, add)
@@ -129,8 +127,6 @@ func (g *Guest) passwordWanted() *failure.Error {
 	secret := g.Ref.SecretRef()
 	var refused *failure.Error
 	switch {
-	case g.Ref.Bound():
-		refused = failure.New(failure.SourceUnauthorized, "%s", g.host+said) // the way out is told with the dependency
 	case secret != nil:
 		refused = failure.New(failure.SourceUnauthorized, "%s; add %s to Secret %s/%s%s", g.host+said, add, g.Ref.Namespace, secret.Name, instead)
 	default:

@@ -141,7 +141,7 @@ func (c Chart) archiveURL(written string) (*url.URL, error) {
 	at = base.ResolveReference(at)
 	switch {
 	case at.Scheme == "oci":
-		return nil, &failure.Error{Reason: failure.ArtifactInvalid, Err: reference.MovedToRegistry(written)}
+		return nil, failure.New(failure.ArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", failure.Quote(written))
 	case at.User != nil:
 		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef")
 	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(c.PlainHTTP, false):

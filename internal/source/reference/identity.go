@@ -26,9 +26,6 @@ func (r Reference) Visit() string {
 	if secret := r.SecretRef(); secret != nil {
 		visit += " with Secret " + r.Namespace + "/" + secret.Name
 	}
-	if r.Bound() {
-		visit += ", as far as it names the host"
-	}
 	return visit
 }
 

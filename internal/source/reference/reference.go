@@ -31,9 +31,6 @@ type Reference struct {
 	// Bundle that Chart.Path is in, nil if it is in the artifact root.
 	Bundle *addonsv1.BundleSource
 
-	// Of is the chart that an object refers to and this is a dependency of; nil if the
-	// object refers to this one.
-	Of *Reference
 	// Found is set if the digest was just found for the version, which may be a tag's that
 	// was moved.
 	Found bool

@@ -20,7 +20,6 @@ func TestClockThatIsSetBack(t *testing.T) {
 			s := w.process(4000)
 			a, b, c := archive("a", 1000), archive("b", 1000), archive("c", 1000)
 			put(s, a, b, c)
-			s.Pin("x", digestOf(a))
 			torn := filepath.Join(w.dir, layout, temporary+"torn")
 			if err := os.WriteFile(torn, make([]byte, 900), 0o600); err != nil {
 				t.Fatal(err)
@@ -43,9 +42,6 @@ func TestClockThatIsSetBack(t *testing.T) {
 				expect(t, s, fresh, true)
 			}
 			expect(t, s, a, false)
-			if _, known := s.Pinned("x"); known {
-				t.Error("a pin stays that nobody has used for days")
-			}
 			if len(w.lines) > 0 {
 				t.Errorf("the log says %q", w.lines)
 			}

@@ -75,7 +75,7 @@ func (s *Store) makeRoom(root *os.Root, bytes int64, where room) error {
 			stuck = err
 			continue
 		}
-		if isKept(e.name) && !strings.HasSuffix(e.name, pinSuffix) {
+		if isKept(e.name) {
 			evictions.Inc()
 		}
 		taken -= e.bytes
@@ -135,3 +135,6 @@ func drop(root *os.Root, e entry) error {
 	}
 	return nil
 }
+
+// isKept tells the name of an archive from what a crash left behind.
+func isKept(name string) bool { return digestForm.MatchString("sha256:" + name) }

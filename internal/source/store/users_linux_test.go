@@ -122,7 +122,6 @@ func TestFilesOfAnotherUser(t *testing.T) {
 			before := w.process(2500)
 			put(before, a)
 			before.Grant(digest, "early")
-			before.Pin("x", digest)
 			group(t, filepath.Join(w.dir, layout), mode)
 			readable := mode == 0o660
 			corrupted := testutil.ToFloat64(corruptions)
@@ -131,9 +130,6 @@ func TestFilesOfAnotherUser(t *testing.T) {
 				s := w.process(2500)
 				if got := s.Granted(digest, "early"); got != readable {
 					t.Errorf("granted: %t", got)
-				}
-				if _, known := s.Pinned("x"); known != readable {
-					t.Errorf("pinned: %t", known)
 				}
 				if _, found := s.Get(digest); found != readable {
 					t.Errorf("found: %t", found)
@@ -145,10 +141,8 @@ func TestFilesOfAnotherUser(t *testing.T) {
 				// It is in use as what is one's own: others don't take its room.
 				put(s, archive("c", 1000))
 				s.Grant(digest, "late")
-				s.Pin("x", digest)
-				_, known := s.Pinned("x")
-				if _, found := s.Get(digest); !found || !known || !s.Granted(digest, "late") {
-					t.Errorf("kept: %t, pinned: %t, granted: %t", found, known, s.Granted(digest, "late"))
+				if _, found := s.Get(digest); !found || !s.Granted(digest, "late") {
+					t.Errorf("kept: %t, granted: %t", found, s.Granted(digest, "late"))
 				}
 				w.clock.Step(time.Hour)
 				large := archive("l", 2400)
@@ -179,7 +173,6 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 			before := w.process(0)
 			put(before, a)
 			before.Grant(digestOf(a), "x")
-			before.Pin("x", digestOf(a))
 			group(t, filepath.Join(w.dir, layout), 0o640)
 			if err := os.Chmod(filepath.Join(w.dir, layout), mode); err != nil {
 				t.Fatal(err)
@@ -191,9 +184,8 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 					w.clock.Step(time.Hour)
 					put(s, b)
 					s.Grant(digestOf(a), "y")
-					_, known := s.Pinned("x")
-					if _, found := s.Get(digestOf(a)); found != readable || known != readable || s.Granted(digestOf(a), "x") != readable {
-						t.Errorf("found: %t, pinned: %t, granted: %t", found, known, s.Granted(digestOf(a), "x"))
+					if _, found := s.Get(digestOf(a)); found != readable || s.Granted(digestOf(a), "x") != readable {
+						t.Errorf("found: %t, granted: %t", found, s.Granted(digestOf(a), "x"))
 					}
 				}
 			})

@@ -73,10 +73,8 @@ func keepsTheLast(t *testing.T, w *world, size, last int) {
 		archives = append(archives, one)
 		put(s, one)
 		s.Grant(digestOf(one), "x")
-		s.Pin("x", digestOf(one))
-		_, known := s.Pinned("x")
-		if _, found := s.Get(digestOf(one)); !found || !known || !s.Granted(digestOf(one), "x") {
-			t.Errorf("%d is kept: %t, with its grant: %t, and its pin: %t", i, found, s.Granted(digestOf(one), "x"), known)
+		if _, found := s.Get(digestOf(one)); !found || !s.Granted(digestOf(one), "x") {
+			t.Errorf("%d is kept: %t, with its grant: %t", i, found, s.Granted(digestOf(one), "x"))
 		}
 	}
 	for i := range last {
@@ -109,7 +107,6 @@ func TestVolumeThatBecomesReadOnly(t *testing.T) {
 		a, b := archive("a", 1000), archive("b", 1000)
 		put(s, a)
 		s.Grant(digestOf(a), "x")
-		s.Pin("x", digestOf(a))
 		w.clock.Step(time.Hour)
 		remount(t, w, syscall.MS_RDONLY)
 		for range 3 {
@@ -117,8 +114,7 @@ func TestVolumeThatBecomesReadOnly(t *testing.T) {
 			expect(t, s, b, false)
 			expect(t, s, a, true)
 			s.Grant(digestOf(a), "y")
-			s.Pin("y", digestOf(a))
-			if digest, _ := s.Pinned("x"); digest != digestOf(a) || !s.Granted(digestOf(a), "x") {
+			if !s.Granted(digestOf(a), "x") {
 				t.Error("what can be read isn't")
 			}
 			w.clock.Step(time.Hour)
@@ -132,7 +128,7 @@ func TestVolumeThatBecomesReadOnly(t *testing.T) {
 		if len(w.lines) != 2 || testutil.ToFloat64(usable) != 1 {
 			t.Errorf("usable is %v, the log says %q", testutil.ToFloat64(usable), w.lines)
 		}
-		if files := ls(t, filepath.Join(w.dir, layout)); len(files) != 4 {
+		if files := ls(t, filepath.Join(w.dir, layout)); len(files) != 3 {
 			t.Errorf("there is %q", files)
 		}
 	})

@@ -41,9 +41,8 @@ func TestWhatIsNoFileIsReplaced(t *testing.T) {
 			}{
 				"archive": {w.file(a), func() bool { _, found := s.Get(digest); return found }, func() { put(s, a) }},
 				"grants":  {w.file(a) + grantsOf, func() bool { return s.Granted(digest, "x") }, func() { s.Grant(digest, "x") }},
-				"pin":     {filepath.Join(w.dir, layout, hashOf("x")+pinSuffix), func() bool { _, known := s.Pinned("x"); return known }, func() { s.Pin("x", digest) }},
 			}
-			for _, name := range []string{"archive", "grants", "pin"} {
+			for _, name := range []string{"archive", "grants"} {
 				for _, seen := range []bool{true, false} {
 					file := files[name]
 					if err := os.RemoveAll(file.path); err != nil {
@@ -82,16 +81,14 @@ func endsSoon(t *testing.T, what string, do func()) {
 	}
 }
 
-// What a restart needs first may be a pin: that it can be read is told, too.
+// What a restart needs first may be a grant: that it can be read is told, too.
 func TestEachReadTellsThatItWorks(t *testing.T) {
 	w := newWorld(t)
 	s := w.process(0)
 	a := archive("a", 100)
 	put(s, a)
-	s.Pin("x", digestOf(a))
 	s.Grant(digestOf(a), "x")
 	for name, read := range map[string]func() bool{
-		"pin":   func() bool { _, known := s.Pinned("x"); return known },
 		"grant": func() bool { return s.Granted(digestOf(a), "x") },
 	} {
 		kept := w.dir + "-kept"

@@ -69,7 +69,7 @@ func TestDependenciesBeside(t *testing.T) {
 	})
 	t.Run("a dependency with some elsewhere", func(t *testing.T) {
 		put("lib/base", map[string]string{artifact.ChartFile: chartfiles.ChartYAML(t, "base", "0.1.0", chartfiles.Dep("redis", "1.x", "https://charts.example.org"))})
-		_, err := sources.Fetch(t.Context(), atPath("stage/umbrella"), expectResolved(t, sources, atPath("stage/umbrella")))
+		_, err := sources.Resolve(t.Context(), atPath("stage/umbrella"))
 		failed := asError(t, err)
 		if failed.Reason != failure.ArtifactInvalid || !strings.Contains(err.Error(), `dependencies[0] of Chart.yaml of chart "base 0.1.0", "redis 1.x"`) {
 			t.Errorf("got %+v", failed)
@@ -78,7 +78,7 @@ func TestDependenciesBeside(t *testing.T) {
 		expectFetched(t, sources, atPath("stage/umbrella"))
 	})
 
-	archive := chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", chartfiles.Deps(beside)))
+	archive := chartfiles.Packed(t, "umbrella", chartfiles.Of(t, "umbrella", "1.0.0", nil))
 	write(t, filepath.Join(root, "stage", "umbrella.tgz"), string(archive))
 	write(t, filepath.Join(root, "stage", "lib", "file"), "")
 	write(t, filepath.Join(root, "links", "x"), "")
@@ -86,22 +86,19 @@ func TestDependenciesBeside(t *testing.T) {
 	for name, test := range map[string]struct {
 		path         string
 		declared     []string // name, version, repository; of the chart at path
-		lock         string
 		reason, says string
 	}{
-		"an archive":             {path: "umbrella.tgz", reason: failure.ArtifactInvalid, says: "only a chart in a directory has others beside it"},
-		"nothing there":          {declared: []string{"common", "1.x", "file://../gone"}, reason: failure.ArtifactNotFound, says: `gone"`},
-		"outside":                {declared: []string{"common", "1.x", "file://../../../common"}, reason: failure.ArtifactRefused, says: "its path has to be relative, and to stay in the artifact"},
-		"absolute":               {declared: []string{"common", "1.x", "file:///etc"}, reason: failure.ArtifactRefused, says: "its path has to be relative"},
-		"by a link":              {declared: []string{"common", "1.x", "file://../../links/etc"}, reason: failure.ArtifactRefused, says: "leads out of the artifact root"},
-		"a file":                 {declared: []string{"common", "1.x", "file://../lib/file"}, reason: failure.ArtifactInvalid, says: "doesn't end in .tgz"},
-		"an archive beside":      {declared: []string{"common", "1.x", "file://../umbrella.tgz"}, reason: failure.ArtifactInvalid, says: "isn't a directory"},
-		"no chart":               {declared: []string{"common", "1.x", "file://../lib"}, reason: failure.ArtifactInvalid, says: "no Chart.yaml"},
-		"itself":                 {declared: []string{"common", "1.x", "file://."}, reason: failure.ArtifactRefused, says: "depends on a chart that depends on it"},
-		"what it is in":          {declared: []string{"common", "1.x", "file://.."}, reason: failure.ArtifactRefused, says: "or is in it"},
-		"another version":        {declared: []string{"common", "2.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `what is at "stage/lib/common" is chart "common 1.2.0"`},
-		"another chart":          {declared: []string{"redis", "1.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `is chart "common 1.2.0"`},
-		"another version locked": {declared: []string{"common", "1.x", "file://../lib/common"}, lock: "1.1.0", reason: failure.ArtifactInvalid, says: `is chart "common 1.2.0"`},
+		"nothing there":     {declared: []string{"common", "1.x", "file://../gone"}, reason: failure.ArtifactNotFound, says: `gone"`},
+		"outside":           {declared: []string{"common", "1.x", "file://../../../common"}, reason: failure.ArtifactRefused, says: "its path has to be relative, and to stay in the artifact"},
+		"absolute":          {declared: []string{"common", "1.x", "file:///etc"}, reason: failure.ArtifactRefused, says: "its path has to be relative"},
+		"by a link":         {declared: []string{"common", "1.x", "file://../../links/etc"}, reason: failure.ArtifactRefused, says: "leads out of the artifact root"},
+		"a file":            {declared: []string{"common", "1.x", "file://../lib/file"}, reason: failure.ArtifactInvalid, says: "doesn't end in .tgz"},
+		"an archive beside": {declared: []string{"common", "1.x", "file://../umbrella.tgz"}, reason: failure.ArtifactInvalid, says: "isn't a directory"},
+		"no chart":          {declared: []string{"common", "1.x", "file://../lib"}, reason: failure.ArtifactInvalid, says: "no Chart.yaml"},
+		"itself":            {declared: []string{"common", "1.x", "file://."}, reason: failure.ArtifactRefused, says: "depends on a chart that depends on it"},
+		"what it is in":     {declared: []string{"common", "1.x", "file://.."}, reason: failure.ArtifactRefused, says: "or is in it"},
+		"another version":   {declared: []string{"common", "2.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `what is at "stage/lib/common" is chart "common 1.2.0"`},
+		"another chart":     {declared: []string{"redis", "1.x", "file://../lib/common"}, reason: failure.ArtifactInvalid, says: `is chart "common 1.2.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.path == "" {
@@ -111,9 +108,6 @@ func TestDependenciesBeside(t *testing.T) {
 					t.Fatal(err)
 				}
 				put("case", chartfiles.Of(t, "case", "1.0.0", declared))
-				if test.lock != "" {
-					put("case", map[string]string{"Chart.lock": chartfiles.Lock(t, declared, test.lock)})
-				}
 			}
 			for _, ref := range []reference.Reference{atPath("stage/" + test.path), atPath(test.path).In(bundle)} {
 				if ref.Bundle != nil && strings.Contains("by a link a file outside another version what it is in an archive beside", name) {
@@ -217,4 +211,19 @@ func TestHostileArchiveBesideDependencies(t *testing.T) {
 			t.Errorf("%s: got %v", name, failed)
 		}
 	}
+}
+
+// contentOf returns a file of the artifact.
+func contentOf(t testing.TB, fetched *Artifact, name string) string {
+	t.Helper()
+	file := artifact.Find(fetched.Files, name)
+	if file != nil {
+		return string(file.Data)
+	}
+	var names []string
+	for _, f := range fetched.Files {
+		names = append(names, f.Name)
+	}
+	t.Fatalf("there is no %s among %q", name, names)
+	return ""
 }
