@@ -37,6 +37,7 @@ func TestMissingDependency(t *testing.T) {
 	tn.settle()
 	deletions := tn.watchDeletions(s)
 	tn.changeAddon("platform", "umbrella", func(a *addonsv1.Addon) { a.Chart.Path = second })
-	tn.awaitCluster("prod", "what misses is named", phase("umbrella", addonsv1.AddonFailed, "ChartInvalid", "database"), installedAs("umbrella", 1, "1.0.0"))
+	tn.awaitCluster("prod", "what misses is named", phase("umbrella", addonsv1.AddonFailed, "ChartInvalid", "database"))
 	NewWithT(t).Expect(deletions()).To(BeEmpty(), "what is installed stays")
+	NewWithT(t).Expect(s.release(t, tn.namespace, "umbrella")).To(Equal(releaseState{1, "deployed"}))
 }
