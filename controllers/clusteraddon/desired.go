@@ -134,3 +134,8 @@ func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.Rende
 func (p *pass) keyOf(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.ca.Namespace, Name: name}
 }
+
+// installKey returns what installations of the release on this cluster are counted under.
+func (p *pass) installKey(release deliver.Release) installKey {
+	return installKey{cluster: p.keyOf(p.ca.Name), release: release}
+}

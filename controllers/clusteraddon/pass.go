@@ -117,7 +117,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.retryIn(held.retryAfter)
 		return false
 	}
-	install := installKey{cluster: p.keyOf(p.ca.Name), release: a.release()}
+	install := p.installKey(a.release())
 	if pause := p.reinstalls.pause(install, p.Clock.Now()); pause > 0 && !known {
 		status.Phase, status.Reason = addonsv1.AddonPending, ReasonRecordLost
 		status.Message = fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; see what deletes Secrets with the label owner=helm there. It is installed again after a while", install.release.Namespace)

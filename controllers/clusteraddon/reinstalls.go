@@ -64,6 +64,13 @@ func (r *reinstalls) installed(key installKey, now time.Time) {
 	r.count[key] = installs{number: done.number + 1, last: now}
 }
 
+// removed notes that the record went with its add-on, as was wanted.
+func (r *reinstalls) removed(key installKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.count, key)
+}
+
 // forget drops what is known of a cluster.
 func (r *reinstalls) forget(cluster client.ObjectKey) {
 	r.mu.Lock()

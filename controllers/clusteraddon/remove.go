@@ -74,6 +74,7 @@ func (p *pass) remove(ctx context.Context, record deliver.Summary) {
 		p.clusterFailed(err, &status)
 		status.Phase = addonsv1.AddonRemoving
 	case outcome.Gone:
+		p.reinstalls.removed(p.installKey(record.Release))
 		p.workload.conn.InvalidateFacts()
 		p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
 		return

@@ -214,6 +214,14 @@ func TestReplacedStack(t *testing.T) {
 	}
 	g.Expect(deletions()).To(BeEmpty())
 	g.Expect(s.release(t, tn.namespace, "settings")).To(Equal(releaseState{1, "deployed"}), "and nothing was installed again")
+
+	other := tn.addon("other", path)
+	for range 5 {
+		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = append(spec.Addons, other) })
+		tn.awaitCluster("prod", "an add-on that was removed is installed again at once", ready("settings", "other"))
+		tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[:1] })
+		tn.expectRemoved(t, s, "other")
+	}
 	tn.remove(tn.newStack("platform", nil))
 	begin := time.Now()
 	tn.expectRemoved(t, s, "settings")
