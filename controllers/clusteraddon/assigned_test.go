@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 func TestDeselects(t *testing.T) {
@@ -74,6 +75,20 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 	expect(lateness-time.Second, "ab", time.Second)
 	expect(lateness, "b", 0)
 	expect(time.Hour, "b", 0)
+}
+
+// A panic is one add-on's failure: the pass has nothing to act with, and goes on with the next.
+func TestPanicIsOneAddonsFailure(t *testing.T) {
+	p := &pass{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
+	p.ensureAll(t.Context(), []addon{wantedAddon("a", "web"), wantedAddon("a", "db")})
+	if len(p.statuses) != 2 || p.retryAfter != panicRetry {
+		t.Errorf("%+v, again in %s", p.statuses, p.retryAfter)
+	}
+	for _, s := range p.statuses {
+		if s.Phase != addonsv1.AddonFailed || s.Reason != deliver.ReasonInternalError {
+			t.Errorf("%+v", s)
+		}
+	}
 }
 
 // While an assignment is behind, its add-ons are what they were: the pass has nothing to

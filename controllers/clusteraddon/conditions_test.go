@@ -15,9 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 // The longer a condition doesn't hold, the less often it is looked at.
@@ -50,6 +52,37 @@ func TestWaitsGrow(t *testing.T) {
 	w.forget(key.cluster)
 	if len(w.since) > 0 {
 		t.Errorf("of a cluster that is gone: %v", w.since)
+	}
+}
+
+// A revision that has begun isn't held any more: half of it may be there.
+func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
+	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "web"}}
+	digest, err := in.digest(factsNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut, open := []addonsv1.ObjectsCondition{{Expression: "false"}}, []addonsv1.ObjectsCondition{{Expression: "true"}}
+	for name, tc := range map[string]struct {
+		conditions []addonsv1.ObjectsCondition
+		record     deliver.Summary
+		want       bool
+	}{
+		"there is none":              {},
+		"it isn't installed":         {conditions: shut, want: true},
+		"they hold":                  {conditions: open},
+		"another one is installed":   {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: "other"}, want: true},
+		"it has begun":               {conditions: shut, record: deliver.Summary{Status: "pending-upgrade", Digest: digest}},
+		"it has failed":              {conditions: shut, record: deliver.Summary{Status: "failed", Digest: digest}},
+		"another one has failed":     {conditions: shut, record: deliver.Summary{Status: "failed", Digest: "other"}, want: true},
+		"a certificate of it is due": {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: digest}, want: true},
+	} {
+		a := wantedAddon("platform", "web")
+		a.Preconditions = tc.conditions
+		p := &pass{ca: &addonsv1.ClusterAddon{}, Reconciler: &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), waits: newWaits()}}
+		if held, err := p.held(t.Context(), &a, in, tc.record); (held != nil) != tc.want || err != nil {
+			t.Errorf("%s: %+v, %v", name, held, err)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 	if err != nil {
 		return "", err
 	}
-	if asked.Holds(withFormer(facts, missing, asked)) || asked.APIVersions != "" && len(missing) > 0 {
+	if stillHolds(asked, facts, missing) {
 		return in.digest(asked)
 	}
 	all, err := hash(facts)
@@ -63,6 +63,12 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 		return "", err
 	}
 	return in.digest(render.FactsUsed{APIVersions: all})
+}
+
+// stillHolds says whether the questions would get the same answers now. Of all API versions
+// that can't be told while some can't be discovered.
+func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bool {
+	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
 }
 
 // withFormer adds what was there when it was asked for, and is of a group version

@@ -129,10 +129,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.reinstalls.installed(install, p.Clock.Now())
 	}
 	if err != nil {
-		p.clusterFailed(err, status)
-		if status.Phase == addonsv1.AddonReady {
-			status.Phase = addonsv1.AddonUpgrading // what was ready is no longer what is wanted
-		}
+		p.upgradeFailed(err, status)
 		return false
 	}
 	if outcome.Phase == addonsv1.AddonReady {
@@ -191,6 +188,15 @@ func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 		status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
 	}
 	p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", status.Name, err))
+}
+
+// upgradeFailed notes that what is wanted now couldn't be brought into the cluster: what was
+// ready there is something else.
+func (p *pass) upgradeFailed(err error, status *addonsv1.AddonStatus) {
+	p.clusterFailed(err, status)
+	if status.Phase == addonsv1.AddonReady {
+		status.Phase = addonsv1.AddonUpgrading
+	}
 }
 
 // formerly is the add-on's status as it was last time, Pending if it had none.

@@ -88,13 +88,18 @@ func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName,
 			})
 			return false, nil
 		})
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.clusters[name] == known {
-			delete(w.clusters, name)
-		}
+		w.forget(name, known)
 	}()
 	return nil
+}
+
+// forget drops what is known of a connection that is over. The cluster may have a new one.
+func (w *recordWatch) forget(name multicluster.ClusterName, known *clusterRecords) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clusters[name] == known {
+		delete(w.clusters, name)
+	}
 }
 
 // watch lists and watches until something fails, or the records are too many.

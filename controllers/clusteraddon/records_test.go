@@ -178,6 +178,18 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 	}
 }
 
+// A connection that is over takes nothing of the next one along.
+func TestRecordsOfTheNextConnectionStay(t *testing.T) {
+	w, former, next := newRecordWatch(&Queue{}), &clusterRecords{}, &clusterRecords{}
+	w.clusters["ns/prod"] = next
+	if w.forget("ns/prod", former); w.clusters["ns/prod"] != next {
+		t.Error("those of the new connection are gone")
+	}
+	if w.forget("ns/prod", next); len(w.clusters) != 0 {
+		t.Error("they aren't forgotten")
+	}
+}
+
 // What can't be read or followed is told, and no longer once it can.
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	limit := func(reason, says string) func(error) bool {

@@ -213,6 +213,26 @@ func TestFailuresOfRequests(t *testing.T) {
 	}
 }
 
+// An add-on that is to be another one isn't ready while that can't be brought into the cluster.
+func TestFailedUpgradeIsNotReady(t *testing.T) {
+	for was, want := range map[addonsv1.AddonPhase]addonsv1.AddonPhase{
+		addonsv1.AddonReady:      addonsv1.AddonUpgrading,
+		addonsv1.AddonInstalling: addonsv1.AddonInstalling,
+		"":                       addonsv1.AddonPending,
+	} {
+		ca := &addonsv1.ClusterAddon{}
+		if was != "" {
+			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
+		}
+		p := &pass{ca: ca}
+		status := addonsv1.AddonStatus{Name: "web"}
+		p.upgradeFailed(context.DeadlineExceeded, &status)
+		if status.Phase != want || status.Reason != ReasonRetrying || !p.silent {
+			t.Errorf("was %s: %+v", was, status)
+		}
+	}
+}
+
 // What a cluster answers beyond a limit is told with the request. Only where it is about
 // the cluster's kinds, nothing else is asked.
 func TestAnswersBeyondALimit(t *testing.T) {

@@ -4,10 +4,12 @@ package clusteraddon
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	testingclock "k8s.io/utils/clock/testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -75,6 +77,15 @@ func TestRemovalGoesAgainstDependencies(t *testing.T) {
 	}
 }
 
+// Names of dependencies are of one stack.
+func TestRemovalWaitsForNoOtherStack(t *testing.T) {
+	base, web := deliver.Summary{Stack: "platform"}, deliver.Summary{Stack: "team", DependsOn: []string{"base"}}
+	base.Name, web.Name = "base", "web"
+	if now, waiting := removable([]deliver.Summary{web, base}); len(now) != 2 {
+		t.Errorf("removed now: %v, and %v wait", now, waiting)
+	}
+}
+
 // Records of different times may say that two depend on each other.
 func TestRemovalOfACycleBegins(t *testing.T) {
 	a, b := deliver.Summary{DependsOn: []string{"b"}}, deliver.Summary{DependsOn: []string{"a"}}
@@ -118,6 +129,33 @@ func TestDigestTellsInputsApart(t *testing.T) {
 	withFacts, err := base.digest(factsOf("v1.36.3"))
 	if err != nil || withFacts == digestOf(base) {
 		t.Errorf("facts make no difference (%v)", err)
+	}
+}
+
+// What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
+func TestSettled(t *testing.T) {
+	now := time.Unix(1000, 0)
+	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "r"}}
+	digest, err := in.digest(factsNone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		status, digest string
+		renewAt        time.Time
+		want           bool
+	}{
+		"as it is wanted":            {status: deliver.StatusDeployed, digest: digest, want: true},
+		"of other inputs":            {status: deliver.StatusDeployed, digest: "other"},
+		"it failed":                  {status: "failed", digest: digest},
+		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
+		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
+	} {
+		p := &pass{Reconciler: &Reconciler{Clock: testingclock.NewFakePassiveClock(now)}}
+		record := deliver.Summary{Owned: true, Complete: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt}
+		if got, err := p.settled(t.Context(), in, record); got != tc.want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 
@@ -185,6 +223,27 @@ func TestDoubtKeeps(t *testing.T) {
 	}
 }
 
+// What another instance installed may have been handed over with the Cluster; what it has yet to
+// install may want what no other stack has any more.
+func TestUndecidedStacks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		written        *addonsv1.AddonStack
+		revision       string
+		keeps, awaited bool
+	}{
+		"it has no valid revision yet":            {written: &addonsv1.AddonStack{}, keeps: true, awaited: true},
+		"its revision can't be found":             {written: &addonsv1.AddonStack{}, revision: "platform-1", keeps: true, awaited: true},
+		"another instance's, that has yet to run": {awaited: true},
+		"another instance's, that has run":        {revision: "platform-1"},
+	} {
+		p := &pass{undecided: map[string]undecided{}}
+		p.undecide(addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, tc.written)
+		if got := p.undecided["platform"]; got.keeps != tc.keeps || got.awaited != tc.awaited || got.why == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // An aggregated API server that is down takes no answer away, and freezes no other.
 func TestFormerAnswers(t *testing.T) {
 	facts := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
@@ -192,11 +251,18 @@ func TestFormerAnswers(t *testing.T) {
 	if asked.Holds(facts) {
 		t.Error("an API that is gone goes unnoticed")
 	}
-	if missing := []string{"metrics.k8s.io/v1beta1"}; !asked.Holds(withFormer(facts, missing, asked)) {
+	if missing := []string{"metrics.k8s.io/v1beta1"}; !stillHolds(asked, facts, missing) {
 		t.Error("an API that can't be discovered now is taken for gone")
 	}
 	came := render.Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1", "example.com/v1"}}
-	if asked.Holds(withFormer(came, []string{"metrics.k8s.io/v1beta1"}, asked)) {
+	if stillHolds(asked, came, []string{"metrics.k8s.io/v1beta1"}) {
 		t.Error("an API that came goes unnoticed while another can't be discovered")
+	}
+	all := render.FactsUsed{APIVersions: "sha256:of-all-of-them"}
+	if !stillHolds(all, facts, []string{"metrics.k8s.io/v1beta1"}) {
+		t.Error("all API versions are taken for others while one can't be discovered")
+	}
+	if stillHolds(all, facts, nil) {
+		t.Error("other API versions go unnoticed")
 	}
 }

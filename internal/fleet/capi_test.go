@@ -399,3 +399,53 @@ func TestSecretsOfTheHub(t *testing.T) {
 		t.Error("disconnected for a Secret that may be made again")
 	}
 }
+
+// answers is a reader that fills in what is asked for.
+type answers func(into client.Object) error
+
+func (a answers) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	return a(into)
+}
+
+func (answers) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// lastMember is the one that was reported last.
+type lastMember struct{ Member }
+
+func (l *lastMember) Set(_ multicluster.ClusterName, m Member) { l.Member = m }
+
+func (l *lastMember) Remove(multicluster.ClusterName) { l.Member = Member{} }
+
+// A kubeconfig stays in use while its Secret can't be read: the one that is gone is missing.
+func TestKubeconfigStaysWhileItsSecretCannotBeRead(t *testing.T) {
+	var failure error
+	sink, version := &lastMember{}, "1"
+	s := NewClusterAPISource("")
+	s.sink = sink
+	s.clusters = answers(func(o client.Object) error { o.SetNamespace("a"); o.SetName("b"); return nil })
+	s.metadata = answers(func(o client.Object) error { o.SetResourceVersion(version); return nil })
+	s.secrets = answers(func(o client.Object) error {
+		o.SetResourceVersion(version)
+		o.(*corev1.Secret).Data = map[string][]byte{"value": []byte("kubeconfig of version " + version)}
+		return failure
+	})
+	secrets := schema.GroupResource{Resource: "secrets"}
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "a", Name: "b"}}
+	for _, step := range []struct {
+		version    string
+		failure    error
+		kubeconfig string
+		problem    string
+	}{
+		{"1", nil, "kubeconfig of version 1", ""},
+		{"2", apierrors.NewForbidden(secrets, "b-kubeconfig", nil), "kubeconfig of version 1", "can't be read (Forbidden)"},
+		{"2", nil, "kubeconfig of version 2", ""},
+		{"3", apierrors.NewNotFound(secrets, "b-kubeconfig"), "", ""},
+	} {
+		version, failure = step.version, step.failure
+		_, err := s.Reconcile(t.Context(), request)
+		if (err != nil) != (step.problem != "") || string(sink.Kubeconfig) != step.kubeconfig || sink.Problem != step.problem {
+			t.Errorf("version %s, %v: %q, %q, %v", step.version, step.failure, sink.Kubeconfig, sink.Problem, err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/client-go/util/connrotation"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -384,6 +386,34 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	}
 	if n := s.conns.Load(); n != conns {
 		t.Errorf("%d TCP connections after the end", n-conns)
+	}
+}
+
+// A TCP connection that comes about while its cluster is removed would outlive that.
+func TestDialThatEndsAfterTheConnection(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer func() { _ = theirs.Close() }()
+	var tr transport
+	tr.dialer = connrotation.NewDialer(func(context.Context, string, string) (net.Conn, error) {
+		tr.shut()
+		return ours, nil
+	})
+	if _, err := tr.dial(t.Context(), "tcp", "a:443"); !errors.Is(err, errDisconnected) {
+		t.Errorf("dialled: %v", err)
+	}
+	if err := ours.SetDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("it isn't closed: %v", err)
+	}
+}
+
+// A probe that ends late says nothing of the connection that came after it.
+func TestProbeOfAFormerConnection(t *testing.T) {
+	l := &link{provider: NewProvider(Options{}), probed: make(chan outcome, 1), conn: &Connection{}}
+	l.machine = machine{options: l.provider.options, wanted: "new", using: "new", probing: true}
+	l.probed <- outcome{conn: &Connection{}, fault: &Fault{Reason: ReasonUnauthorized}}
+	l.step(t.Context(), time.Time{})
+	if m := l.machine; m.denied || m.missed != 0 || m.probing || m.using != "new" {
+		t.Errorf("%+v", m)
 	}
 }
 

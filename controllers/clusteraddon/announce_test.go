@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/hub"
+)
+
+// oneStack is a management cluster with one stack, in which no status can be written.
+type oneStack struct {
+	client.Client
+	spec    addonsv1.AddonStackSpec
+	refusal error
+	written []addonsv1.AddonStatus
+}
+
+func (c *oneStack) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	into.SetNamespace(key.Namespace)
+	into.SetName(key.Name)
+	switch o := into.(type) {
+	case *addonsv1.AddonStack:
+		o.Spec = c.spec
+	case *appsv1.ControllerRevision:
+		raw, err := json.Marshal(c.spec)
+		o.Data.Raw = raw
+		return err
+	}
+	return nil
+}
+
+func (c *oneStack) Status() client.SubResourceWriter { return refusingWriter{cluster: c} }
+
+type refusingWriter struct {
+	client.SubResourceWriter
+	cluster *oneStack
+}
+
+func (w refusingWriter) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	w.cluster.written = o.(*addonsv1.ClusterAddon).Status.Addons
+	return w.cluster.refusal
+}
+
+// An add-on is in the status before anything of it is in its cluster. A manager that dies in
+// between would else not know that this ClusterAddon has run it.
+func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
+	management := &oneStack{refusal: errors.New("refused"), spec: addonsv1.AddonStackSpec{
+		ClusterSelector: &metav1.LabelSelector{}, Addons: []addonsv1.Addon{{Name: "web"}},
+	}}
+	ca, cluster := &addonsv1.ClusterAddon{}, &clusterv1.Cluster{}
+	ca.Namespace, ca.Name, ca.UID, cluster.Namespace, cluster.Name = "team", "prod", "own", "team", "prod"
+	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-1"}}
+	conn := connectTo(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked", r.Method, r.URL.Path) })
+	records := newRecordWatch(&Queue{})
+	known := &clusterRecords{}
+	known.store.onChange(func() {}, func(error) {})
+	if err := known.store.Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	records.clusters["team/prod"] = known
+	p := &pass{ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, Reconciler: &Reconciler{
+		Client: management, statuses: hub.Statuses{Client: management}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
+		records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
+	}}
+	if _, err := p.deliver(t.Context()); !errors.Is(err, management.refusal) {
+		t.Errorf("the pass goes on: %v", err)
+	}
+	if len(management.written) != 1 || management.written[0].Name != "web" || management.written[0].Phase != addonsv1.AddonPending {
+		t.Errorf("the status was to say %+v", management.written)
+	}
+	if len(p.statuses) > 0 {
+		t.Errorf("what was tried: %+v", p.statuses)
+	}
+}
