@@ -118,6 +118,35 @@ func TestFailedHook(t *testing.T) {
 	e.install(want)
 }
 
+// TestHookSparesWhatIsSomebodyElses has an object of a hook's name in the cluster, whatever the
+// hook's delete policies are.
+func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		theirs func(e *env, ns string)
+		value  string
+	}{
+		"somebody's object": {func(e *env, ns string) { e.apply("kubectl", theirConfigMap(ns, "x", "theirs")) }, "theirs"},
+		"another add-on's hook": {func(e *env, ns string) {
+			h := settingsHook("pre-install")
+			h.Manifest = strings.Replace(configMap("x", "other"), "name: x", "name: x\n  annotations: {helm.sh/hook: pre-install}", 1)
+			e.install(e.wantNamed("other", ns, chart{version: "1", hooks: []render.Hook{h}}))
+		}, "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			tc.theirs(e, ns)
+			o := e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "x"),
+				hooks: []render.Hook{settingsHook("pre-install", "before-hook-creation", "hook-succeeded", "hook-failed")}}))
+			e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed), o.Message)
+			x := e.get("v1", "ConfigMap", ns, "x")
+			e.Expect(x).NotTo(BeNil())
+			e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": tc.value}))
+		})
+	}
+}
+
 // TestFailedHookTakesEarlierOnesAlong has a hook that fails after others that are to be
 // deleted once they have succeeded. They are, as in Helm. What the hook needs of them is
 // there again when it is tried again, and what ran isn't run twice.

@@ -3,6 +3,7 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -99,9 +100,66 @@ func TestLifeCycle(t *testing.T) {
 	requests, writes = e.meter.total()
 	t.Logf("removal of 3 objects: %d requests, %d writes: %v", requests, writes, e.meter.counts)
 	e.Expect(gone.Gone).To(BeTrue(), "%+v", gone)
+	e.Expect(e.meter.log[writes-1]).To(HaveSuffix("/secrets/sh.helm.release.v1.demo.v3"), "the newest record says what is to be done, so it goes last")
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
 	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).To(BeNil())
 	e.Expect(e.records(ns)).To(BeEmpty())
+}
+
+// TestWantedAgainWhileItIsRemoved installs an add-on whose removal had begun: what is gone by
+// then is made anew.
+func TestWantedAgainWhileItIsRemoved(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	held := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\n"
+	want := e.want(ns, chart{version: "1", manifest: held + configMap("x", "a")})
+	e.install(want)
+	o, err := e.d.Remove(e.ctx, e.target, want.Release)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForDeletion), o.Message)
+	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
+	e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusUninstalling))
+
+	live := e.get("v1", "ConfigMap", ns, "held")
+	live.SetFinalizers(nil)
+	e.Expect(e.target.Client.Update(e.ctx, live)).To(Succeed())
+	e.restart()
+	e.Expect(e.install(want).Revision).To(BeEquivalentTo(2))
+	for _, name := range []string{"held", "x"} {
+		e.Expect(e.get("v1", "ConfigMap", ns, name)).NotTo(BeNil(), name)
+	}
+}
+
+// TestGeneratedValuesAreKept: an upgrade renders with the passwords of the revision before,
+// also if that never became ready.
+func TestGeneratedValuesAreKept(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	var got []deliver.RenderInput
+	of := func(version, manifest string) deliver.Desired {
+		want := e.want(ns, chart{version: version, manifest: manifest})
+		render := want.Render
+		want.Render = func(ctx context.Context, in deliver.RenderInput) (*deliver.Rendering, error) {
+			got = append(got, in)
+			return render(ctx, in)
+		}
+		return want
+	}
+	e.install(of("1", configMap("x", "a")))
+	o, err := e.d.Ensure(e.ctx, e.target, of("2", stuckDeployment()))
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
+	e.restart()
+	e.install(of("3", configMap("x", "b")))
+	e.Expect(got).To(HaveLen(3))
+	e.Expect(got[0].Generated).To(BeEmpty())
+	for i, in := range got {
+		e.Expect(in.Revision).To(Equal(i + 1))
+		e.Expect(in.Upgrade).To(Equal(i > 0))
+		if i > 0 {
+			e.Expect(in.Generated).To(Equal(map[string]string{"password": "s3cret"}))
+		}
+	}
 }
 
 func TestNamespace(t *testing.T) {

@@ -44,6 +44,22 @@ func TestNamespaceStaysWithWhatIsSomebodyElses(t *testing.T) {
 	}
 }
 
+// TestNamespaceStaysWithWhatIsStillWanted: the chart has the namespace no more, and objects in
+// it still.
+func TestNamespaceStaysWithWhatIsStillWanted(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	extra := ns + "-extra"
+	inside := strings.Replace(configMap("x", "a"), "name: x", "name: x\n  namespace: "+extra, 1)
+	e.install(e.want(ns, chart{version: "1", manifest: namespace(extra) + inside}))
+	e.install(e.want(ns, chart{version: "2", manifest: inside}))
+	left := e.get("v1", "Namespace", "", extra)
+	e.Expect(left).NotTo(BeNil())
+	e.Expect(left.GetDeletionTimestamp()).To(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", extra, "x").GetDeletionTimestamp()).To(BeNil())
+}
+
 // TestNamespaceGoesWithWhatItsObjectsMade: ReplicaSets and Pods hang on the add-on's
 // Deployment, and go as well.
 func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {

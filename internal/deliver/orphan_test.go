@@ -63,6 +63,21 @@ webhooks:
 	e.Expect(e.get("v1", "ConfigMap", ns, "a").GetLabels()).To(BeEmpty())
 }
 
+// TestOrphanLeavesWhatIsAnotherAddons: an object that another add-on made anew stays its own.
+func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a") + configMap("mine", "a")})
+	want.DeletionPolicy = addonsv1.DeletionPolicyOrphan
+	e.install(want)
+	e.delete(e.get("v1", "ConfigMap", ns, "x"))
+	e.install(e.wantNamed("other", ns, chart{version: "1", manifest: configMap("x", "b")}))
+	before := e.get("v1", "ConfigMap", ns, "x")
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "mine").GetLabels()).To(BeEmpty())
+	e.Expect(e.get("v1", "ConfigMap", ns, "x").GetResourceVersion()).To(Equal(before.GetResourceVersion()))
+}
+
 // TestOrphanOfALargeRelease lets go of an add-on whose record takes several Secrets. Helm shows
 // the release, and Chandler can adopt it again, with all that was in it.
 func TestOrphanOfALargeRelease(t *testing.T) {

@@ -3,14 +3,17 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // theirConfigMap is YAML of a ConfigMap of somebody else.
@@ -77,6 +80,23 @@ func TestObjectThatIsGoneIsMadeAnew(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "b"}))
 }
 
+// TestObjectThatMovedToAnotherAPIGroupStays: it has another key in the new revision, and is the
+// same object.
+func TestObjectThatMovedToAnotherAPIGroupStays(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	event := func(apiVersion, about, by string) string {
+		return fmt.Sprintf("---\napiVersion: %s\nkind: Event\nmetadata: {name: moved}\n%s: {kind: ConfigMap, name: x, namespace: %s}\n%s: example.com/c\n"+
+			"reportingInstance: i\naction: A\nreason: R\ntype: Normal\neventTime: \"2026-01-01T00:00:00.000000Z\"\n", apiVersion, about, ns, by)
+	}
+	e.install(e.want(ns, chart{version: "1", manifest: event("v1", "involvedObject", "reportingComponent")}))
+	uid := e.get("v1", "Event", ns, "moved").GetUID()
+	e.install(e.want(ns, chart{version: "2", manifest: event("events.k8s.io/v1", "regarding", "reportingController")}))
+	moved := e.get("events.k8s.io/v1", "Event", ns, "moved")
+	e.Expect(moved).NotTo(BeNil())
+	e.Expect(moved.GetUID()).To(Equal(uid))
+}
+
 // TestRepairLeavesWhatSomebodyMadeAnew alone, and says so.
 func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
 	e := newEnv(t)
@@ -105,4 +125,53 @@ func TestRemovalLeavesWhatSomebodyMadeAnew(t *testing.T) {
 	e.Expect(o.Message).To(ContainSubstring("ConfigMap " + ns + "/x"))
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).NotTo(BeNil())
 	e.Expect(e.get("v1", "ConfigMap", ns, "mine")).To(BeNil())
+}
+
+// overtaken is a client of which somebody is faster than each of its deletions.
+type overtaken struct {
+	client.Client
+	before func(client.Object)
+}
+
+func (c overtaken) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	c.before(o)
+	return c.Client.Delete(ctx, o, options...)
+}
+
+// TestDeletionSparesWhatSomebodyMakesAnewMeanwhile: between the look at an object and its
+// deletion it becomes another one.
+func TestDeletionSparesWhatSomebodyMakesAnewMeanwhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, then chart
+	}{
+		"pruned": {chart{version: "1", manifest: configMap("x", "a") + configMap("stays", "a")}, chart{version: "2", manifest: configMap("stays", "a")}},
+		"hook, once it has run": {chart{version: "1", manifest: configMap("stays", "a")},
+			chart{version: "2", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-upgrade", "hook-succeeded")}}},
+		"hook, before it runs again": {chart{version: "1", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-install", "before-hook-creation")}},
+			chart{version: "2", manifest: configMap("stays", "a"), hooks: []render.Hook{settingsHook("post-upgrade", "before-hook-creation")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			e.install(e.want(ns, tc.first))
+			cluster := e.target.Client
+			e.target.Client = overtaken{cluster, func(o client.Object) {
+				live := e.get("v1", "ConfigMap", ns, o.GetName())
+				if o.GetName() == "x" && live.GetLabels()["a"] != "b" {
+					e.Expect(cluster.Delete(e.ctx, live)).To(Succeed())
+					e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
+				}
+			}}
+			e.settle(e.want(ns, tc.then))
+			x := e.get("v1", "ConfigMap", ns, "x")
+			e.Expect(x).NotTo(BeNil())
+			e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
+		})
+	}
+}
+
+// settingsHook is a ConfigMap that is a hook.
+func settingsHook(event string, policies ...string) render.Hook {
+	return render.Hook{Name: "x", Kind: "ConfigMap", Path: "demo/templates/x", Manifest: configMap("x", "hook"), Events: []string{event}, DeletePolicies: policies}
 }

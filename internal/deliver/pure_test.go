@@ -176,6 +176,7 @@ func TestHookOrder(t *testing.T) {
 
 func TestClaim(t *testing.T) {
 	me, other := Release{Namespace: "a", Name: "me"}, Release{Namespace: "a", Name: "other"}
+	leaving := Release{Namespace: "a", Name: "leaving"}
 	labelled := func(r Release) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Labels: map[string]string{addonsv1.AddonLabel: r.Name, addonsv1.AddonNamespaceLabel: r.Namespace}}
 	}
@@ -185,6 +186,8 @@ func TestClaim(t *testing.T) {
 	kept := func(by Release) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Annotations: map[string]string{KeptByAnnotation: by.String()}}
 	}
+	halfway := labelled(me)
+	halfway.ManagedFields = managed(fieldManager(leaving)).ManagedFields
 	named := func(name string) record.ObjectKey { return record.ObjectKey{Kind: "Namespace", Name: name} }
 	helms := managed("helm")
 	helms.Annotations = map[string]string{helmReleaseName: "me", helmReleaseNamespace: "a"}
@@ -206,6 +209,8 @@ func TestClaim(t *testing.T) {
 		"somebody's, AdoptIfEqual":        {object: managed("kubectl"), policy: ifEqual, want: claimIfEqual},
 		"somebody's, Adopt":               {object: managed("kubectl"), policy: adopt, want: claimAdopt},
 		"somebody's, of crds/":            {object: managed("kubectl"), policy: fail, crd: true, want: claimLeave},
+		"a leaving add-on's":              {object: labelled(leaving), policy: fail, want: claimTakeOver},
+		"ours, was about to go over":      {object: halfway, policy: fail, want: claimTakeOver},
 		"kept by us":                      {object: kept(me), policy: fail, want: claimAdopt},
 		"kept by us, of crds/":            {object: kept(me), policy: fail, crd: true, want: claimAdopt},
 		"kept by another":                 {object: kept(other), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
@@ -224,12 +229,51 @@ func TestClaim(t *testing.T) {
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := claimant{release: me, key: tc.key, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm}
+			c := claimant{release: me, key: tc.key, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm, leaving: []Release{leaving}}
 			got, reason, _ := c.decide(&tc.object)
 			if got != tc.want || reason != tc.reason {
 				t.Errorf("got %v %s", got, reason)
 			}
 		})
+	}
+}
+
+// TestOwns tells what is a release's to delete.
+func TestOwns(t *testing.T) {
+	me, other := Release{Namespace: "a", Name: "me"}, Release{Namespace: "a", Name: "other"}
+	made := func(labels, helm Release, managers ...string) *metav1.ObjectMeta {
+		m := &metav1.ObjectMeta{UID: "now"}
+		if labels != (Release{}) {
+			m.Labels = map[string]string{addonsv1.AddonLabel: labels.Name, addonsv1.AddonNamespaceLabel: labels.Namespace}
+		}
+		if helm != (Release{}) {
+			m.Annotations = map[string]string{helmReleaseName: helm.Name, helmReleaseNamespace: helm.Namespace}
+		}
+		for _, manager := range managers {
+			m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager})
+		}
+		return m
+	}
+	nobody := Release{}
+	for name, tc := range map[string]struct {
+		object *metav1.ObjectMeta
+		entry  record.Entry
+		want   bool
+	}{
+		"ours":                             {made(me, nobody), record.Entry{UID: "now"}, true},
+		"ours, from before a crash":        {made(me, nobody), record.Entry{}, true},
+		"we made it anew":                  {made(me, nobody, fieldManager(me)), record.Entry{UID: "former"}, true},
+		"somebody made it anew":            {made(me, nobody, "kubectl"), record.Entry{UID: "former"}, false},
+		"another add-on's":                 {made(other, me), record.Entry{UID: "now", Helm: true}, false},
+		"of the Helm release":              {made(nobody, me), record.Entry{Helm: true}, true},
+		"of another Helm release by now":   {made(nobody, other), record.Entry{Helm: true}, false},
+		"nobody's by now":                  {made(nobody, nobody), record.Entry{Helm: true}, false},
+		"of a Helm release, though not in": {made(nobody, me), record.Entry{UID: "now"}, false},
+	} {
+		r := &run{release: me, manager: fieldManager(me)}
+		if got := r.owns(tc.object, tc.entry); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
 	}
 	slices.Sort(names)
 	if len(r.records) > 0 && r.records[0].Owned {
-		for _, s := range slices.Backward(r.records) {
+		for _, s := range r.records {
 			names = append(names, s.SecretName)
 		}
 		// The newest record's parts are needed to read it.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 )
 
 // scope knows which kinds are namespaced: from the cluster, and from CRDs that
@@ -77,12 +76,6 @@ func (s *scope) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) 
 
 // isNoMatch says that the cluster doesn't know a kind.
 func isNoMatch(err error) bool {
-	if err == nil {
-		return false
-	}
-	if failed := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &failed) {
-		return false // an aggregated API is down: it may well have the kind
-	}
 	kind, resource := (*meta.NoKindMatchError)(nil), (*meta.NoResourceMatchError)(nil)
 	return errors.As(err, &kind) || errors.As(err, &resource)
 }
