@@ -17,7 +17,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -35,13 +35,13 @@ type Reconciler struct {
 	// Clock tells when to look.
 	Clock clock.PassiveClock
 
-	statuses hub.Statuses
+	statuses management.Statuses
 	outlooks outlooks
 	faults   faults
 	trims    trims
 	mended   mended
 	wishes   wishes
-	wake     hub.Queue // for what sources come to
+	wake     management.Queue // for what sources come to
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	if r.statuses.Stale(s) {
-		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 
 	stackSources.set(s, r.Sources, &s.Spec)
@@ -73,12 +73,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	again, err := r.inspect(r.patiently(ctx, req.NamespacedName), view)
 	view.Annotations = s.Annotations
 	if isBehind(err) {
-		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	summarize(view)
 	werr := r.write(ctx, s, view)
 	if err == nil && isBehind(werr) {
-		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	return ctrl.Result{RequeueAfter: sooner(again, wait)}, errors.Join(err, werr)
 }
@@ -88,7 +88,7 @@ var errBehind = errors.New("the cache is behind")
 
 // isBehind says that it takes another look: something else was written first, or
 // what was read from the API server is newer than what the cache shows.
-func isBehind(err error) bool { return errors.Is(err, errBehind) || hub.IsLost(err) }
+func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
 
 // inspect keeps the spec as a revision, and says in the status what is to be seen. It
 // returns when to look for newer versions, 0 for never.

@@ -13,7 +13,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -26,13 +26,13 @@ import (
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
-	return hub.NewController(mgr, "addonstack", "AddonStack", workers).
-		For(&addonsv1.AddonStack{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		Watches(&appsv1.ControllerRevision{}, hub.Map(stackOfRevision), hub.Only(), hub.OnlyHere()).
-		Watches(&addonsv1.ClusterAddon{}, hub.Map(stacksOfClusterAddon), hub.Only(), hub.OnlyHere()).
-		Watches(&clusterv1.Cluster{}, hub.Map(r.stacksOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.stacksUsing("ConfigMap")), hub.Only(), hub.OnlyHere()).
-		WatchesMetadata(&corev1.Secret{}, hub.Map(r.stacksUsing("Secret")), hub.Only(), hub.OnlyHere()).
+	return management.NewController(mgr, "addonstack", "AddonStack", workers).
+		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.wake).
 		Complete(r)
 }

@@ -23,7 +23,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // Reconciler assigns AddonStacks to Clusters.
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	case existing == nil && ptr.Deref(cluster.Spec.Paused, false):
 		// clusterctl takes ClusterAddons away from, and brings them to, paused
 		// Clusters: one that is made meanwhile would be in its way.
-		return hub.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
+		return management.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
 	}
 	stacks, err := r.candidates(ctx, cluster.Namespace)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		result.RequeueAfter = absenceRetry
 	}
 	wanted, left := limited(wanted, assigned)
-	return hub.Retry(ctx, result, r.write(ctx, cluster, existing, wanted, left))
+	return management.Retry(ctx, result, r.write(ctx, cluster, existing, wanted, left))
 }
 
 func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {
@@ -118,9 +118,9 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 	}
 	// Nobody else writes the spec, and the status is written often: no lock, unless
 	// somebody may write another confirmation in this moment.
-	changes := hub.Changes
+	changes := management.Changes
 	if confirming {
-		changes = hub.ChangesLocked
+		changes = management.ChangesLocked
 	}
 	patch, err := changes(existing, wanted)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *Reconciler) takeOver(ctx context.Context, cluster *clusterv1.Cluster) e
 	}
 	before := ca.DeepCopy()
 	shape(ca, cluster, ca.Spec.Stacks) // the stacks follow once the cache shows it
-	patch, err := hub.ChangesLocked(before, ca)
+	patch, err := management.ChangesLocked(before, ca)
 	if err != nil {
 		return err
 	}

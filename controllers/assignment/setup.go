@@ -12,7 +12,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
@@ -24,11 +24,11 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	return hub.NewController(mgr, "assignment", "Cluster", workers).
-		For(&clusterv1.Cluster{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, hub.Map(clusterOf), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		Watches(&addonsv1.AddonStack{}, hub.Map(r.clustersOfNamespace), hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		Watches(&appsv1.ControllerRevision{}, hub.Map(r.clustersOfRevision), hub.Only(), hub.OnlyHere()).
+	return management.NewController(mgr, "assignment", "Cluster", workers).
+		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(clusterOf), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Complete(r)
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // oneStack is a management cluster with one stack, in which no status can be written.
@@ -56,7 +56,7 @@ func (w refusingWriter) Patch(_ context.Context, o client.Object, _ client.Patch
 // An add-on is in the status before anything of it is in its cluster. A manager that dies in
 // between would else not know that this ClusterAddon has run it.
 func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
-	management := &oneStack{refusal: errors.New("refused"), spec: addonsv1.AddonStackSpec{
+	hub := &oneStack{refusal: errors.New("refused"), spec: addonsv1.AddonStackSpec{
 		ClusterSelector: &metav1.LabelSelector{}, Addons: []addonsv1.Addon{{Name: "web"}},
 	}}
 	ca, cluster := &addonsv1.ClusterAddon{}, &clusterv1.Cluster{}
@@ -71,14 +71,14 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	}
 	records.clusters["team/prod"] = known
 	p := &pass{ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, Reconciler: &Reconciler{
-		Client: management, statuses: hub.Statuses{Client: management}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
+		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
 	}}
-	if _, err := p.deliver(t.Context()); !errors.Is(err, management.refusal) {
+	if _, err := p.deliver(t.Context()); !errors.Is(err, hub.refusal) {
 		t.Errorf("the pass goes on: %v", err)
 	}
-	if len(management.written) != 1 || management.written[0].Name != "web" || management.written[0].Phase != addonsv1.AddonPending {
-		t.Errorf("the status was to say %+v", management.written)
+	if len(hub.written) != 1 || hub.written[0].Name != "web" || hub.written[0].Phase != addonsv1.AddonPending {
+		t.Errorf("the status was to say %+v", hub.written)
 	}
 	if len(p.statuses) > 0 {
 		t.Errorf("what was tried: %+v", p.statuses)

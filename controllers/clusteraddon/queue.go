@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // Queue lets others start a reconcile of a ClusterAddon.
-type Queue struct{ hub.Queue }
+type Queue struct{ management.Queue }
 
 // AddCluster enqueues the ClusterAddon of a workload cluster, which has the
 // Cluster's namespace and name.

@@ -25,7 +25,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -67,7 +67,7 @@ type Reconciler struct {
 	// reinstalls are of add-ons whose records don't stay.
 	reinstalls *reinstalls
 	contents   *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
-	statuses   hub.Statuses
+	statuses   management.Statuses
 	told       sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{}, err
 	}
 	if r.statuses.Stale(ca) {
-		return ctrl.Result{RequeueAfter: hub.StaleDelay}, nil
+		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	cluster, err := r.clusterOf(ctx, ca)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	defer func() {
 		summarize(ca)
 		r.recordEvents(ctx, before, ca)
-		retry, err := hub.Retry(ctx, result, r.statuses.Patch(ctx, pass.stored, ca))
+		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, pass.stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 

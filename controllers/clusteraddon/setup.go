@@ -18,7 +18,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/controllers/hub"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
@@ -54,12 +54,12 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
-	return hub.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
-		For(&addonsv1.ClusterAddon{}, hub.Only(), hub.OnlyHere(), hub.SpecChanged()).
-		Watches(&clusterv1.Cluster{}, hub.Map(clusterAddonOf), hub.Only(), hub.OnlyHere()).
-		Watches(&appsv1.ControllerRevision{}, hub.Map(r.usersOfRevision), hub.Only(), hub.OnlyHere()).
-		WatchesMetadata(&corev1.Secret{}, hub.Map(r.usersOf("Secret")), hub.Only(), hub.OnlyHere()).
-		WatchesMetadata(&corev1.ConfigMap{}, hub.Map(r.usersOf("ConfigMap")), hub.Only(), hub.OnlyHere()).
+	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
+		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&clusterv1.Cluster{}, management.Map(clusterAddonOf), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }

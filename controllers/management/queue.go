@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package management
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (q *Queue) Add(key client.ObjectKey) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.queue != nil {
-		q.queue.Add(For(key))
+		q.queue.Add(Request(key))
 	}
 }
 
@@ -42,6 +42,6 @@ func (q *Queue) AddAfter(key client.ObjectKey, after time.Duration) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.queue != nil {
-		q.queue.AddAfter(For(key), after)
+		q.queue.AddAfter(Request(key), after)
 	}
 }

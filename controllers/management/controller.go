@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub builds controllers on the multicluster manager whose requests
+// Package management builds controllers on the multicluster manager whose requests
 // are all about objects of the management cluster. Workload clusters are
 // reached through the provider, never through a controller's watches: a watch
 // that can't start on one cluster would stop the controller for all of them.
-package hub
+package management
 
 import (
 	"context"
@@ -58,13 +58,13 @@ func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbui
 		})
 }
 
-// Only limits a For, Owns or Watches to the management cluster.
-func Only() mcbuilder.EngageOptions {
+// WatchManagementCluster has a For, Owns or Watches look at the management cluster.
+func WatchManagementCluster() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithLocalCluster(true)
 }
 
-// OnlyHere is the second half of Only: no watch on the provider's clusters.
-func OnlyHere() mcbuilder.EngageOptions {
+// SkipWorkloadClusters has it look at none of the provider's clusters. Both belong together.
+func SkipWorkloadClusters() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithProviderClusters(false)
 }
 
@@ -85,14 +85,14 @@ func Map(fn func(ctx context.Context, obj client.Object) []client.ObjectKey) mch
 			keys := fn(ctx, obj)
 			requests := make([]mcreconcile.Request, 0, len(keys))
 			for _, key := range keys {
-				requests = append(requests, For(key))
+				requests = append(requests, Request(key))
 			}
 			return requests
 		})
 	}
 }
 
-// For returns the request for an object of the management cluster.
-func For(key client.ObjectKey) mcreconcile.Request {
+// Request returns the request for an object of the management cluster.
+func Request(key client.ObjectKey) mcreconcile.Request {
 	return mcreconcile.Request{Request: reconcile.Request{NamespacedName: key}}
 }
