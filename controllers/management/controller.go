@@ -63,7 +63,8 @@ func WatchManagementCluster() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithLocalCluster(true)
 }
 
-// SkipWorkloadClusters has it look at none of the provider's clusters. Both belong together.
+// SkipWorkloadClusters has it look at none of the provider's clusters. It belongs to
+// WatchManagementCluster: multicluster-runtime has no option that says both.
 func SkipWorkloadClusters() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithProviderClusters(false)
 }

@@ -43,7 +43,3 @@ func (a *Allowance) Check(files []File) error {
 	a.check.kind = KindChart
 	return a.check.nested(files, 0)
 }
-
-// CheckWhole checks the files of a chart, with its dependencies, together, and the archives
-// among them.
-func CheckWhole(files []File, limits Limits) error { return NewAllowance(limits).Check(files) }

@@ -35,20 +35,14 @@ type verdict struct {
 // To know a digest gives no right to the content: a reference gets it once its own
 // source has given it, or has said that it would; see grants.
 func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
-	found, err := s.take(ctx, ref, digest)
+	found, err := s.accept(ctx, ref, digest)
 	if err != nil {
-		return nil, err
+		return nil, s.refuse(ctx, ref, digest, err)
 	}
 	if ref.Kind != artifact.KindBundle { // of which paths may be wrong
 		s.remote.refused.Used(ref.DigestQuestion(), digest)
 	}
 	return found.artifact, nil
-}
-
-// take fetches the content with the digest, as it is.
-func (s *Sources) take(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
-	found, err := s.accept(ctx, ref, digest)
-	return found, s.refuse(ctx, ref, digest, err)
 }
 
 // accept fetches the content with the digest, and checks it.

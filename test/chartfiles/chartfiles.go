@@ -4,12 +4,7 @@
 package chartfiles
 
 import (
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,21 +22,6 @@ func Deps(all ...*chart.Dependency) []*chart.Dependency { return all }
 // Dep is one of them.
 func Dep(name, version, repository string) *chart.Dependency {
 	return &chart.Dependency{Name: name, Version: version, Repository: repository}
-}
-
-// Lock is a Chart.lock with these versions, in the order of the dependencies.
-func Lock(t testing.TB, declared []*chart.Dependency, versions ...string) string {
-	t.Helper()
-	lock := chart.Lock{}
-	for i, d := range declared {
-		lock.Dependencies = append(lock.Dependencies, Dep(d.Name, versions[i], d.Repository))
-	}
-	both, err := json.Marshal([2][]*chart.Dependency{declared, lock.Dependencies})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock.Digest = fmt.Sprintf("sha256:%x", sha256.Sum256(both))
-	return YAML(t, lock)
 }
 
 // YAML writes a value as YAML.
@@ -83,12 +63,6 @@ func Packed(t testing.TB, name string, files map[string]string) []byte {
 	return targz.Of(t, entries...)
 }
 
-// Simple is the archive of a chart without dependencies. Its note tells two of one version apart.
-func Simple(t testing.TB, name, version, note string) []byte {
-	t.Helper()
-	return Packed(t, name, Of(t, name, version, nil, "note", note))
-}
-
 // Render of a chart, as they come out of an archive.
 func Render(files map[string]string) []artifact.File {
 	var all []artifact.File
@@ -97,18 +71,4 @@ func Render(files map[string]string) []artifact.File {
 	}
 	slices.SortFunc(all, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// Write writes the files into a directory.
-func Write(t testing.TB, dir string, files map[string]string) {
-	t.Helper()
-	for name, data := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

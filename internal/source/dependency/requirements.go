@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -61,18 +61,9 @@ func (r requirements) refused(index int, err *failure.Error) *failure.Error {
 	return &refused
 }
 
-// allows reports whether the dependency may be of this version, as Helm tells it
-// (chartutil.IsCompatibleRange).
+// allows reports whether the dependency may be of this version, as Helm tells it.
 func allows(declared *chart.Dependency, version string) bool {
-	if declared.Version == "" {
-		return true
-	}
-	only, err := semver.NewConstraint(declared.Version)
-	if err != nil {
-		return false
-	}
-	is, err := semver.NewVersion(version)
-	return err == nil && only.Check(is)
+	return declared.Version == "" || chartutil.IsCompatibleRange(declared.Version, version)
 }
 
 // ChartOf returns the name and version that Chart.yaml says, both "" if it can't be read.

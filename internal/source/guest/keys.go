@@ -9,15 +9,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// KeysFor says where credentials for a dependency's host may be put.
-func KeysFor(r reference.Reference) string {
-	own := "the provider instance's own Secret " + ownSecret + " (" + ownKeys(r) + ")" + plainKey(r)
-	if secret := r.SecretRef(); secret != nil {
-		return "Secret " + r.Namespace + "/" + secret.Name + ", or to " + own
-	}
-	return own
-}
-
 // ownKeys are those of the instance's own Secret that count for the reference's host.
 func ownKeys(r reference.Reference) string {
 	host := r.RepositoryHost()

@@ -63,6 +63,21 @@ func (r Reference) SecretRef() *addonsv1.CredentialsReference {
 	return nil
 }
 
+// PlainHTTP tells whether the object lets the chart come without TLS.
+func (r Reference) PlainHTTP() bool {
+	switch {
+	case r.Chart.OCI != nil:
+		return ptr.Deref(r.Chart.OCI.PlainHTTP, false)
+	case r.Chart.Helm != nil:
+		return ptr.Deref(r.Chart.Helm.PlainHTTP, false)
+	case r.Chart.HTTP != nil:
+		return ptr.Deref(r.Chart.HTTP.PlainHTTP, false)
+	case r.Chart.GitHub != nil:
+		return ptr.Deref(r.Chart.GitHub.PlainHTTP, false)
+	}
+	return false
+}
+
 // DigestField is the expected digest, and the field it is in.
 func (r Reference) DigestField() (digest, field string) {
 	switch {
@@ -121,7 +136,7 @@ func (r Reference) Base() *url.URL {
 		return &url.URL{}
 	}
 	scheme := "https"
-	if ptr.Deref(oci.PlainHTTP, false) {
+	if r.PlainHTTP() {
 		scheme = "http"
 	}
 	return &url.URL{Scheme: scheme, Host: reference.Host(), Path: "/" + reference.Repository}

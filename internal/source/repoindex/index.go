@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // Limits of an index. A field that is zero takes its default.
@@ -31,7 +33,7 @@ const little = 256 << 10 // bytes
 
 // Defaults of [Limits].
 const (
-	DefaultBytes        = 64 << 20 // bytes
+	DefaultBytes        = artifact.DefaultIndexBytes
 	DefaultKept         = 16 << 20 // bytes
 	DefaultVersions     = 100_000
 	DefaultVersionBytes = 16 << 10 // bytes
