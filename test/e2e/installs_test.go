@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -14,8 +12,8 @@ import (
 // may collect as soon as they are done, while other processes keep all cores busy. It is
 // for long runs: once is what TestRealCharts does.
 func TestInstalledAgainAndAgain(t *testing.T) {
-	times, err := strconv.Atoi(os.Getenv("CHANDLER_E2E_INSTALLS"))
-	if err != nil {
+	times := environmentNumber(t, "CHANDLER_E2E_INSTALLS", 0)
+	if times == 0 {
 		t.Skip("CHANDLER_E2E_INSTALLS isn't set")
 	}
 	for range 2 {

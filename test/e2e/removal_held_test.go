@@ -19,8 +19,8 @@ import (
 // many as CHANDLER_E2E_CLUSTERS says.
 func (tn *tenant) prodClusters() (names []string, servers []*server) {
 	tn.t.Helper()
-	for i := range max(len(workloadServers), clustersWanted(tn.t)) {
-		name, s := fmt.Sprintf("prod-%02d", i), additionalServer(tn.t, i)
+	for i := range max(workloadServers, environmentNumber(tn.t, "CHANDLER_E2E_CLUSTERS", 0)) {
+		name, s := fmt.Sprintf("prod-%02d", i), workloadServer(tn.t, i)
 		tn.makeCluster(name, s, labels("env=prod"))
 		names, servers = append(names, name), append(servers, s)
 	}

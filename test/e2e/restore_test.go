@@ -5,8 +5,6 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -38,17 +36,8 @@ type backup struct {
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	rounds, seed := restores, uint64(time.Now().UnixNano())
-	if text := os.Getenv("CHANDLER_RESTORES"); text != "" {
-		n, err := strconv.Atoi(text)
-		g.Expect(err).NotTo(HaveOccurred())
-		rounds = n
-	}
-	if text := os.Getenv("CHANDLER_RANDOM_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		g.Expect(err).NotTo(HaveOccurred())
-		seed = n
-	}
+	rounds := environmentNumber(t, "CHANDLER_RESTORES", restores)
+	seed := environmentNumber(t, "CHANDLER_RANDOM_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("CHANDLER_RANDOM_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 

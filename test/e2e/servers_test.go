@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -52,64 +51,30 @@ func startHub(ctx context.Context, o controlplane.Options) (*server, error) {
 	return hub, hub.Create(ctx, role)
 }
 
-// workloadServer returns the workload control plane of this number, from 0 to
-// 2; it is started when it is first asked for.
+// workloadServers is how many workload control planes tests share. Those with higher numbers
+// have nothing but the API server.
+const workloadServers = 3
+
+// workloadServer returns the workload control plane of this number; it is started when it is
+// first asked for.
 func workloadServer(t *testing.T, number int) *server {
 	t.Helper()
-	w, err := workloadServers[number]()
+	start, _ := workloads.LoadOrStore(number, sync.OnceValues(func() (*server, error) {
+		o := controlplane.Options{Name: fmt.Sprintf("workload-%d", number)}
+		if number < workloadServers {
+			o.Workers, o.Nodes = true, 2
+		}
+		return startServer(context.Background(), o)
+	}))
+	s, err := start.(func() (*server, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return s
 }
 
-var workloadServers = [3]func() (*server, error){
-	sync.OnceValues(func() (*server, error) { return startWorkload("workload-0") }),
-	sync.OnceValues(func() (*server, error) { return startWorkload("workload-1") }),
-	sync.OnceValues(func() (*server, error) { return startWorkload("workload-2") }),
-}
-
-func startWorkload(name string) (*server, error) {
-	return startServer(context.Background(), controlplane.Options{Name: name, Workers: true, Nodes: 2})
-}
-
-// additionalServer returns the workload control plane of any number. From 3 on nothing but
-// the API server runs there.
-func additionalServer(t *testing.T, number int) *server {
-	t.Helper()
-	if number < len(workloadServers) {
-		return workloadServer(t, number)
-	}
-	additional.Lock()
-	defer additional.Unlock()
-	if additional.servers[number] == nil {
-		s, err := startServer(context.Background(), controlplane.Options{Name: fmt.Sprintf("workload-%d", number)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		additional.servers[number] = s
-	}
-	return additional.servers[number]
-}
-
-var additional = struct {
-	sync.Mutex
-	servers map[int]*server
-}{servers: map[int]*server{}}
-
-// clustersWanted is how many Clusters a test with many of them is to have, 0 for its least.
-func clustersWanted(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("CHANDLER_E2E_CLUSTERS")
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("CHANDLER_E2E_CLUSTERS: %v", err)
-	}
-	return n
-}
+// workloads are functions that start control planes once, by number.
+var workloads sync.Map
 
 func startServer(ctx context.Context, o controlplane.Options) (*server, error) {
 	started, err := apiserver.Start(ctx, world.dir, o)
