@@ -63,7 +63,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, p
 		if err = r.refuse(ctx, s, unpinned, digest, err); refusedFor(err) == 0 {
 			return nil, err
 		}
-		if from.Digest = r.Sources.Kept(ctx, reference.BundleOf(s.Namespace, unpinned), digest); from.Digest == digest {
+		if from.Digest = r.Sources.Current(ctx, reference.BundleOf(s.Namespace, unpinned), digest); from.Digest == digest {
 			return nil, err
 		}
 		digest = from.Digest // of what was published anew
@@ -101,7 +101,7 @@ func (r *Reconciler) refuse(ctx context.Context, s *addonsv1.AddonStack, from *a
 	if failed, ok := errors.AsType[*failure.Error](err); !invalid && (!ok || !failed.OfContent()) {
 		return err
 	}
-	if again := r.Sources.Refuse(ctx, reference.BundleOf(s.Namespace, from), digest); again > 0 {
+	if again := r.Sources.Reject(ctx, reference.BundleOf(s.Namespace, from), digest); again > 0 {
 		return &refused{err, again}
 	}
 	return err

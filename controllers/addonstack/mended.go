@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"context"
 	"strconv"
 	"sync"
 
@@ -27,14 +28,14 @@ func (m *mended) forget(key client.ObjectKey) { m.said.Delete(key) }
 
 // reconsider has the stack's sources asked at once, for itself and for its clusters, whether
 // what was refused of them is published anew.
-func (r *Reconciler) reconsider(s *addonsv1.AddonStack) {
+func (r *Reconciler) reconsider(ctx context.Context, s *addonsv1.AddonStack) {
 	if !r.mended.says(s) {
 		return
 	}
 	if s.Spec.Source != nil {
-		r.Sources.Reconsider(reference.BundleOf(s.Namespace, s.Spec.Source))
+		r.Sources.Reconsider(ctx, reference.BundleOf(s.Namespace, s.Spec.Source))
 	}
 	for i := range s.Spec.Addons {
-		r.Sources.Reconsider(reference.AddonOf(s.Namespace, &s.Spec.Addons[i], nil))
+		r.Sources.Reconsider(ctx, reference.AddonOf(s.Namespace, &s.Spec.Addons[i], nil))
 	}
 }

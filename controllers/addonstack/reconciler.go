@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	stackSources.set(s, r.Sources, &s.Spec)
 	view := r.viewOf(s)
 	wait := r.wishes.heed(view, r.Clock.Now())
-	r.reconsider(view)
+	r.reconsider(ctx, view)
 	again, err := r.inspect(r.patiently(ctx, req.NamespacedName), view)
 	view.Annotations = s.Annotations
 	if isBehind(err) {

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -18,7 +17,7 @@ import (
 // patiently is for calls that may have to wait for sources: together they wait a moment,
 // and the stack is enqueued when what they wait for has come.
 func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
-	return flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "AddonStack", Key: key}, func() { r.wake.Add(key) })
+	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.

@@ -66,7 +66,7 @@ func (p *pass) resolve(ctx context.Context, a *addon, in *inputs, record deliver
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
 		in.artifact = record.Artifact
 		if !installedAsWanted(a, record) {
-			in.artifact = p.Sources.Kept(ctx, in.chart, in.artifact)
+			in.artifact = p.Sources.Current(ctx, in.chart, in.artifact)
 		}
 		return nil
 	}

@@ -30,7 +30,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/flight"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
@@ -123,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 // the difference.
 func (p *pass) deliver(ctx context.Context) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(p.ca)
-	ctx = flight.WithWaker(flight.WithSharedPatience(ctx), flight.Waiter{Kind: "ClusterAddon", Key: key}, func() { p.Queue.Add(key) })
+	ctx = p.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { p.Queue.Add(key) })
 	ctx, leave, ok := p.lanes.enter(ctx, key)
 	if !ok {
 		return ctrl.Result{RequeueAfter: laneRetry}, nil

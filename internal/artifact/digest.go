@@ -20,8 +20,6 @@ type Content struct {
 	Kind    Kind // that it is unpacked as
 	Archive []byte
 	Files   []File
-	// From tells where it came from on another host. It doesn't count for the digest.
-	From string
 	// Manifest lists the files, each with its digest, if they were fetched one by one
 	// from another host.
 	Manifest []byte

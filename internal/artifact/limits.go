@@ -11,18 +11,14 @@ type Limits struct {
 	// ArchiveBytes is the size of an archive as it is stored, compressed.
 	// Defaults to 10 MiB, as in Flux's source-controller.
 	ArchiveBytes int64
-	// TotalBytes is what an archive expands to: all that its decompressor yields,
-	// headers and padding too, and archives inside it counted in; of a directory,
+	// TotalBytes is what an archive expands to: what its decompressor yields, up to the
+	// end of the last entry, and archives inside it counted in; of a directory,
 	// the sum of its files. Defaults to 32 MiB: several times the largest charts,
 	// and a third of Helm's 100 MiB, since all of it is held in memory.
 	TotalBytes int64
 	// FileBytes is the expanded size of one file. Defaults to 5 MiB, from which
 	// on Helm's loader refuses it, too.
 	FileBytes int64
-	// HeaderBytes is what may precede one file in an archive: its header, and the
-	// PAX or GNU records that extend it; 1024 times as much is the limit for all
-	// of them together. Defaults to 16 KiB, so 16 MiB: parsing takes three times that.
-	HeaderBytes int64
 	// Entries is the number of entries, directories and those of archives inside
 	// the archive included. Defaults to 10,000.
 	Entries int
@@ -31,8 +27,8 @@ type Limits struct {
 	// NameBytes is the length of a name. Defaults to 512 bytes, with the
 	// top-level directory of an archive.
 	NameBytes int
-	// IndexBytes is the size of a Helm repository's index. Defaults to 64 MiB, three
-	// times the largest known; it isn't held in memory.
+	// IndexBytes is the size of a Helm repository's index. Defaults to 32 MiB, twice
+	// the largest known.
 	IndexBytes int64
 	// Nesting is how deep archives may be inside each other (charts/*.tgz).
 	// Defaults to 4; 1 is common, 2 is rare.
@@ -44,12 +40,11 @@ const (
 	DefaultArchiveBytes = 10 << 20 // bytes
 	DefaultTotalBytes   = 32 << 20 // bytes
 	DefaultFileBytes    = 5 << 20  // bytes
-	DefaultHeaderBytes  = 16 << 10 // bytes
 	DefaultEntries      = 10_000
 	DefaultPathDepth    = 32
 	DefaultNameBytes    = 512 // bytes
 	DefaultNesting      = 4
-	DefaultIndexBytes   = 64 << 20 // bytes
+	DefaultIndexBytes   = 32 << 20 // bytes
 )
 
 // WithDefaults returns the limits with no field left zero.
@@ -58,7 +53,6 @@ func (l Limits) WithDefaults() Limits {
 		ArchiveBytes: orDefault(l.ArchiveBytes, DefaultArchiveBytes),
 		TotalBytes:   orDefault(l.TotalBytes, DefaultTotalBytes),
 		FileBytes:    orDefault(l.FileBytes, DefaultFileBytes),
-		HeaderBytes:  orDefault(l.HeaderBytes, DefaultHeaderBytes),
 		Entries:      orDefault(l.Entries, DefaultEntries),
 		PathDepth:    orDefault(l.PathDepth, DefaultPathDepth),
 		NameBytes:    orDefault(l.NameBytes, DefaultNameBytes),
@@ -66,9 +60,6 @@ func (l Limits) WithDefaults() Limits {
 		IndexBytes:   orDefault(l.IndexBytes, DefaultIndexBytes),
 	}
 }
-
-// allHeaders is the limit of all headers in an archive together.
-func (l Limits) allHeaders() int64 { return 1024 * l.HeaderBytes }
 
 func orDefault[T int | int64](value, fallback T) T {
 	if value <= 0 {

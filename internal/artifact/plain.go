@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -23,13 +22,13 @@ const (
 	PlainJSON = "manifests.json"
 )
 
-// GzipStart is what every archive starts with. Web pages that come in the place
+// gzipStart is what every archive starts with. Web pages that come in the place
 // of an archive don't.
-var GzipStart = []byte{0x1f, 0x8b}
+var gzipStart = []byte{0x1f, 0x8b}
 
 // IsCompressed tells an archive from all else. What a host, or a name, says of
 // content doesn't matter.
-func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, GzipStart) }
+func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, gzipStart) }
 
 // Unfit says what keeps content from being the kind's artifact, as far as its first
 // look tells; "" if nothing does. All kinds are archives; manifests may be one file of
@@ -47,7 +46,7 @@ func (k Kind) Unfit(data []byte) string {
 	switch {
 	case len(text) == 0:
 		return "it is empty"
-	case StartsAsPage(text):
+	case startsAsPage(text):
 		return "it is a web page, or other markup, not YAML or JSON"
 	}
 	return ""
@@ -104,17 +103,5 @@ func IsArchive(name string) bool {
 	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
 }
 
-// FirstIn is the first character of text that isn't white space.
-func FirstIn(start []byte) (first byte, found bool) {
-	start = bytes.TrimLeftFunc(bytes.TrimPrefix(start, UTF8BOM), unicode.IsSpace)
-	if len(start) == 0 || bytes.HasPrefix(UTF8BOM, start) {
-		return 0, false
-	}
-	return start[0], true
-}
-
-// StartsAsPage tells whether content starts as a page does, and no archive.
-func StartsAsPage(data []byte) bool {
-	first, _ := FirstIn(data)
-	return first == '<'
-}
+// startsAsPage reports whether text starts as a web page does.
+func startsAsPage(text []byte) bool { return bytes.HasPrefix(text, []byte("<")) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package artifact unpacks what is installed: charts, kustomizations, manifests, and bundles
-// of them. All content is hostile until it has passed: nothing is written to disk, and limits
-// bound what it may cost.
+// of them. All content is hostile until it has passed, so it is unpacked in worker
+// processes only (package opener), which write nothing to disk.
 package artifact
 
 import (
@@ -14,16 +14,15 @@ import (
 )
 
 // Unpack checks the content and returns its files, sorted by name: those in the
-// archive, or the one that plain manifests are. It holds at
-// most Limits.TotalBytes of them, writes nothing, and gives up at the first thing
-// that an honest chart doesn't have. Errors are [failure.Error]s without a reference.
+// archive, or the one that plain manifests are. It gives up at the first thing that an
+// honest artifact doesn't have. Errors are [failure.Error]s without a reference.
 func (c Content) Unpack(limits Limits) ([]File, error) {
-	check := &inspection{kind: c.Kind, limits: limits, total: limits.TotalBytes, headers: limits.allHeaders(), entries: limits.Entries}
+	u := &unpacking{kind: c.Kind, limits: limits, total: limits.TotalBytes, entries: limits.Entries}
 	if c.Files != nil {
-		for _, file := range c.Files {
-			check.total -= int64(len(file.Data))
+		if err := CheckSizes(c.Files, limits); err != nil {
+			return nil, err
 		}
-		return c.Files, check.nested(c.Files, 0)
+		return c.Files, u.nested(c.Files, 0)
 	}
 	if int64(len(c.Archive)) > limits.ArchiveBytes {
 		return nil, failure.TooLarge("the archive", limits.ArchiveBytes)
@@ -31,22 +30,36 @@ func (c Content) Unpack(limits Limits) ([]File, error) {
 	if c.Kind == KindManifests && !IsCompressed(c.Archive) {
 		return plain(c.Archive, limits)
 	}
-	return check.archive(c.Archive, 0)
+	return u.archive(c.Archive, 0)
+}
+
+// CheckSizes refuses more files, or larger ones, than one artifact may have.
+func CheckSizes(files []File, limits Limits) error {
+	if len(files) > limits.Entries {
+		return failure.New(failure.ArtifactTooLarge, "it has more than %d entries; take out what isn't needed", limits.Entries)
+	}
+	total := limits.TotalBytes
+	for _, file := range files {
+		if total -= int64(len(file.Data)); total < 0 {
+			return failure.TooLarge("its content", limits.TotalBytes)
+		}
+	}
+	return nil
 }
 
 // nested checks the archives among the files, which Helm's loader will unpack.
-func (i *inspection) nested(files []File, depth int) error {
-	if i.kind.Verbatim() {
+func (u *unpacking) nested(files []File, depth int) error {
+	if u.kind.Verbatim() {
 		return nil // they are files like all others
 	}
 	for _, file := range files {
 		if !isNested(file.Name) {
 			continue
 		}
-		if depth == i.limits.Nesting {
-			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep; unpack the inner ones", failure.Quote(file.Name), i.limits.Nesting)
+		if depth == u.limits.Nesting {
+			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep; unpack the inner ones", failure.Quote(file.Name), u.limits.Nesting)
 		}
-		if _, err := i.archive(file.Data, depth+1); err != nil {
+		if _, err := u.archive(file.Data, depth+1); err != nil {
 			var inner *failure.Error
 			errors.As(err, &inner)
 			return failure.New(inner.Reason, "%s: %w", failure.Quote(file.Name), inner.Err)

@@ -14,6 +14,8 @@ type Files interface {
 	Names() []string
 	// Read returns a file; false if there is none.
 	Read(path string) ([]byte, bool, error)
+	// ReadYAML returns a YAML file as JSON; false if there is none.
+	ReadYAML(path string) ([]byte, bool, error)
 	// ChartDigest is the digest of the chart at the path: an archive, or a directory.
 	ChartDigest(path string) (string, error)
 }

@@ -35,6 +35,8 @@ func (f fake) Read(name string) ([]byte, bool, error) {
 	return []byte(text), found, nil
 }
 
+func (f fake) ReadYAML(name string) ([]byte, bool, error) { return f.Read(name) }
+
 func (f fake) ChartDigest(name string) (string, error) {
 	for file := range f {
 		if strings.HasPrefix(file, name+"/") || file == name {

@@ -22,7 +22,7 @@ func (r *reading) open() error {
 	if !slices.Contains(names, clusterstack.MetadataFile) {
 		r.root = onlyDirectory(names)
 	}
-	data, found, err := r.Read(r.root + clusterstack.MetadataFile)
+	data, found, err := r.ReadYAML(r.root + clusterstack.MetadataFile)
 	if err != nil {
 		return err
 	}

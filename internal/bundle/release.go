@@ -57,7 +57,7 @@ func release(files Files, from *addonsv1.BundleSource) (*Expansion, error) {
 
 // addons are those of the stages, or of the one chart of a release without stages.
 func (r *reading) addons() ([]addonsv1.Addon, error) {
-	data, staged, err := r.Read(r.root + clusterstack.StagesFile)
+	data, staged, err := r.ReadYAML(r.root + clusterstack.StagesFile)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxFileBytes bounds each YAML file of a release.
-const MaxFileBytes = 1 << 20
+const MaxFileBytes = 256 << 10 // bytes
 
 // Names of a release's files.
 const (
@@ -71,14 +70,11 @@ func ParseMetadata(data []byte) (Metadata, error) {
 	return Metadata{ClusterStack: stack, Kubernetes: kubernetes, ClusterAddon: addon, Unknown: unknown}, nil
 }
 
-// decode reads YAML into the struct that v points at, and returns the paths of
+// decode reads YAML, or the JSON that a worker made of it, into the struct that v points at, and returns the paths of
 // keys that it has no fields for.
 func decode(data []byte, v any) (unknown []string, err error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("it is larger than %d bytes, the most that is accepted", MaxFileBytes)
-	}
-	if err := yamllimit.Handwritten.Check(data); err != nil {
-		return nil, err
 	}
 	var tree map[string]any
 	if err := yaml.Unmarshal(data, &tree); err != nil {

@@ -15,7 +15,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers"
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/instance/gate"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
@@ -66,7 +65,7 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 		return fmt.Errorf("setting up the fleet provider: %w", err)
 	}
 	sources, err := source.New(source.Options{
-		ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, RequireSignaturesBy: o.requireSignaturesBy, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
+		Opener: renderer, ArtifactRoot: o.artifactRoot, CredentialsDir: o.credentialsDir, RequireSignaturesBy: o.requireSignaturesBy, Client: mgr.GetAPIReader(), Metadata: mgr.GetCache(),
 		AllowLoopback: o.allowLoopback, UserAgent: userAgent(), Store: newStore(o, mgr.GetLogger()),
 	})
 	if err != nil {
@@ -93,10 +92,9 @@ func newStore(o *Options, log logr.Logger) *store.Store {
 		return nil
 	}
 	return store.New(store.Options{
-		Directory:    o.cacheDir,
-		Bytes:        o.cacheSizeMiB << 20,
-		ArchiveBytes: artifact.DefaultArchiveBytes,
-		Log:          log.WithName("cache"),
+		Directory: o.cacheDir,
+		Bytes:     o.cacheSizeMiB << 20,
+		Log:       log.WithName("cache"),
 	})
 }
 

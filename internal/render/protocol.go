@@ -10,6 +10,8 @@ import (
 	"math"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 )
 
 // A frame is its length (4 bytes, big-endian, of what follows), one byte for its kind, and a payload.
@@ -26,6 +28,7 @@ type request struct {
 	Kustomization *FilesRequest
 	Manifests     *FilesRequest
 	Template      *TemplateRequest
+	Open          *opener.Job
 	Limits        limits
 }
 
@@ -34,6 +37,7 @@ type response struct {
 	Failure  *failure
 	Result   *Result
 	Template *templateResult
+	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
 	Asked []Lookup
 	// MemoryBytes is what the worker holds after the request.

@@ -27,6 +27,7 @@ type stage string
 
 const (
 	stageStart     stage = "reading the request"
+	stageOpen      stage = "reading the archive"
 	stageLoad      stage = "loading the chart"
 	stageValues    stage = "coalescing the values"
 	stageSchema    stage = "checking the values against the schema"
@@ -182,6 +183,8 @@ func (w *worker) answer(payload []byte) (resp *response) {
 			return failed(ReasonManifestInvalid, err, nil)
 		}
 		return &response{Result: result}
+	case req.Open != nil:
+		return open(req.Open, w.enter)
 	case req.Template != nil:
 		w.enter(stageTemplates)
 		result, err := renderTemplate(req.Template, req.Limits)

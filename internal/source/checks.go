@@ -38,7 +38,7 @@ func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 	if ref.Bundle != nil {
 		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
 	}
-	known, found := s.remote.tallies.known.Get(ref.Source())
+	known, found := s.checks.known.Get(ref.Source())
 	if !found {
 		return Checks{}, false
 	}
@@ -76,9 +76,14 @@ func (t *tallies) of(ref reference.Reference) *tally {
 	return known
 }
 
-// count a check.
-func (t *tallies) count(ref reference.Reference, started, ended time.Time, err error) {
-	known := t.of(ref)
+// count counts a look at the reference's source. Only one for which a request was sent is
+// in the series of all sources.
+func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, err error) {
+	ended := s.Clock.Now()
+	if sent {
+		countRequest(ref, started, ended, err)
+	}
+	known := s.checks.of(ref)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	known.Last = ended
@@ -89,9 +94,20 @@ func (t *tallies) count(ref reference.Reference, started, ended time.Time, err e
 	known.Results[resultOf(err)]++
 }
 
-// give counts content.
-func (t *tallies) give(ref reference.Reference, got artifact.Content) {
-	known := t.of(ref)
+// counted counts a look at what is at hand, which takes no request while nothing changed.
+func counted[T any](s *Sources, ref reference.Reference, look func() (T, error)) (T, error) {
+	started := s.Clock.Now()
+	got, err := look()
+	if !errors.Is(err, context.Canceled) { // else nobody waits for it any more
+		s.count(ref, started, true, err)
+	}
+	return got, err
+}
+
+// countBytes counts content that a source gave.
+func (s *Sources) countBytes(ref reference.Reference, got artifact.Content) {
+	countBytes(ref, got)
+	known := s.checks.of(ref)
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	known.Bytes += got.Bytes()
@@ -106,38 +122,4 @@ func resultOf(err error) string {
 		return failed.Reason
 	}
 	return failure.SourceUnavailable
-}
-
-// atHand counts the looks at an origin that is no other host. While nothing changed
-// there, they take no request.
-type atHand struct {
-	origin
-	*Sources
-}
-
-func (o atHand) resolve(ctx context.Context, ref reference.Reference) (string, error) {
-	started := o.clock.Now()
-	digest, err := o.origin.resolve(ctx, ref)
-	o.looked(ctx, ref, started, err)
-	return digest, err
-}
-
-func (o atHand) fetch(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
-	started := o.clock.Now()
-	got, err := o.origin.fetch(ctx, ref, digest)
-	o.looked(ctx, ref, started, err)
-	if err == nil {
-		countBytes(ref, got)
-		o.remote.tallies.give(ref, got)
-	}
-	return got, err
-}
-
-func (o atHand) looked(ctx context.Context, ref reference.Reference, started time.Time, err error) {
-	if err != nil && ctx.Err() != nil {
-		return // nobody waits for it any more
-	}
-	ended := o.clock.Now()
-	countRequest(ref, started, ended, err)
-	o.remote.tallies.count(ref, started, ended, err)
 }

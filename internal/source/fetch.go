@@ -4,165 +4,172 @@ package source
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-const (
-	// fetchTimeout ends a request to a source, with all of its answer.
-	fetchTimeout = time.Minute
-	// flightTimeout ends a fetch that nobody may be waiting for any more. It may take
-	// two requests: one for all, and one of its own where that didn't do.
-	flightTimeout = 2*fetchTimeout + 10*time.Second
-	// unpackers is how many charts are unpacked at once. Each may hold
-	// Limits.TotalBytes, and uses a CPU. Slow sources don't take a place.
-	unpackers = 2
-)
+// Artifact is content that was unpacked and checked. It is shared: don't change it.
+type Artifact struct {
+	// Digest identifies the content; see [artifact.Content.Digest].
+	Digest string
+	// Files sorted by name, without a byte order mark. Those of a chart have names that are
+	// relative to its directory.
+	Files []artifact.File
 
-// verdict is what unpacking content with a certain digest came to.
-type verdict struct {
-	artifact *Artifact
-	refusal  error
+	name, version string // of a chart, as its Chart.yaml says
+	metadata      []byte // metadata.yaml of a bundle, as JSON; nil if there is none
 }
 
-// Fetch returns the content with the digest, which has to be what Resolve said of
-// the same reference. Concurrent calls for one reference share one fetch. Errors
-// are of type [*failure.Error], but for that of ctx.
+// Fetch returns the content with the digest, which has to be what Resolve said of the same
+// reference. All who may have it share one download, and one unpacking. Errors are of type
+// [*failure.Error], but for that of ctx.
 //
-// To know a digest gives no right to the content: a reference gets it once its own
-// source has given it, or has said that it would; see grants.
+// To know a digest gives no right to the content: it is shared by those alone who ask at the
+// same address with the same credentials.
 func (s *Sources) Fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
-	found, err := s.accept(ctx, ref, digest)
+	got, err := s.fetch(ctx, ref, digest)
 	if err != nil {
-		return nil, s.refuse(ctx, ref, digest, err)
+		return nil, s.rejected(ctx, ref, digest, conclude(ctx, ref, err))
 	}
 	if ref.Kind != artifact.KindBundle { // of which paths may be wrong
-		s.remote.refused.Used(ref.DigestQuestion(), digest)
+		s.accept(ctx, ref, digest)
 	}
-	return found.artifact, nil
+	return got, nil
 }
 
-// accept fetches the content with the digest, and checks it.
-func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
-	if err := s.verifier.verify(ctx, ref, digest); err != nil {
-		return verdict{}, conclude(ctx, ref, err)
+func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (*Artifact, error) {
+	if err := s.check(ref); err != nil {
+		return nil, err
 	}
-	found, known := s.recall(ctx, ref, digest)
-	if !known {
-		var err error
-		if found, err = s.fly(ctx, ref, digest); err != nil {
-			return verdict{}, conclude(ctx, ref, err)
-		}
+	if err := s.verify(ctx, ref, digest); err != nil {
+		return nil, err
 	}
-	if found.refusal != nil {
-		return verdict{}, ref.Locate(found.refusal)
-	}
-	if err := accepts(ref, found.artifact.Files, s.verifier.required.For(ref)); err != nil {
-		return verdict{}, ref.Locate(err)
-	}
-	return found, nil
-}
-
-// recall returns what is in memory, if the reference may have it.
-func (s *Sources) recall(ctx context.Context, ref reference.Reference, digest string) (verdict, bool) {
-	found, known := s.known.Get(ref.Held(digest))
-	if !known || !s.grants.has(digest, s.title(ctx, ref)) {
-		return verdict{}, false
-	}
-	return found, true
-}
-
-// fly joins the flight for the reference, or starts it.
-func (s *Sources) fly(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
-	if !ref.Remote() && ref.Bundle == nil { // what is at hand is waited for
-		ctx = flight.WithPatience(ctx, flightTimeout)
-	}
-	return flight.Board(ctx, s.remote.flights, s.remote.route(ctx, digest+" of "+ref.String(), ref), func(ctx context.Context) (verdict, error) {
-		ctx, cancel := context.WithTimeout(ctx, flightTimeout)
-		defer cancel()
-		return s.fetch(ctx, ref, digest)
-	})
-}
-
-// fetch reads, verifies and unpacks.
-func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest string) (verdict, error) {
-	if found, known := s.recall(ctx, ref, digest); known { // by a flight that ended just before this one began
-		return found, nil
-	}
-	from, err := s.origin(ref)
-	if err != nil {
-		return verdict{}, err
-	}
-	title := s.title(ctx, ref) // if the credentials change meanwhile, it is that of the former
-	if found, known := s.known.Get(ref.Held(digest)); known && ref.Remote() && s.remote.confirms(ctx, ref, digest) {
-		s.grants.add(digest, title)
-		return found, nil
-	}
-	ctx, carried := s.remote.room.Carry(ctx)
-	defer carried.Drop() // when it is unpacked
-	got, err := from.fetch(ctx, ref, digest)
-	if err != nil {
-		return verdict{}, err
-	}
-	if got.Digest() != digest {
-		return verdict{}, ref.Changed()
-	}
-	found, err := s.judge(ctx, ref, got, digest)
-	if err == nil {
-		s.grants.add(digest, title)
-	}
-	return found, err
-}
-
-// judge unpacks content that has the digest, unless that was done before. Those who
-// come with equal content at the same time share one unpacking.
-func (s *Sources) judge(ctx context.Context, ref reference.Reference, got artifact.Content, digest string) (verdict, error) {
-	held := ref.Held(digest)
-	found, err, _ := s.unpacking.Do(held, func() (any, error) {
-		if found, known := s.known.Get(held); known {
-			return found, nil
-		}
-		leave, err := s.place(ctx)
+	q := s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
+	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) {
+		content, err := s.content(ctx, ref, digest)
 		if err != nil {
-			return verdict{}, err
+			return nil, err
 		}
-		defer leave()
-		unpackings.Inc()
-		got.Kind = ref.Kind
-		found := verdict{}
-		if files, err := got.Unpack(s.limits); err != nil {
-			found.refusal = err
-		} else {
-			found.artifact = &Artifact{Digest: digest, Files: files}
+		if content.Digest() != digest {
+			return nil, ref.Changed()
 		}
-		s.known.Put(held, found)
-		return found, nil
+		return s.unpack(ctx, content, ref.Kind)
 	})
-	return found.(verdict), err
-}
-
-// place waits until there is a place to unpack at, and takes it. Who gets it leaves it
-// soon: whatever is unpacked, and looked into, is bounded.
-func (s *Sources) place(ctx context.Context) (leave func(), err error) {
-	select {
-	case s.unpack <- struct{}{}:
-		return func() { <-s.unpack }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err != nil {
+		return nil, err
 	}
+	return got, s.accepts(ref, got)
 }
 
-// bytes estimates the memory that the verdict holds.
-func (v verdict) bytes() int64 {
-	const overhead = 128 // of a file, or of a refusal's text
-	size := int64(overhead)
-	if v.artifact != nil {
-		for _, file := range v.artifact.Files {
-			size += int64(len(file.Name)+len(file.Data)) + overhead
+// scope names who may have the same content as the reference.
+func (s *Sources) scope(ctx context.Context, ref reference.Reference) string {
+	switch {
+	case ref.Bundle != nil:
+		return ref.String() + ", " + s.scope(ctx, reference.BundleOf(ref.Namespace, ref.Bundle))
+	case ref.Remote():
+		return s.access.Scope(ctx, ref)
+	case s.objects != nil && ref.Chart.Path == "":
+		return ref.String() + " at " + s.objects.Version(ctx, ref.Object())
+	}
+	return ref.String()
+}
+
+// content returns what the reference means now. On another host, or on disk, that is the
+// content with the digest.
+func (s *Sources) content(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
+	switch {
+	case ref.Bundle != nil:
+		bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+		if err != nil {
+			return artifact.Content{}, err
 		}
+		return bundle.content(ref.Chart.Path, ref.Kind)
+	case ref.Remote():
+		return s.download(ctx, ref, digest)
+	}
+	got, err := counted(s, ref, func() (artifact.Content, error) {
+		if ref.Chart.Path != "" {
+			return s.local.Fetch(ctx, ref.Chart.Path, ref.Kind)
+		}
+		return s.readObject(ctx, ref)
+	})
+	if err == nil {
+		s.countBytes(ref, got)
+	}
+	return got, err
+}
+
+// download returns what is on disk, or asks the source for it.
+func (s *Sources) download(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
+	if got, found := s.stored(ctx, ref, digest); found {
+		return got, nil
+	}
+	var got artifact.Content
+	err := s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) (err error) {
+		got, err = b.Fetch(ctx, c, digest)
+		return err
+	})
+	if err == nil {
+		s.downloaded(ctx, ref, got)
+	} else if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
+		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
+	}
+	return got, err
+}
+
+// unpack has a worker open the content.
+func (s *Sources) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
+	unpackings.Inc()
+	content.Kind = kind
+	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: &opener.Unpack{Content: content, Limits: s.Limits}})
+	if err != nil {
+		return nil, err
+	}
+	got := &Artifact{Digest: content.Digest(), Files: opened.Files, name: opened.Name, version: opened.Version}
+	if kind == artifact.KindBundle {
+		got.metadata = s.metadataOf(ctx, got.Files)
+	}
+	return got, nil
+}
+
+// metadataOf returns what the release of a Cluster Stack says it is, as JSON; nil if it says
+// nothing, or what can't be read: package bundle tells of that.
+func (s *Sources) metadataOf(ctx context.Context, files []artifact.File) []byte {
+	file := artifact.Find(files, layout.OnlyDirectory(namesOf(files))+clusterstack.MetadataFile)
+	if file == nil {
+		return nil
+	}
+	opened, err := s.Opener.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: file.Data}})
+	if err != nil {
+		return nil
+	}
+	return opened.JSON
+}
+
+func namesOf(files []artifact.File) []string {
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, file.Name)
+	}
+	return names
+}
+
+// bytes estimates the memory that it holds.
+func (a *Artifact) bytes() int64 {
+	const overhead = 128 // of a file
+	if a == nil {
+		return overhead
+	}
+	size := int64(overhead)
+	for _, file := range a.Files {
+		size += int64(len(file.Name)+len(file.Data)) + overhead
 	}
 	return size
 }

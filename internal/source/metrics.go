@@ -51,10 +51,15 @@ var (
 		Name: "chandler_source_last_success_timestamp_seconds",
 		Help: "When a source was last asked with success, by kind and host.",
 	}, []string{"kind", "host"})
+
+	unpackings = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "chandler_source_unpackings_total",
+		Help: "Number of times that a chart, or other content, was unpacked and checked. All that use the same content share it, as long as it is in memory.",
+	})
 )
 
 func init() {
-	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess)
+	metrics.Registry.MustRegister(requests, requestSeconds, artifactBytes, lastRequest, lastSuccess, unpackings)
 }
 
 // hosts that have series of their own.

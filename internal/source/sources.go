@@ -4,44 +4,37 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
+	"github.com/cluster-chandler/chandler/internal/source/local"
 	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/source/store"
-	"github.com/cluster-chandler/chandler/internal/source/tree"
 )
 
 const (
 	// DefaultCacheBytes holds the charts of a large fleet: it has few different ones.
 	DefaultCacheBytes = 128 << 20 // bytes
-	// remembered is how many references an origin remembers.
+	// listBytes holds the versions of some thousand artifacts, or of two very large ones.
+	listBytes = 32 << 20 // bytes
+	// remembered is how many answers of other kinds are.
 	remembered = 4096
 )
 
-// Artifact is a chart's content, unpacked in memory and checked. It is shared: don't change it.
-type Artifact struct {
-	// Digest identifies the content; see [artifact.Content.Digest].
-	//
-	// A chart whose dependencies were fetched has its own digest, that of the chart as
-	// it is published; see docs/design/dependencies.md.
-	Digest string
-	// Files of the chart, sorted by name, without a byte order mark. Of what isn't a
-	// chart, their names are those in the archive or directory, and none is left out
-	// but git's own.
-	Files []artifact.File
-}
-
 // Options of New.
 type Options struct {
+	// Opener looks into what was fetched.
+	Opener opener.Opener
 	// ArtifactRoot is the directory that chart.path is relative to. Empty: chart.path is refused.
 	ArtifactRoot string
 	// Client reads ConfigMaps and Secrets of the management cluster. It must not
@@ -67,35 +60,26 @@ type Options struct {
 	CacheBytes int64
 	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
 	Store *store.Store
-	// Clock tells when files changed "just now". Defaults to the real one.
+	// Clock tells when to ask again. Defaults to the real one.
 	Clock clock.Clock
 }
 
-// Sources resolves and fetches charts. Its methods may be called concurrently.
+// Sources resolves and fetches artifacts. Its methods may be called concurrently.
 type Sources struct {
-	limits  artifact.Limits
-	local   *tree.Tree // nil: disabled
-	objects *objects   // nil: disabled
-	remote  *remote
-	clock   clock.Clock
+	Options
+	local    *local.Tree    // nil: disabled
+	objects  *object.Reader // nil: disabled
+	access   *auth.Access
+	trust    *policy.Reader
+	required policy.Required
+	indexes  *helm.Indexes
+	releases *github.Releases
+	checks   *tallies
 
-	known    *lru.Cache[string, verdict] // by digest
-	grants   *grants
-	verifier *verifier
-	// inBundles are digests of what is in bundles, by those of the bundles and paths.
-	inBundles *lru.Cache[string, string]
-	unpack    chan struct{}      // a place for each chart that is being unpacked
-	unpacking singleflight.Group // by digest and kind
-}
-
-// origin is one kind of place that charts come from. Its errors needn't be
-// located: see [reference.Reference.Locate].
-type origin interface {
-	// resolve says which content the reference means now, by its digest.
-	resolve(ctx context.Context, ref reference.Reference) (digest string, err error)
-	// fetch reads the content with that digest, or what is there in its place:
-	// the caller verifies the digest before it looks into the content.
-	fetch(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error)
+	digests  *outcome.Memory[string]    // that references were resolved to
+	lists    *outcome.Memory[*list]     // of versions
+	verified *outcome.Memory[bool]      // signatures
+	contents *outcome.Memory[*Artifact] // unpacked
 }
 
 // New checks the options and makes the sources.
@@ -106,62 +90,51 @@ func New(options Options) (*Sources, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	limits := options.Limits.WithDefaults()
-	shared := newGrants(options.Store)
-	var reader *object.Reader
+	options.Limits = options.Limits.WithDefaults()
+	hosts := outcome.NewHosts(options.Clock)
+	s := &Sources{
+		Options:  options,
+		required: policy.Required(options.RequireSignaturesBy),
+		indexes:  helm.NewIndexes(options.Opener, options.Clock),
+		releases: github.NewReleases(options.Clock),
+		checks:   newTallies(),
+		digests:  outcome.New(options.Clock, hosts, remembered, func(string) int64 { return 1 }),
+		lists:    outcome.New(options.Clock, hosts, listBytes, (*list).bytes),
+		verified: outcome.New(options.Clock, hosts, remembered, func(bool) int64 { return 1 }),
+		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
+	}
 	if options.Client != nil {
-		reader = object.NewReader(options.Client, options.Metadata)
+		s.objects = object.NewReader(options.Client, options.Metadata)
 	}
-	sources := &Sources{
-		grants: shared,
-		limits: limits,
-		known:  lru.New[string](options.CacheBytes, verdict.bytes),
-
-		inBundles: lru.New[string](remembered, lru.One[string]),
-
-		unpack: make(chan struct{}, unpackers),
-		remote: newRemote(options, reader, limits, shared),
-		clock:  options.Clock,
-	}
-	sources.verifier = newVerifier(reader, sources.remote, policy.Required(options.RequireSignaturesBy))
-	if reader != nil {
-		sources.objects = newObjects(reader)
-	}
+	s.trust = policy.NewReader(s.objects)
+	s.access = auth.New(auth.Options{
+		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
+		UserAgent: options.UserAgent, Limits: options.Limits, Clock: options.Clock, Store: options.Store,
+	})
 	if options.ArtifactRoot != "" {
-		root, err := tree.New(options.ArtifactRoot, limits, options.Clock)
-		if err != nil {
+		var err error
+		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock, s.complete); err != nil {
 			return nil, fmt.Errorf("opening the artifact root: %w", err)
 		}
-		sources.local = root
 	}
-	return sources, nil
+	return s, nil
 }
 
-// Resolve says which content the reference means now, as a digest for Fetch.
-// Errors are of type [*failure.Error], but for that of ctx.
-func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest string, err error) {
-	if digest := ref.PinnedDigest(); digest != "" {
-		return digest, nil
+// Watch calls notify with each chart.path that was resolved before and has changed since;
+// see [local.Tree.Watch]. Without an artifact root there is nothing to watch, and it only
+// waits for the end of ctx.
+func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
+	if s.local == nil {
+		<-ctx.Done()
+		return nil
 	}
-	from, err := s.origin(ref)
-	if err == nil {
-		digest, err = from.resolve(ctx, ref)
-	}
-	if err == nil {
-		err = ref.Expects(digest)
-	}
-	if err != nil {
-		return "", conclude(ctx, ref, err)
-	}
-	return digest, nil
+	return s.local.Watch(ctx, notify)
 }
 
-// conclude locates an error, and leaves that of an ended context alone: it isn't the source's.
-func conclude(ctx context.Context, ref reference.Reference, err error) error {
-	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
-		return err
-	}
-	return ref.Locate(err)
+// Waiting returns a context for the calls of one reconcile: they don't wait long for a slow
+// source, and wake is called when it has answered.
+func (s *Sources) Waiting(ctx context.Context, object string, wake func()) context.Context {
+	return outcome.WithWaiter(ctx, object, s.Clock.Now(), wake)
 }
 
 // Version identifies what the reference means now, without any request: while it
@@ -169,13 +142,12 @@ func conclude(ctx context.Context, ref reference.Reference, err error) error {
 // while the object isn't known. Of a chart in a registry or repository it is its
 // address: an exact version is taken to stay what it was.
 func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
-	if ref.Bundle != nil {
+	switch {
+	case ref.Bundle != nil:
 		return ref.VersionInBundle()
-	}
-	if ref.Remote() {
+	case ref.Remote():
 		return ref.Address() + ref.Kind.Suffix()
-	}
-	if s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil {
+	case s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil:
 		return ""
 	}
 	object := ref.Object()
@@ -184,4 +156,22 @@ func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 		return ""
 	}
 	return version + "/" + object.Key
+}
+
+// Keys identifies the credentials that the reference's source is asked with, and the
+// keys that its signatures are verified with, as far as they are in objects that the
+// reference names. It takes no request. While they are the same, so is this; that
+// they change is an event.
+func (s *Sources) Keys(ctx context.Context, ref reference.Reference) string {
+	if s.objects == nil {
+		return ""
+	}
+	var versions string
+	if ref.SecretRef() != nil {
+		versions = s.objects.Version(ctx, ref.Secret())
+	}
+	for _, trusted := range ref.Chart.Verify.References() {
+		versions += "," + s.objects.Version(ctx, reference.Object{Kind: trusted.Kind, Namespace: ref.Namespace, Name: trusted.Name})
+	}
+	return versions
 }

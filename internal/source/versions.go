@@ -5,44 +5,79 @@ package source
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/dependency"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
-	"github.com/cluster-chandler/chandler/internal/source/lists"
-	"github.com/cluster-chandler/chandler/internal/source/place"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
+
+// list of the versions that an artifact was published in.
+type list struct{ versions []string }
+
+func (l *list) bytes() int64 {
+	size := int64(64)
+	if l != nil {
+		for _, version := range l.versions {
+			size += int64(len(version)) + 16
+		}
+	}
+	return size
+}
 
 // Newest returns the newest published version of the line that the reference follows;
 // what version the reference itself has doesn't matter. What was found before is used,
 // if that is no older than notBefore. Errors are of type [*failure.Error], but for that of
 // ctx: then the request goes on, and the next call finds its answer.
 func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line versions.Line, notBefore time.Time) (version string, err error) {
-	if _, err := s.origin(ref); err != nil {
-		return "", ref.Locate(err)
-	}
-	told, err := s.remote.inquire(ctx, ref, lists.Inquiry{Line: line}, notBefore)
+	published, err := s.published(ctx, ref, notBefore)
 	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
-	if told.None != nil {
-		return "", ref.Locate(failure.NotPublished("%w", told.None))
+	newest, found := line.Newest(published)
+	if !found {
+		return "", ref.Locate(failure.NotPublished("%w", line.None(published)))
 	}
-	return told.Newest, nil
+	return newest, nil
 }
 
 // Withdrawn says whether a version of the line isn't published any more. What was found
 // before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
-	told, err := s.remote.inquire(ctx, ref, lists.Inquiry{Line: line, Version: version}, notBefore)
+	published, err := s.published(ctx, ref, notBefore)
 	if err != nil {
 		return false, conclude(ctx, ref, err)
 	}
-	return told.Missing, nil
+	return !slices.ContainsFunc(published, func(is string) bool {
+		return is == version || line.Allows(is) && !line.Newer(is, version) && !line.Newer(version, is) // "v1.0.0" will do for "1.0.0"
+	}), nil
+}
+
+// published returns all versions of the reference's artifact.
+func (s *Sources) published(ctx context.Context, ref reference.Reference, notBefore time.Time) ([]string, error) {
+	if err := s.check(ref); err != nil {
+		return nil, err
+	}
+	from, ok := s.backendOf(ref).(catalogue)
+	if !ok || !ref.Remote() {
+		return nil, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
+	}
+	q := s.question(ctx, "versions of "+ref.Unversioned(), ref)
+	q.NotBefore = notBefore
+	got, err := s.lists.Ask(ctx, q, func(ctx context.Context) (*list, error) {
+		got := &list{}
+		return got, s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) (err error) {
+			got.versions, err = from.Versions(ctx, c)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got.versions, nil
 }
 
 // Pin returns the digest by which the reference, with this exact version, is to be
@@ -52,12 +87,12 @@ func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line v
 func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart = *ref.Chart.DeepCopy()
 	ref.Chart.Version = version
-	if _, err := s.origin(ref); err != nil {
+	if err := s.check(ref); err != nil {
 		return "", ref.Locate(err)
 	}
 	published := ref
 	published.Chart = *ref.Chart.DeepCopy() // without the digest
-	if digest, err = s.remote.pin(ctx, ref, notBefore); err != nil {
+	if digest, err = s.pin(ctx, ref, notBefore); err != nil {
 		return "", conclude(ctx, ref, err)
 	}
 	switch {
@@ -85,35 +120,37 @@ func (s *Sources) misnamed(ctx context.Context, ref, published reference.Referen
 	if !ok || failed.Reason != failure.DigestMismatch {
 		return err
 	}
-	found, known := s.recall(ctx, ref, content)
-	if !known || found.artifact == nil || ref.Kind.Verbatim() {
+	q := s.question(ctx, content+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
+	found, known := s.contents.Peek(q.Key)
+	if !known || ref.Kind.Verbatim() {
 		return err
 	}
-	_, is := dependency.ChartOf(found.artifact.Files)
 	version := ref.Chart.Version
-	if strings.TrimPrefix(is, "v") == strings.TrimPrefix(version, "v") {
+	if strings.TrimPrefix(found.version, "v") == strings.TrimPrefix(version, "v") {
 		return err
 	}
 	what := "what is published as version " + version
 	if ref.Chart.OCI != nil {
 		what = "tag " + reference.TagOf(version)
 	}
-	return published.Locate(failure.New(failure.DigestMismatch, "%s holds version %s of the chart; publish %s anew, or leave it out of the range", what, failure.Quote(is), version))
+	return published.Locate(failure.New(failure.DigestMismatch, "%s holds version %s of the chart; publish %s anew, or leave it out of the range", what, failure.Quote(found.version), version))
 }
 
 // pin asks for the digest that names the version of the reference, once for all who
 // look at about the same time. A version that couldn't be used may be published anew,
 // with another digest: so an older answer doesn't do.
-func (r *remote) pin(ctx context.Context, ref reference.Reference, notBefore time.Time) (string, error) {
-	question := "pin of " + ref.String()
-	if known, found := r.answers.Get(question); found && known.err == nil && known.asked.Before(notBefore) {
-		r.answers.Remove(question)
+func (s *Sources) pin(ctx context.Context, ref reference.Reference, notBefore time.Time) (digest string, err error) {
+	from, ok := s.backendOf(ref).(catalogue)
+	if !ok || !ref.Remote() {
+		return "", failure.New(failure.ArtifactInvalid, "this kind of source has no versions; name an exact one")
 	}
-	return r.digest(ctx, question, ref, func(ctx context.Context, at place.Place, as *guest.Guest) (string, error) {
-		from, ok := at.(place.Catalogue)
-		if !ok {
-			return "", failure.New(failure.ArtifactInvalid, "this kind of source has no versions; name an exact one")
-		}
-		return from.Pin(ctx, as)
+	q := s.question(ctx, "pin of "+ref.String(), ref)
+	q.NotBefore = notBefore
+	return s.digests.Ask(ctx, q, func(ctx context.Context) (digest string, err error) {
+		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) error {
+			digest, err = from.Pin(ctx, c)
+			return err
+		})
+		return digest, err
 	})
 }

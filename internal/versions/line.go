@@ -6,6 +6,9 @@ package versions
 // in a status. What is published under a longer name is left out.
 const MaxLength = 128
 
+// MaxPublished is how many versions of one artifact are taken into account.
+const MaxPublished = 100_000
+
 // Line is a line of versions, of which whoever follows it takes the newest one. What
 // it decides depends on nothing but its arguments, and on no order that they come in.
 type Line interface {

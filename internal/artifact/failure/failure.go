@@ -114,6 +114,15 @@ func TooLarge(what string, limit int64) *Error {
 	return New(ArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted; make it smaller", what, limit)
 }
 
+// TooMany is the error of a list without end.
+func TooMany(what string, most int) *Error {
+	return New(ArtifactTooLarge, "it has more than %d %s; name an exact version", most, what)
+}
+
+// IfFollowed is what else to do about a version that has another digest now, as those of
+// a range have that were taken: nobody wrote the digest.
+const IfFollowed = "If the stack follows a range, the version was published anew, or removed, since it was taken: publish a newer one, or narrow the range"
+
 // Quote shows the start of a name, fit for a message.
 func Quote(name string) string {
 	const shown = 96 // bytes

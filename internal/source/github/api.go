@@ -7,200 +7,136 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-github/v89/github"
-	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/egress"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/source/room"
-	"github.com/cluster-chandler/chandler/internal/source/webpage"
 )
 
 const (
-	// maxRelease bounds what the API tells of one release: it has up to 1000 files,
-	// and each takes it some 2 KiB.
-	maxRelease = 4 << 20 // bytes
-	// maxReleasePage bounds 100 releases, with their notes and lists of files.
-	maxReleasePage = 32 << 20 // bytes
 	// freshRelease is how long an answer is used without asking whether it changed.
 	freshRelease = 30 * time.Second
-	// releaseCache is how much of releases, and of lists of their tags, is kept in memory.
-	releaseCache = 16 << 20 // bytes
+	// rememberedReleases is how many releases are.
+	rememberedReleases = 256
+	// maxAssets is how many files a release at GitHub can have.
+	maxAssets = 1000
 )
 
-// Releases are what repositories at GitHub were found to have. What is known is
-// asked for with its ETag: an answer that it still holds costs no rate limit.
+// Releases are what repositories were found to have.
 type Releases struct {
-	clock   clock.PassiveClock
-	room    *room.Room
-	known   *lru.Cache[string, told] // by URL and credential
-	flights singleflight.Group
+	clock clock.Clock
+	known *outcome.Memory[*published] // by API, repository, tag and credential
 }
 
-// told is what the API told at one address.
-type told struct {
-	read time.Time // when it was asked for
-	etag string
-
-	release published // at the address of one
-	tags    []string  // at that of a page of the list
-	next    int       // the page after that; 0 if there is none
+// NewReleases returns the releases of no repository yet.
+func NewReleases(clock clock.Clock) *Releases {
+	return &Releases{clock: clock, known: outcome.New(clock, outcome.NewHosts(clock), rememberedReleases, func(*published) int64 { return 1 })}
 }
 
-// NewReleases reads answers in the room.
-func NewReleases(clock clock.PassiveClock, memory *room.Room) *Releases {
-	return &Releases{clock: clock, room: memory, known: lru.New[string](releaseCache, told.bytes)}
+// published is a release, as far as it is of use.
+type published struct{ assets []asset }
+
+// asset is a file of a release.
+type asset struct {
+	id     int64
+	name   string
+	size   int64  // bytes
+	digest string // as the server says it; "" if it doesn't
 }
 
-func (t told) bytes() int64 {
-	const overhead = 128
-	size := int64(overhead)
-	for _, tag := range t.tags {
-		size += int64(len(tag)) + 16
-	}
-	for _, file := range t.release.assets {
-		size += int64(len(file.name)+len(file.digest)) + overhead
-	}
-	return size
-}
-
-// question is a part of the API, and what to make of its answer.
-type question struct {
-	path  string // below the repository
-	what  string // the answer is
-	most  int64  // bytes
-	parse func(data []byte, into *told) error
-	none  *failure.Error // what 404 means
-}
-
-// at is the question's address, with who asks.
-func (q question) at(as *guest.Guest) string {
-	return as.Ref.Base().String() + " " + reference.RepositoryOf(as.Ref.Chart.GitHub) + q.path + " " + as.Credential.Fingerprint()
-}
-
-// since returns the answer as it was then, or later.
-func (s *Releases) since(ctx context.Context, as *guest.Guest, asked question, notBefore time.Time) (told, error) {
-	at := asked.at(as)
-	for {
-		known, found := s.known.Get(at)
-		if found && !known.read.Before(notBefore) {
-			return known, nil
-		}
-		result, err, _ := s.flights.Do(at, func() (any, error) {
-			answer, err := s.ask(ctx, as, asked, known)
-			if err == nil {
-				s.known.Put(at, answer)
-			}
-			return answer, err
-		})
-		if answer := result.(told); err != nil || !answer.read.Before(notBefore) {
-			return answer, err
-		}
-		// Others began that request, too early.
-	}
-}
-
-// ask sends the question, or asks whether the known answer still holds.
-func (s *Releases) ask(ctx context.Context, as *guest.Guest, asked question, known told) (told, error) {
-	now := s.clock.Now()
-	client, err := githubClient(as)
-	if err != nil {
-		return told{}, err
-	}
-	ctx, reading := s.room.Enter(ctx) // it needs no room any more when it is parsed
-	defer reading.Done()
-	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+reference.RepositoryOf(as.Ref.Chart.GitHub)+asked.path, nil)
-	if err != nil {
-		return told{}, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release; correct them")
-	}
-	if known.etag != "" {
-		request.Header.Set("If-None-Match", known.etag)
-	}
-	as.Authorize(request)
-	response, err := client.BareDo(request)
-	var fault *egress.Fault
-	if err != nil && (response == nil || errors.As(err, &fault)) { // of too many redirects, the last answer comes along
-		return told{}, err
-	}
-	defer guest.Release(response.Body)
-	host := response.Request.URL.Host
-	switch {
-	case response.StatusCode == http.StatusNotModified && known.etag != "":
-		known.read = now
-		return known, nil
-	case response.StatusCode == http.StatusNotFound:
-		return told{}, asked.none
-	case response.StatusCode == http.StatusUnauthorized:
-		return told{}, as.Unauthorized(response.Request.URL, host+" answers 401 Unauthorized")
-	case response.StatusCode != http.StatusOK:
-		return told{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", host, response.StatusCode, http.StatusText(response.StatusCode))
-	}
-	if err := webpage.Refuse(response.Response); err != nil {
-		return told{}, err
-	}
-	data, err := room.Read(ctx, response.Body, response.ContentLength, asked.what, asked.most)
-	if err != nil {
-		return told{}, err
-	}
-	answer := told{read: now, etag: response.Header.Get("ETag"), next: response.NextPage}
-	return answer, asked.parse(data, &answer)
-}
-
-// githubClient is a client of the API, which shows nobody's credentials by itself.
-func githubClient(g *guest.Guest) (*github.Client, error) {
-	api := g.Ref.Base().String() + "/"
-	// The guest's own client heeds rate limits, for as long as it is kept.
-	client, err := github.NewClient(github.WithHTTPClient(g.HTTP), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
-	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "github.apiURL is no URL; correct it")
-	}
-	return client, nil
+// release is what the API tells of a release. Its type has no room for more than a release
+// may have, whatever a server sends: https://docs.github.com/rest/releases/releases
+type release struct {
+	Tag    string `json:"tag_name"`
+	Draft  bool   `json:"draft"`
+	Assets [maxAssets + 1]struct {
+		ID     int64  `json:"id"`
+		Name   string `json:"name"`
+		Size   int64  `json:"size"`
+		Digest string `json:"digest"`
+		State  string `json:"state"`
+	} `json:"assets"`
 }
 
 // find asks for the release.
-func (r Release) find(ctx context.Context, as *guest.Guest) (published, error) {
-	answer, err := r.releases.since(ctx, as, r.release(), r.releases.clock.Now().Add(-freshRelease))
-	if err == nil && (answer.release.tag != r.tag() || answer.release.draft) {
-		err = r.release().none
-	}
-	return answer.release, err
+func (r Release) find(ctx context.Context, c *auth.Client) (*published, error) {
+	q := outcome.Question{Key: r.key(c), NotBefore: r.releases.clock.Now().Add(-freshRelease)}
+	return r.releases.known.Ask(ctx, q, func(ctx context.Context) (*published, error) {
+		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
+			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
+		var read release
+		if _, err := get(ctx, c, "/releases/tags/"+url.PathEscape(r.tag()), missing, &read); err != nil {
+			return nil, c.Explain(ctx, err)
+		}
+		if read.Tag != r.tag() || read.Draft {
+			return nil, missing
+		}
+		return read.published()
+	})
 }
 
-// release is the question for the one with the tag.
-func (r Release) release() question {
-	return question{
-		path: "/releases/tags/" + url.PathEscape(r.tag()), what: "the description of the release", most: maxRelease,
-		parse: func(data []byte, into *told) (err error) {
-			into.release, err = parseRelease(data)
-			return err
-		},
-		none: failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
-			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource)),
-	}
+// key of the release, for whom these credentials are.
+func (r Release) key(c *auth.Client) string {
+	return strings.Join([]string{c.Ref.Base().String(), reference.RepositoryOf(r.GitHubSource), r.tag(), c.Credential.Fingerprint()}, " ")
 }
 
-// fileURL is where a file is, for those who accept its content.
-func (r Release) fileURL(as *guest.Guest, file asset) *url.URL {
-	return as.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+func (r *release) published() (*published, error) {
+	if r.Assets[maxAssets].ID != 0 {
+		return nil, failure.New(failure.ArtifactTooLarge, "the release has more than %d files, the most that are accepted; publish them as one archive", maxAssets)
+	}
+	found := &published{}
+	for _, file := range r.Assets {
+		switch {
+		case file.Name == "" || file.State != "" && file.State != "uploaded": // it is still on its way
+			continue
+		case file.ID <= 0 || file.Size < 0:
+			return nil, notGitHub()
+		}
+		digest := strings.ToLower(file.Digest)
+		if !artifact.IsDigest(digest) {
+			digest = ""
+		}
+		found.assets = append(found.assets, asset{id: file.ID, name: file.Name, size: file.Size, digest: digest})
+	}
+	return found, nil
 }
 
-// read gets a file of the release. The request is redirected to another host, which
-// gets to see no credentials.
-func (r Release) read(ctx context.Context, as *guest.Guest, file asset, what string, most int64) (*guest.File, error) {
-	if file.size > most {
-		return nil, failure.TooLarge(what, most)
+// get asks the API for a path below the repository, and returns the number of the next page,
+// 0 if there is none. An answer that the server says is still good costs no rate limit.
+func get(ctx context.Context, c *auth.Client, path string, missing *failure.Error, into any) (next int, err error) {
+	api := c.Ref.Base().String() + "/"
+	client, err := github.NewClient(github.WithHTTPClient(c.API), github.WithURLs(&api, &api), github.WithDisableRateLimitCheck())
+	if err != nil {
+		return 0, failure.New(failure.ArtifactInvalid, "github.apiURL is no URL; correct it")
 	}
-	sent, err := as.File(ctx, r.fileURL(as, file), http.Header{"Accept": {"application/octet-stream"}}, what, most)
-	if err == nil && sent == nil {
-		r.releases.known.Remove(r.release().at(as)) // it may be another by now
-		err = failure.NotPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
+	request, err := client.NewRequest(ctx, http.MethodGet, "repos/"+reference.RepositoryOf(c.Ref.Chart.GitHub)+path, nil)
+	if err != nil {
+		return 0, failure.New(failure.ArtifactInvalid, "github.url, github.tagPrefix and version make no address of a release; correct them")
 	}
-	return sent, err
+	c.Authorize(request)
+	response, err := client.Do(request, into)
+	switch fault, answered := errors.AsType[*egress.Fault](err); {
+	case err == nil:
+		return response.NextPage, nil
+	case response == nil || answered && fault != nil:
+		return 0, err
+	case response.StatusCode == http.StatusNotFound:
+		return 0, missing
+	case response.StatusCode == http.StatusOK:
+		return 0, notGitHub()
+	}
+	return 0, c.Unexpected(response.Response)
+}
+
+// notGitHub is the error of an answer that the API wouldn't give.
+func notGitHub() *failure.Error {
+	return failure.New(failure.ArtifactInvalid, "what the server sends isn't what GitHub's API does; correct github.url or github.apiURL")
 }

@@ -10,11 +10,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
-	"github.com/cluster-chandler/chandler/internal/source/place"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
@@ -23,7 +20,7 @@ var unusedFiles = regexp.MustCompile(`^[0-9a-z]+-[0-9a-z]+-[0-9]+-[0-9]+-(cluste
 
 // filesIn are the files of the release that make the bundle, as its list has them.
 // Without digests, the list isn't complete.
-func filesIn(in published) []asset {
+func filesIn(in *published) []asset {
 	files := slices.Clone(in.assets)
 	if slices.ContainsFunc(files, func(a asset) bool { return a.name == clusterstack.MetadataFile }) {
 		files = slices.DeleteFunc(files, func(a asset) bool { return unusedFiles.MatchString(a.name) })
@@ -52,25 +49,22 @@ func promisedParts(parts []layout.Part) (listing []byte, complete bool) {
 	return layout.Listing(parts), true
 }
 
-func (r Release) resolveWhole(ctx context.Context, as *guest.Guest, found published) (string, error) {
+func (r Release) resolveWhole(ctx context.Context, c *auth.Client, found *published) (string, artifact.Content, error) {
 	files := filesIn(found)
-	parts, err := partsIn(files, as.Limits)
+	parts, err := partsIn(files, c.Limits)
 	if err != nil {
-		return "", err
+		return "", artifact.Content{}, err
 	}
 	if listing, complete := promisedParts(parts); complete {
-		return artifact.Content{Manifest: listing}.Digest(), nil
+		return artifact.Content{Manifest: listing}.Digest(), artifact.Content{}, nil
 	}
-	got, err := r.downloadWhole(ctx, as, files, layout.Size(parts))
-	if err != nil {
-		return "", err
-	}
-	return r.aside.SetAside(r.whose(as), got), nil
+	got, err := r.downloadWhole(ctx, c, files)
+	return got.Digest(), got, err
 }
 
-func (r Release) fetchWhole(ctx context.Context, as *guest.Guest, found published, digest string) (artifact.Content, error) {
+func (r Release) fetchWhole(ctx context.Context, c *auth.Client, found *published, digest string) (artifact.Content, error) {
 	files := filesIn(found)
-	parts, err := partsIn(files, as.Limits)
+	parts, err := partsIn(files, c.Limits)
 	if err != nil {
 		return artifact.Content{}, err
 	}
@@ -79,7 +73,7 @@ func (r Release) fetchWhole(ctx context.Context, as *guest.Guest, found publishe
 			return artifact.Content{}, r.other("list of files", is, digest)
 		}
 	}
-	got, err := r.downloadWhole(ctx, as, files, layout.Size(parts))
+	got, err := r.downloadWhole(ctx, c, files)
 	if err != nil {
 		return artifact.Content{}, err
 	}
@@ -89,49 +83,29 @@ func (r Release) fetchWhole(ctx context.Context, as *guest.Guest, found publishe
 	return got, nil
 }
 
-// downloadWhole gets all files, one after the other: as many bytes, if they are what
-// the list says.
-func (r Release) downloadWhole(ctx context.Context, as *guest.Guest, files []asset, bytes int64) (artifact.Content, error) {
-	if err := room.Reserve(ctx, bytes); err != nil {
-		return artifact.Content{}, err
-	}
+// downloadWhole gets all files, one after the other.
+func (r Release) downloadWhole(ctx context.Context, c *auth.Client, files []asset) (artifact.Content, error) {
 	parts := make([]layout.Part, 0, len(files))
 	got := artifact.Content{Files: make([]artifact.File, 0, len(files))}
-	left := as.Limits.TotalBytes
+	left := c.Limits.TotalBytes
 	for _, file := range files {
-		sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), min(as.Limits.ArchiveBytes, left))
+		data, err := r.read(ctx, c, file, "file "+failure.Quote(file.name), min(c.Limits.ArchiveBytes, left))
 		if err != nil {
 			return artifact.Content{}, err
 		}
-		left -= int64(len(sent.Data))
-		is := layout.PartOf(file.name, sent.Data)
+		left -= int64(len(data))
+		is := layout.PartOf(file.name, data)
 		if file.digest != "" && file.digest != is.Digest {
-			return artifact.Content{}, sent.OrPage(file.digest, damaged(file))
+			return artifact.Content{}, damaged(file)
 		}
 		parts = append(parts, is)
-		got.Files = append(got.Files, artifact.File{Name: file.name, Data: sent.Data})
+		got.Files = append(got.Files, artifact.File{Name: file.name, Data: data})
 	}
-	parts, err := layout.Check(parts, as.Limits)
+	parts, err := layout.Check(parts, c.Limits)
 	if err != nil {
 		return artifact.Content{}, err
 	}
 	got.Manifest = layout.Listing(parts)
-	got.From = r.siteOfWhole(as, got.Manifest).Title()
 	layout.SortFiles(got.Files)
 	return got, nil
-}
-
-// siteOfWhole is where the release is.
-func (r Release) siteOfWhole(as *guest.Guest, listing []byte) place.Site {
-	return place.Site{URL: as.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "tags", r.tag()).String(), Bytes: int64(len(listing))}
-}
-
-// probeWhole tells whether the release, which was shown to the guest, has these files.
-func (r Release) probeWhole(as *guest.Guest, found published, digest string, among func(place.Site) bool) bool {
-	parts, err := partsIn(filesIn(found), as.Limits)
-	if err != nil {
-		return false
-	}
-	listing, complete := promisedParts(parts)
-	return complete && artifact.Content{Manifest: listing}.Digest() == digest && among(r.siteOfWhole(as, listing))
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 )
 
 // Verify checks the provenance file beside the archive.
-func (r Release) Verify(ctx context.Context, as *guest.Guest, digest string, want policy.Policy) error {
-	found, err := r.find(ctx, as)
+func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+	found, err := r.find(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -26,9 +26,9 @@ func (r Release) Verify(ctx context.Context, as *guest.Guest, digest string, wan
 	if at < 0 {
 		return want.Unsigned("the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
 	}
-	file, err := r.read(ctx, as, found.assets[at], "the provenance file", policy.MaxProvenance)
+	file, err := r.read(ctx, c, found.assets[at], "the provenance file", policy.MaxProvenance)
 	if err != nil {
 		return err
 	}
-	return want.CheckFile(file.Data, file.Host, digest, as.Ref)
+	return want.CheckProvenance(file, digest, c.Ref)
 }

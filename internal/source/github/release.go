@@ -5,13 +5,13 @@ package github
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
-	"github.com/cluster-chandler/chandler/internal/source/place"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -27,7 +27,6 @@ type Release struct {
 	version  string
 	kind     artifact.Kind
 	releases *Releases
-	aside    *place.Aside
 }
 
 // whole tells whether all files of the release are meant.
@@ -36,45 +35,46 @@ func (r Release) whole() bool { return r.Asset == "" && r.kind == artifact.KindB
 // tag of the release. What a release is called besides, people see only.
 func (r Release) tag() string { return r.TagPrefix + r.version }
 
-// New is the place of a release.
-func New(r reference.Reference, releases *Releases, aside *place.Aside) Release {
-	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases, aside}
+// New returns what the reference means among releases.
+func New(r reference.Reference, releases *Releases) Release {
+	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases}
 }
 
 // Resolve asks the API for the digest.
-func (r Release) Resolve(ctx context.Context, as *guest.Guest) (string, error) {
-	found, err := r.find(ctx, as)
+func (r Release) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
+	none := artifact.Content{}
+	found, err := r.find(ctx, c)
 	if err != nil {
-		return "", err
+		return "", none, err
 	}
 	if r.whole() {
-		return r.resolveWhole(ctx, as, found)
+		return r.resolveWhole(ctx, c, found)
 	}
 	file, err := r.archiveIn(found)
 	if err != nil {
-		return "", err
+		return "", none, err
 	}
 	if file.digest != "" {
-		return file.digest, nil
+		return file.digest, none, nil
 	}
-	got, err := r.download(ctx, as, file)
-	if err != nil {
-		return "", err
-	}
-	return r.aside.SetAside(r.whose(as), got), nil
+	got, err := r.download(ctx, c, file)
+	return got.Digest(), got, err
+}
+
+// Pin is the digest of the version's archive, or of the list of its files.
+func (r Release) Pin(ctx context.Context, c *auth.Client) (string, error) {
+	digest, _, err := r.Resolve(ctx, c)
+	return digest, err
 }
 
 // Fetch downloads the archive, or all files.
-func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (artifact.Content, error) {
-	if got, found := r.aside.TakeUp(r.whose(as), digest); found {
-		return got, nil
-	}
-	found, err := r.find(ctx, as)
+func (r Release) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
+	found, err := r.find(ctx, c)
 	if err != nil {
 		return artifact.Content{}, err
 	}
 	if r.whole() {
-		return r.fetchWhole(ctx, as, found, digest)
+		return r.fetchWhole(ctx, c, found, digest)
 	}
 	file, err := r.archiveIn(found)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (art
 	if file.digest != "" && file.digest != digest {
 		return artifact.Content{}, r.other("file "+failure.Quote(file.name), file.digest, digest)
 	}
-	got, err := r.download(ctx, as, file)
+	got, err := r.download(ctx, c, file)
 	switch {
 	case err != nil:
 		return artifact.Content{}, err
@@ -95,16 +95,10 @@ func (r Release) Fetch(ctx context.Context, as *guest.Guest, digest string) (art
 	return artifact.Content{}, r.other("file "+failure.Quote(file.name), got.Digest(), digest)
 }
 
-// whose is the name under which what was read to know its digest is set aside, for who
-// asks, whether it was the digest that was asked for or not.
-func (r Release) whose(as *guest.Guest) string {
-	return r.release().at(as) + " file " + r.Asset + as.Ref.Kind.Suffix()
-}
-
 // other is the error of a release that has something else now.
 func (r Release) other(what, is, wanted string) *failure.Error {
 	if r.Digest != "" {
-		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version. "+place.IfFollowed, what, is)
+		return failure.New(failure.DigestMismatch, "the release's %s is %s, not github.digest; correct one of github.digest and version. "+failure.IfFollowed, what, is)
 	}
 	return failure.Gone(wanted, "set github.digest to that of the content that is to be installed, or publish another release")
 }
@@ -115,7 +109,7 @@ func damaged(file asset) *failure.Error {
 }
 
 // archiveIn picks the archive among the release's files.
-func (r Release) archiveIn(in published) (asset, error) {
+func (r Release) archiveIn(in *published) (asset, error) {
 	fits := slices.DeleteFunc(slices.Clone(in.assets), func(a asset) bool {
 		return !reference.FitsAsset(reference.AssetPattern(r.GitHubSource), a.name) || strings.HasSuffix(a.name, policy.ProvenanceSuffix)
 	})
@@ -144,31 +138,28 @@ func mention(files []asset) string {
 }
 
 // download gets the archive.
-func (r Release) download(ctx context.Context, as *guest.Guest, file asset) (artifact.Content, error) {
-	sent, err := r.read(ctx, as, file, "file "+failure.Quote(file.name), as.Limits.ArchiveBytes)
+func (r Release) download(ctx context.Context, c *auth.Client, file asset) (artifact.Content, error) {
+	data, err := r.read(ctx, c, file, "file "+failure.Quote(file.name), c.Limits.ArchiveBytes)
 	if err != nil {
 		return artifact.Content{}, err
 	}
-	if unfit := r.kind.Unfit(sent.Data); unfit != "" {
-		return artifact.Content{}, sent.OrPage(file.digest, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s; put one there, or correct github.asset", failure.Quote(file.name), r.kind.Packing(), unfit))
+	if unfit := r.kind.Unfit(data); unfit != "" {
+		return artifact.Content{}, failure.New(failure.ArtifactInvalid, "the release's file %s is no %s: %s; put one there, or correct github.asset", failure.Quote(file.name), r.kind.Packing(), unfit)
 	}
-	return artifact.Content{Archive: sent.Data, From: r.siteOf(as, file).Title()}, nil
+	return artifact.Content{Archive: data}, nil
 }
 
-// siteOf is where a file is. Another one gets another number.
-func (r Release) siteOf(as *guest.Guest, file asset) place.Site {
-	return place.Site{URL: r.fileURL(as, file).String(), Bytes: file.size}
-}
-
-// Probe looks the archive up. Who is shown a file in a release may have it.
-func (r Release) Probe(ctx context.Context, as *guest.Guest, digest string, among func(place.Site) bool) (bool, error) {
-	found, err := r.find(ctx, as)
-	if err != nil {
-		return false, err
+// read gets a file of the release. The request is redirected to another host, which
+// gets to see no credentials.
+func (r Release) read(ctx context.Context, c *auth.Client, file asset, what string, most int64) ([]byte, error) {
+	if file.size > most {
+		return nil, failure.TooLarge(what, most)
 	}
-	if r.whole() {
-		return r.probeWhole(as, found, digest, among), nil
+	at := c.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+	data, err := c.File(ctx, at, "application/octet-stream", what, most)
+	if err == nil && data == nil {
+		r.releases.known.Forget(r.key(c)) // it may be another by now
+		err = failure.NotPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
-	file, err := r.archiveIn(found)
-	return err == nil && (file.digest == "" || file.digest == digest) && among(r.siteOf(as, file)), err
+	return data, err
 }

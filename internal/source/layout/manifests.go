@@ -3,6 +3,7 @@
 package layout
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -10,14 +11,11 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxManifest bounds a manifest. That of a chart has less than 4 KiB, most of it annotations.
-const MaxManifest = 1 << 20 // bytes
-
-// MaxManifestValues bounds what is in one: those of releases have some hundred layers.
-const MaxManifestValues = 20_000
+// Those of releases have some hundred layers of 300 bytes.
+const MaxManifest = 256 << 10 // bytes
 
 // Media types of the layer that is the chart's archive.
 const (
@@ -28,7 +26,7 @@ const (
 // Chart finds the layer with the chart's archive, and returns its digest.
 func Chart(data []byte) (string, error) {
 	var manifest ocispec.Manifest
-	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {
+	if err := json.Unmarshal(data, &manifest); err != nil {
 		return "", NoManifest()
 	}
 	found := ""
@@ -57,7 +55,7 @@ func Chart(data []byte) (string, error) {
 // or the only one.
 func Archive(data []byte) (string, error) {
 	var manifest ocispec.Manifest
-	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {
+	if err := json.Unmarshal(data, &manifest); err != nil {
 		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
 	}
 	layers := manifest.Layers
@@ -101,7 +99,7 @@ func Bundle(described ocispec.Descriptor, data []byte) (string, error) {
 // Layers returns the layers that are one file each; false if the manifest lists no files.
 func Layers(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
 	var manifest ocispec.Manifest
-	if err := yamllimit.DecodeJSON(data, MaxManifestValues, &manifest); err != nil {
+	if err := json.Unmarshal(data, &manifest); err != nil {
 		return nil, false, NoManifest()
 	}
 	if manifest.ArtifactType != ClusterStack && manifest.Config.MediaType != ClusterStack {

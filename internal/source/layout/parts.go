@@ -132,14 +132,6 @@ func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 	return parts, nil
 }
 
-// Size is the size of all files together, in bytes.
-func Size(parts []Part) (sum int64) {
-	for _, p := range parts {
-		sum += p.Size
-	}
-	return sum
-}
-
 // SortFiles by their names.
 func SortFiles(files []artifact.File) {
 	slices.SortFunc(files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })

@@ -11,8 +11,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-// IsRelease compares a release with the tag, or the version alone, that it is published
-// under. It is not known to be one if metadata.yaml says no version of a Cluster Stack,
+// IsRelease compares a release, whose metadata.yaml is given as JSON, with the tag, or the
+// version alone, that it is published under. It is not known to be one if metadata.yaml says no version of a Cluster Stack,
 // or if what it is published under is neither.
 func IsRelease(published string, metadata []byte, names []string) (known bool, _ error) {
 	is, err := clusterstack.ParseMetadata(metadata)

@@ -14,39 +14,27 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
-	"github.com/cluster-chandler/chandler/internal/source/room"
 )
 
 // layered fetches the files of a bundle whose manifest lists them; false if the
 // digest isn't that of such a manifest.
-func (c Artifact) layered(ctx context.Context, repository *orasremote.Repository, as *guest.Guest, digest string) (artifact.Content, bool, error) {
-	described, body, err := repository.Manifests().FetchReference(ctx, digest)
+func (a Artifact) layered(ctx context.Context, repository *orasremote.Repository, c *auth.Client, digest string) (artifact.Content, bool, error) {
+	_, manifest, err := readManifest(ctx, repository, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return artifact.Content{}, false, nil
 	}
 	if err != nil {
 		return artifact.Content{}, false, err
 	}
-	defer guest.Release(body)
-	if described.Size > layout.MaxManifest {
-		return artifact.Content{}, false, failure.TooLarge("the manifest", layout.MaxManifest)
-	}
-	manifest, err := orascontent.ReadAll(body, described)
-	if err != nil {
-		return artifact.Content{}, false, err
-	}
-	parts, layered, err := layout.Parts(manifest, as.Limits)
+	parts, layered, err := layout.Parts(manifest, c.Limits)
 	if !layered || err != nil {
 		return artifact.Content{}, false, err
 	}
-	if err := room.Reserve(ctx, layout.Size(parts)); err != nil {
-		return artifact.Content{}, false, err
-	}
-	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts)), From: siteOf(as, len(manifest)).Title()}
+	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts))}
 	for _, p := range parts {
-		data, err := fetchLayer(ctx, repository, p)
+		data, err := fetchLayer(ctx, repository, c, p)
 		if err != nil {
 			return artifact.Content{}, false, err
 		}
@@ -55,8 +43,8 @@ func (c Artifact) layered(ctx context.Context, repository *orasremote.Repository
 	return got, true, nil
 }
 
-// fetchLayer gets one file from a registry. Its size and digest are verified.
-func fetchLayer(ctx context.Context, repository *orasremote.Repository, p layout.Part) ([]byte, error) {
+// fetchLayer gets one file from a registry, and verifies its size and digest.
+func fetchLayer(ctx context.Context, repository *orasremote.Repository, c *auth.Client, p layout.Part) ([]byte, error) {
 	layer := ocispec.Descriptor{MediaType: layerType, Digest: digest.Digest(p.Digest), Size: p.Size}
 	body, err := repository.Blobs().Fetch(ctx, layer)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -65,8 +53,12 @@ func fetchLayer(ctx context.Context, repository *orasremote.Repository, p layout
 	if err != nil {
 		return nil, err
 	}
-	defer guest.Release(body)
-	return orascontent.ReadAll(room.Measured(ctx, body), layer)
+	defer auth.Release(body)
+	data, err := c.Read(ctx, body, p.Size, "file "+failure.Quote(p.Name), p.Size)
+	if err == nil && layout.PartOf(p.Name, data) != p {
+		err = orascontent.ErrMismatchedDigest
+	}
+	return data, err
 }
 
 // layerType is any type of a layer: a blob is asked for by its digest alone.

@@ -11,7 +11,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 )
 
@@ -19,7 +19,7 @@ import (
 const provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 
 // provenance checks the provenance file that is a layer beside the archive's.
-func (c Artifact) provenance(ctx context.Context, as *guest.Guest, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy.Policy) error {
+func (a Artifact) provenance(ctx context.Context, c *auth.Client, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy.Policy) error {
 	at := slices.IndexFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType == provenanceLayer })
 	if at < 0 {
 		return want.Unsigned("there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
@@ -35,5 +35,5 @@ func (c Artifact) provenance(ctx context.Context, as *guest.Guest, repository *o
 	if err != nil {
 		return err
 	}
-	return want.CheckProvenance(file, digest, as.Ref)
+	return want.CheckProvenance(file, digest, c.Ref)
 }

@@ -4,6 +4,7 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,11 +16,10 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/guest"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/verify"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // What is looked at of signatures. Whoever may push to a repository may add more,
@@ -41,12 +41,12 @@ const (
 // Verify checks the manifest's signature, and then that the content is a part of
 // the manifest. It asks for the manifest anew, as what is known may be the
 // content's digest alone; if the tag is another's by now, that isn't it.
-func (c Artifact) Verify(ctx context.Context, as *guest.Guest, digest string, want policy.Policy) error {
-	repository, err := c.repository(as)
+func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+	repository, err := a.repository(c)
 	if err != nil {
 		return err
 	}
-	described, manifest, err := c.manifest(ctx, repository)
+	described, manifest, err := a.manifest(ctx, repository)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c Artifact) Verify(ctx context.Context, as *guest.Guest, digest string, wa
 		}
 	}
 	var parsed ocispec.Manifest
-	if err := yamllimit.DecodeJSON(manifest, layout.MaxManifestValues, &parsed); err != nil {
+	if err := json.Unmarshal(manifest, &parsed); err != nil {
 		return layout.NoManifest()
 	}
 	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
@@ -64,10 +64,10 @@ func (c Artifact) Verify(ctx context.Context, as *guest.Guest, digest string, wa
 		return failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
 	}
 	if want.Cosign != nil {
-		return c.approved(ctx, repository, parsed)
+		return a.approved(ctx, repository, parsed)
 	}
 	if want.Keyring != nil {
-		return c.provenance(ctx, as, repository, parsed, digest, want)
+		return a.provenance(ctx, c, repository, parsed, digest, want)
 	}
 	return nil
 }
@@ -134,24 +134,15 @@ func (s *signatures) counts(err error) (bool, error) {
 
 // tagged looks at the layers below the tag that cosign makes of the digest.
 func (s *signatures) tagged(ctx context.Context, repository *orasremote.Repository, tag, digest string) (bool, error) {
-	described, body, err := repository.Manifests().FetchReference(ctx, tag)
+	_, data, err := readManifest(ctx, repository, tag)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
-	}
-	defer guest.Release(body)
-	if described.Size > layout.MaxManifest {
-		s.flaws = append(s.flaws, "the list of its signatures is too long")
-		return false, nil
-	}
-	data, err := orascontent.ReadAll(body, described)
-	if err != nil {
 		return s.counts(err)
 	}
 	var manifest ocispec.Manifest
-	if err := yamllimit.DecodeJSON(data, layout.MaxManifestValues, &manifest); err != nil {
+	if err := json.Unmarshal(data, &manifest); err != nil {
 		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
 		return false, nil
 	}

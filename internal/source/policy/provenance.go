@@ -7,10 +7,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/source/webpage"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
 
@@ -62,15 +60,6 @@ func (n archiveName) fits(name string) bool {
 		return false
 	}
 	return n.version == "" || strings.TrimPrefix(version, "v") == strings.TrimPrefix(n.version, "v")
-}
-
-// CheckFile checks a provenance file that is beside the archive. There are servers that
-// call each file a page: only what starts as one is.
-func (p Policy) CheckFile(file []byte, host, digest string, ref reference.Reference) error {
-	if artifact.StartsAsPage(file) {
-		return webpage.Error(host)
-	}
-	return p.CheckProvenance(file, digest, ref)
 }
 
 // CheckProvenance passes content with the digest if its provenance file says so, signed

@@ -1,71 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package store keeps what was fetched in a directory, so that a restart, or a source that
+// is down, takes nothing away.
+//
+// Content is kept by its digest and its scope: the address it came from, and the
+// credentials that were shown there. So nobody gets content by knowing its digest. The
+// directory is all there is, and replicas may share it: a file is written under another
+// name and renamed, what is read is compared with its digest, and a file's time says when
+// it was used last. It is a cache: when it fails, content is downloaded again.
 package store
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 )
 
 const (
 	// DefaultBytes is how much is kept, unless Options say otherwise.
 	DefaultBytes = 1 << 30 // bytes
-	// Busy is how long an archive counts as in use after it was used. Such are never
-	// dropped: if they fill the store, others aren't kept.
-	Busy = 10 * time.Minute
-
 	// layout is the directory's version: another layout gets another one.
-	layout = "v1"
-	// touchEvery saves writes: that often it is noted that an archive is in use.
+	layout = "v2"
+	// touchEvery saves writes: that often a file's time says that it is in use.
 	touchEvery = time.Minute
-
-	ownerOnlyDirectory = 0o700
-	ownerOnlyFile      = 0o600
 )
-
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // Options of New.
 type Options struct {
-	// Directory to keep archives in. It is made if it is missing. It is for one
-	// provider instance; the instance's replicas may share it.
+	// Directory to keep content in. It is made if it is missing. It is for one provider
+	// instance; the instance's replicas may share it.
 	Directory string
 	// Bytes is how much is kept at most. Defaults to [DefaultBytes].
 	Bytes int64
-	// ArchiveBytes is the size of the largest archive; what is larger was damaged.
-	ArchiveBytes int64
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Log gets a line when the directory can't be used, and one when it can again.
 	Log logr.Logger
 }
 
-// Store is a directory of archives. Its methods may be called concurrently. None
-// returns an error: who can't be served by a cache does without. A nil Store keeps nothing.
+// Store is a directory of content. Its methods may be called concurrently, and return no
+// errors: a caller does without what can't be kept. A nil Store keeps nothing.
 type Store struct {
 	directory string
 	bytes     int64
-	largest   int64
 	clock     clock.PassiveClock
-	health    health
+	log       logr.Logger
 
-	patience time.Duration
-	hanging  atomic.Int32 // operations that were left behind
+	mu     sync.Mutex // of writes
+	failed bool
 }
 
-// New makes a store, and clears away what a crash left of it.
+// New returns the store in a directory.
 func New(options Options) *Store {
 	if options.Bytes <= 0 {
 		options.Bytes = DefaultBytes
@@ -74,73 +69,84 @@ func New(options Options) *Store {
 		options.Clock = clock.RealClock{}
 	}
 	s := &Store{
-		directory: filepath.Join(options.Directory, layout),
-		bytes:     options.Bytes,
-		largest:   options.ArchiveBytes,
-		clock:     options.Clock,
-		health:    health{log: options.Log.WithValues("directory", options.Directory)},
-		patience:  patience,
+		directory: filepath.Join(options.Directory, layout), bytes: options.Bytes,
+		clock: options.Clock, log: options.Log.WithValues("directory", options.Directory),
 	}
-	err := s.change(func(root *os.Root) error { return s.makeRoom(root, 0, withinLimit) })
-	if errors.Is(err, errInUse) {
-		err = nil // the limit is lower than before; that comes right in a while
-	}
-	s.health.report(writing, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report(errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0)))
 	return s
 }
 
-// Get returns the archive with the digest, if it is there.
-func (s *Store) Get(digest string) (archive []byte, found bool) {
-	if s == nil || !digestForm.MatchString(digest) {
+// Get returns the content with the digest, if it was kept for the scope.
+func (s *Store) Get(scope, digest string) ([]byte, bool) {
+	if s == nil || scope == "" {
 		return nil, false
 	}
-	archive, err := within(s, false, func(root *os.Root) ([]byte, error) { return s.read(root, digest) })
-	found = err == nil
-	s.health.reportRead(err)
-	countLookup(found)
-	return archive, found
+	path := s.path(scope, digest)
+	data, err := os.ReadFile(path)
+	if err == nil && digestOf(data) != digest {
+		corruptions.Inc()
+		s.log.Info("A file of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
+		err = errors.Join(fs.ErrNotExist, os.RemoveAll(path))
+	}
+	countLookup(err == nil)
+	if err != nil {
+		return nil, false
+	}
+	if info, err := os.Stat(path); err == nil && s.clock.Now().Sub(info.ModTime()).Abs() > touchEvery {
+		_ = os.Chtimes(path, s.clock.Now(), s.clock.Now()) // on a read-only disk its age doesn't matter
+	}
+	return data, true
 }
 
-// Put keeps an archive, which has to have the digest.
-func (s *Store) Put(digest string, archive []byte) {
-	if s == nil || !digestForm.MatchString(digest) || int64(len(archive)) > min(s.largest, s.bytes) {
+// Put keeps content, which has to have the digest, for the scope.
+func (s *Store) Put(scope, digest string, data []byte) {
+	if s == nil || scope == "" || int64(len(data)) > s.bytes {
 		return
 	}
-	s.health.report(writing, s.add(nameOf(digest), archive))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.write(s.path(scope, digest), data)
+	if err != nil { // the directory was removed, or its disk is full of less than it may have
+		err = errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(s.bytes/2), s.write(s.path(scope, digest), data))
+	}
+	s.report(err)
 }
 
-// read reads an archive, and removes what isn't the one that its name says.
-func (s *Store) read(root *os.Root, digest string) ([]byte, error) {
-	name := nameOf(digest)
-	file, info, err := open(root, name, os.O_RDONLY)
-	if errors.Is(err, errNoFile) {
-		s.tellDamaged(digest)
+func (s *Store) write(path string, data []byte) error {
+	if err := s.makeRoom(int64(len(data))); err != nil {
+		return err
+	}
+	unfinished := path + temporary + utilrand.String(8)
+	err := writeSynced(unfinished, data)
+	if err == nil {
+		now := s.clock.Now()
+		err = errors.Join(os.Chtimes(unfinished, now, now), os.Rename(unfinished, path))
 	}
 	if err != nil {
-		return nil, err
+		return errors.Join(err, os.RemoveAll(unfinished), os.RemoveAll(path)) // a directory may be in its place
 	}
-	defer func() { _ = file.Close() }() // it was only read
-	var archive []byte
-	if info.Size() <= s.largest {
-		if archive, err = io.ReadAll(io.LimitReader(file, s.largest+1)); err != nil {
-			return nil, err
-		}
-	}
-	if sum := sha256.Sum256(archive); hex.EncodeToString(sum[:]) != name {
-		s.tellDamaged(digest)
-		// Should another process have put the right one there just now, it is lost
-		// to the cache, and to nobody else.
-		return nil, errors.Join(fs.ErrNotExist, root.RemoveAll(name))
-	}
-	touch(root, name, info, archive, s.clock.Now())
-	return archive, nil
+	bytesKept.Add(float64(len(data)))
+	return nil
 }
 
-func (s *Store) tellDamaged(digest string) {
-	corruptions.Inc()
-	s.health.log.Info("An archive of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
+// writeSynced sees to it that after a power failure there is no name without content.
+func writeSynced(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// nameOf is the file of an archive. It is made of digests in the right form only:
-// so no name leads anywhere else.
-func nameOf(digest string) string { return strings.TrimPrefix(digest, "sha256:") }
+// path is made of sums only: so no name leads anywhere else.
+func (s *Store) path(scope, digest string) string {
+	return filepath.Join(s.directory, strings.TrimPrefix(digestOf([]byte(digest+"\n"+scope)), "sha256:"))
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

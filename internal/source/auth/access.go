@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package auth makes the clients that ask other hosts, with the credentials that a reference
+// may use: those of the Secret that it names, or else the instance's own.
+package auth
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+	"k8s.io/utils/clock"
+	orasauth "oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/store"
+)
+
+const (
+	// maxClients bounds how many clients keep their connections and access tokens.
+	maxClients = 64
+	// answersBytes is what all answers together may take that are being read.
+	answersBytes = 96 << 20 // bytes
+)
+
+// Options of [New].
+type Options struct {
+	// Objects reads Secrets. Nil: no Secret can be read.
+	Objects *object.Reader
+	// CredentialsDir has the instance's own credentials. It may be missing, and may change.
+	CredentialsDir string
+	// AllowLoopback lets hosts be this one.
+	AllowLoopback bool
+	// UserAgent of requests.
+	UserAgent string
+	// Limits of what is fetched.
+	Limits artifact.Limits
+	// Clock of what hosts want to be waited for.
+	Clock clock.PassiveClock
+	// Store keeps answers that a host may say are still good. Nil: each is asked for anew.
+	Store *store.Store
+}
+
+// Access makes clients, and keeps them with their connections for all who have the same
+// credentials.
+type Access struct {
+	Options
+	own     credentials.Directory
+	clients *lru.Cache[string, connection] // by host and credential
+	answers *semaphore.Weighted            // bytes
+}
+
+// connection is what clients for one host with one credential share.
+type connection struct {
+	http     *http.Client
+	api      *http.Client
+	registry *orasauth.Client
+}
+
+// New returns the access to all hosts.
+func New(options Options) *Access {
+	return &Access{
+		Options: options,
+		own:     credentials.Directory(options.CredentialsDir),
+		clients: lru.New[string](maxClients, lru.One[connection]),
+		answers: semaphore.NewWeighted(answersBytes),
+	}
+}
+
+// Identity changes when the credentials that the reference may use do. It takes no request,
+// and is kept in memory only.
+func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
+	if ref.SecretRef() != nil {
+		return a.secretVersion(ctx, ref)
+	}
+	set, err := a.own.Load()
+	if err != nil {
+		return err.Error()
+	}
+	return fingerprintOf(ref, set)
+}
+
+// Scope says where content of the reference comes from, and as whom it is asked for. Who has
+// the same scope may have the same content. It is "" if that can't be told. The instance's
+// own credentials are no part of it: they are the instance's as the cache is.
+func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
+	if ref.SecretRef() == nil {
+		return ref.Source()
+	}
+	version := a.secretVersion(ctx, ref)
+	if version == "" {
+		return ""
+	}
+	return ref.Source() + " at " + version
+}
+
+// Client reads the credentials and makes a client.
+func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, error) {
+	credential, err := a.credential(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	to := ref.Base()
+	host, _ := ref.Host()
+	plain := to.Scheme == "http" || ref.PlainHTTP()
+	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, credential.Fingerprint())
+	connected, found := a.clients.Get(name)
+	if !found {
+		if connected, err = a.connect(ref, host, plain, credential); err != nil {
+			return nil, atCredentials(ref, failure.SourceUnauthorized, err)
+		}
+		a.clients.Put(name, connected)
+	}
+	return &Client{
+		Ref: ref, Credential: credential, Limits: a.Limits,
+		HTTP: connected.http, API: connected.api, Registry: connected.registry,
+		host: host, answers: a.answers,
+	}, nil
+}
+
+func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (connection, error) {
+	client, err := egress.New(egress.Options{
+		Origin: ref.Base(),
+		CA:     credential.CA, Certificate: credential.Certificate, Key: credential.Key,
+		PlainHTTP: plain, AllowLoopback: a.AllowLoopback, UserAgent: a.UserAgent, Clock: a.Clock,
+	})
+	if err != nil {
+		return connection{}, err
+	}
+	api := *client
+	api.Transport = newConditional(a, client.Transport, credential.Fingerprint())
+	return connection{
+		http: client,
+		api:  &api,
+		registry: &orasauth.Client{
+			Client: client,
+			Cache:  orasauth.NewCache(),
+			Credential: orasauth.StaticCredential(host, orasauth.Credential{
+				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
+			}),
+		},
+	}, nil
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	orascontent "oras.land/oras-go/v2/content"
+	orasauth "oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/egress"
+)
+
+// Explain makes a [failure.Error] of what went wrong. What hosts and libraries say is left
+// out, but for codes: it may hold secrets, or be another text each time.
+func (c *Client) Explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		return known
+	}
+	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		said := answer.URL.Host + " answers " + http.StatusText(answer.StatusCode)
+		if answer.StatusCode == http.StatusUnauthorized { // of the registry, or its token service
+			return c.unauthorized(c.Ref.Base(), said)
+		}
+		return failure.New(failure.SourceUnavailable, "%s, which isn't expected; correct the address", said)
+	}
+	switch {
+	case errors.Is(err, orasauth.ErrBasicCredentialNotFound):
+		return c.unauthorized(c.Ref.Base(), c.host+" wants to know who asks")
+	case errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData), errors.Is(err, orascontent.ErrInvalidDescriptorSize):
+		return failure.New(failure.DigestMismatch, "what %s sends isn't the content with the digest that it promised; it is asked again", c.host)
+	}
+	fault := egress.Explain(ctx, c.host, err)
+	switch {
+	case fault == nil:
+		return failure.New(failure.SourceUnavailable, "%s answers with what can't be used: it may be no registry, want username and password in place of a token, "+
+			"or refer to a token service without TLS or at a private address; correct the address or the credentials, or have the registry mended", c.host)
+	case fault.Kind == egress.Unauthorized && c.Ref.Chart.OCI != nil: // or its token service
+		return c.unauthorized(c.Ref.Base(), fault.Error())
+	case fault.Kind == egress.Unauthorized:
+		return c.unauthorized(fault.From, fault.Error())
+	case fault.Kind == egress.Refused:
+		return failure.New(failure.ArtifactRefused, "%w", fault)
+	}
+	unavailable := failure.New(failure.SourceUnavailable, "%w", fault)
+	unavailable.RetryAfter = fault.RetryAfter
+	return unavailable
+}
+
+// unauthorized says what credentials were shown, and where other ones may be put.
+func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
+	if own := c.Ref.Base(); by != nil && !egress.SameOrigin(own, by) {
+		return failure.New(failure.SourceUnavailable, "%s, and gets no credentials: these are for %s://%s only, which refers to it. Have what is there open to everyone, or in the same place as the source",
+			said, own.Scheme, own.Host)
+	}
+	add := "username and password, token, or .dockerconfigjson"
+	if c.Ref.Chart.GitHub != nil {
+		add = "token"
+	}
+	secret := c.Ref.SecretRef()
+	var refused *failure.Error
+	switch {
+	case secret != nil && c.Credential.IsZero():
+		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
+			said, c.Ref.Namespace, secret.Name, c.host, add)
+	case secret != nil:
+		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
+			said, c.Ref.Namespace, secret.Name)
+	case c.Credential.IsZero():
+		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)%s",
+			said, ownSecret, ownKeys(c.Ref), plainKey(c.Ref))
+	default:
+		refused = failure.New(failure.SourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
+			said, ownSecret)
+	}
+	refused.Wait = true
+	return refused
+}
+
+// ownSecret is the Secret that is mounted as the instance's own credentials, and
+// ownSubject what errors about them are about.
+const (
+	ownSecret  = "chandler-credentials"
+	ownSubject = "the provider instance's own Secret " + ownSecret
+)

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// Bundle is a bundle's files. A path in it may lead into archives, as in
+// "addons.tgz/cni". It is for the one who opened it, and as long as he waits: it isn't safe
+// for concurrent use.
+type Bundle struct {
+	// Digest of the bundle; see [Artifact].
+	Digest string
+
+	sources *Sources
+	ctx     context.Context //nolint:containedctx // of who opened it
+	scope   string          // see [Sources.scope]
+	files   []artifact.File
+	opened  map[string]*Bundle // archives, by path
+	left    *int64             // bytes that all archives together may have
+}
+
+// OpenBundle reads a bundle.
+func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addonsv1.BundleSource) (*Bundle, error) {
+	ref := reference.BundleOf(namespace, from)
+	digest, err := s.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	fetched, err := s.Fetch(ctx, ref, digest)
+	if err != nil {
+		return nil, err
+	}
+	left := s.Limits.TotalBytes
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
+}
+
+// resolveInBundle returns the digest of an artifact with a path in a bundle.
+func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) (string, error) {
+	bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+	if err != nil {
+		return "", err
+	}
+	q := outcome.Question{Key: bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix() + " from " + bundle.scope}
+	return s.digests.Ask(ctx, q, func(ctx context.Context) (string, error) {
+		bundle.ctx = ctx
+		got, err := bundle.content(ref.Chart.Path, ref.Kind)
+		return got.Digest(), err
+	})
+}
+
+// Names of the files outside of archives, sorted.
+func (b *Bundle) Names() []string { return namesOf(b.files) }
+
+// Read returns a file; false if there is none.
+func (b *Bundle) Read(name string) ([]byte, bool, error) {
+	within, rest, err := b.walk(name)
+	if err != nil {
+		return nil, false, err
+	}
+	file := artifact.Find(within.files, rest)
+	if file == nil {
+		return nil, false, nil
+	}
+	return file.Data, true, nil
+}
+
+// ReadYAML returns a YAML file as JSON; false if there is none.
+func (b *Bundle) ReadYAML(name string) ([]byte, bool, error) {
+	data, found, err := b.Read(name)
+	if err != nil || !found {
+		return nil, found, err
+	}
+	opened, err := b.sources.Opener.Open(b.ctx, &opener.Job{YAML: &opener.YAML{Data: data}})
+	if err != nil {
+		return nil, true, inArchive(name, err)
+	}
+	return opened.JSON, true, nil
+}
+
+// ChartDigest is the digest of the chart at the path: an archive, or a directory.
+func (b *Bundle) ChartDigest(name string) (string, error) {
+	got, err := b.content(name, artifact.KindChart)
+	if err != nil {
+		return "", reference.Reference{Chart: addonsv1.ChartSource{Path: name}, Bundle: &addonsv1.BundleSource{}}.Locate(err)
+	}
+	return got.Digest(), nil
+}
+
+// content of the artifact at the path.
+func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, error) {
+	within, rest, err := b.walk(path.Clean(name))
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	if file := artifact.Find(within.files, rest); file != nil {
+		return artifact.Content{Archive: file.Data}, kind.CheckFile(rest)
+	}
+	if kind.Verbatim() {
+		files, err := within.directory(rest)
+		return artifact.Content{Files: files}, err
+	}
+	files, err := b.sources.complete(b.ctx, rest, within.directory)
+	return artifact.Content{Files: files}, err
+}
+
+// directory returns the files of a directory, with names relative to it.
+func (b *Bundle) directory(name string) ([]artifact.File, error) {
+	if name == "." {
+		return b.files, nil
+	}
+	var found []artifact.File
+	for _, file := range b.files {
+		if below, ok := strings.CutPrefix(file.Name, name+"/"); ok {
+			found = append(found, artifact.File{Name: below, Data: file.Data})
+		}
+	}
+	if len(found) == 0 {
+		return nil, failure.New(failure.ArtifactNotFound, "the bundle has nothing of this name; correct the path, or the bundle")
+	}
+	return found, nil
+}
+
+// walk follows the path into archives, but not into the last part. It returns what
+// has the rest of the path.
+func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
+	within, rest = b, name
+	for depth := 0; ; depth++ {
+		archive, below, found := within.archiveIn(rest)
+		if !found {
+			return within, rest, nil
+		}
+		if depth == b.sources.Limits.Nesting {
+			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", b.sources.Limits.Nesting)
+		}
+		if within, err = within.open(archive); err != nil {
+			return nil, "", err
+		}
+		rest = below
+	}
+}
+
+// archiveIn finds the archive that the path leads into.
+func (b *Bundle) archiveIn(name string) (archive, below string, found bool) {
+	for i, c := range name {
+		if c == '/' && artifact.IsArchive(name[:i]) && artifact.Find(b.files, name[:i]) != nil {
+			return name[:i], name[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// open unpacks an archive of the bundle, once for all who may have the bundle.
+func (b *Bundle) open(name string) (*Bundle, error) {
+	if opened, known := b.opened[name]; known {
+		return opened, nil
+	}
+	content := artifact.Content{Archive: artifact.Find(b.files, name).Data}
+	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
+	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
+		return b.sources.unpack(ctx, content, artifact.KindBundle)
+	})
+	if err != nil {
+		return nil, inArchive(name, err)
+	}
+	for _, file := range got.Files {
+		*b.left -= int64(len(file.Data))
+	}
+	if *b.left < 0 {
+		return nil, failure.TooLarge(failure.Quote(name)+", with the other archives of the bundle that paths lead into,", b.sources.Limits.TotalBytes)
+	}
+	b.opened[name] = &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
+	return b.opened[name], nil
+}
+
+// inArchive says which of a bundle's files the error is about.
+func inArchive(name string, err error) error {
+	known, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return err
+	}
+	located := *known
+	located.Err = fmt.Errorf("%s: %w", failure.Quote(name), known.Err)
+	return &located
+}

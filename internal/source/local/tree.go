@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local reads artifacts from a directory of this machine, the artifact root, and
+// looks every few seconds whether they changed.
+package local
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
+)
+
+const (
+	// LookEvery is the time between two looks at the paths that are in use.
+	LookEvery = 5 * time.Second
+	// settling is how old a file's time has to be before it tells versions apart:
+	// file systems with coarse clocks give two writes one after the other the same time.
+	settling = 2 * time.Second
+	// remembered is how many paths are.
+	remembered = 4096
+	// readAttempts is how often a path that changes while it is read is read again.
+	readAttempts = 3
+)
+
+// Tree is the artifact root.
+//
+// All paths are resolved by [os.Root]: ".." and symbolic links may lead anywhere
+// inside the root, and nowhere else. Links are followed since volumes of
+// ConfigMaps consist of them: there each file is a link into "..data", itself a
+// link to a directory that is swapped when the content changes. The root is opened
+// anew each time, so that it may be such a link, too.
+type Tree struct {
+	dir      string // absolute
+	limits   artifact.Limits
+	clock    clock.Clock
+	complete Complete
+
+	known *lru.Cache[spot, looked] // what was asked for
+}
+
+// Complete returns the files of a chart at a path with those that it depends on beside it.
+// All are read by the function.
+type Complete func(ctx context.Context, at string, read func(path string) ([]artifact.File, error)) ([]artifact.File, error)
+
+// spot is a path of the tree, and what is expected there.
+type spot struct {
+	path string
+	kind artifact.Kind
+}
+
+// looked is what a path came to when it was in a certain state.
+type looked struct {
+	paths   []string // that were read: the path itself, and a chart's neighbours
+	state   string   // of all of them
+	settled bool     // an equal state means equal content
+	digest  string
+	err     error
+}
+
+// New opens the directory, which has to be there.
+func New(dir string, limits artifact.Limits, clock clock.Clock, complete Complete) (*Tree, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{dir: dir, limits: limits, clock: clock, complete: complete, known: lru.New[spot](remembered, lru.One[looked])}, root.Close()
+}
+
+// Resolve returns the digest of the content that the path has now. While no file changed,
+// none is read.
+func (t *Tree) Resolve(ctx context.Context, written string, kind artifact.Kind) (string, error) {
+	at := spot{path: path.Clean(written), kind: kind}
+	if path.IsAbs(written) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
+		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root; correct it")
+	}
+	if before, known := t.known.Get(at); known && before.settled && before.state == t.look(at, before.paths).state {
+		return before.digest, before.err
+	}
+	now := t.clock.Now()
+	got, seen, err := t.load(ctx, at)
+	found := looked{paths: seen.paths, state: seen.state, settled: now.Sub(seen.newest) > settling && !isTransient(err), err: err}
+	if err == nil {
+		found.digest = got.Digest()
+	}
+	if ctx.Err() == nil {
+		t.known.Put(at, found)
+	}
+	return found.digest, found.err
+}
+
+// Fetch reads the content that the path has now.
+func (t *Tree) Fetch(ctx context.Context, written string, kind artifact.Kind) (artifact.Content, error) {
+	got, _, err := t.load(ctx, spot{path: path.Clean(written), kind: kind})
+	return got, err
+}
+
+// Watch calls notify with each path (as it was asked for, cleaned) that was resolved before
+// and has changed since, one after the other. It returns when ctx ends.
+func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
+	told := map[spot]string{}
+	for {
+		known := t.known.All()
+		for at, resolved := range known {
+			before, again := told[at]
+			if !again {
+				before = resolved.state
+			}
+			if told[at] = t.look(at, resolved.paths).state; told[at] != before {
+				notify(at.path)
+			}
+		}
+		for at := range told {
+			if _, found := known[at]; !found {
+				delete(told, at)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.clock.After(LookEvery):
+		}
+	}
+}
+
+// load reads the path's content, all of it in one state.
+func (t *Tree) load(ctx context.Context, at spot) (artifact.Content, snapshots, error) {
+	paths := []string{at.path}
+	for range readAttempts {
+		before := t.look(at, paths)
+		got, read, err := t.read(ctx, at)
+		slices.Sort(read)
+		if after := t.look(at, paths); after.state == before.state && slices.Equal(paths, read) {
+			return got, after, err
+		}
+		paths = read
+	}
+	return artifact.Content{}, t.look(at, paths), failure.Changed()
+}
+
+// read reads the path's content, and returns the paths that were looked at for that.
+func (t *Tree) read(ctx context.Context, at spot) (artifact.Content, []string, error) {
+	read := []string{at.path}
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return artifact.Content{}, read, rootError(err)
+	}
+	defer closeRead(root)
+	taken := take(root, at, t.limits)
+	switch {
+	case taken.err != nil:
+		return artifact.Content{}, read, taken.err
+	case !taken.directory:
+		archive, err := readFile(root, at.path, t.limits.ArchiveBytes)
+		return artifact.Content{Archive: archive}, read, err
+	case at.kind.Verbatim():
+		files, err := taken.readDirectory(root, t.limits)
+		return artifact.Content{Files: files}, read, err
+	}
+	files, err := t.complete(ctx, at.path, func(name string) ([]artifact.File, error) {
+		if name == at.path {
+			return taken.readDirectory(root, t.limits)
+		}
+		read = append(read, name)
+		neighbour := take(root, spot{path: name}, t.limits)
+		if neighbour.err == nil && !neighbour.directory {
+			neighbour.err = failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one", failure.Quote(name))
+		}
+		if neighbour.err != nil {
+			return nil, neighbour.err
+		}
+		return neighbour.readDirectory(root, t.limits)
+	})
+	return artifact.Content{Files: files}, read, err
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/object"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// Resolve returns the digest of the content that the reference means now. An exact version
+// on another host is looked up once: what it was resolved to is remembered, for as long as
+// the process runs. Errors are of type [*failure.Error], but for that of ctx.
+func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest string, err error) {
+	if digest := ref.PinnedDigest(); digest != "" {
+		return digest, nil
+	}
+	if err = s.check(ref); err == nil {
+		digest, err = s.resolve(ctx, ref)
+	}
+	if err == nil {
+		err = ref.Expects(digest)
+	}
+	if err != nil {
+		return "", conclude(ctx, ref, err)
+	}
+	return digest, nil
+}
+
+func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string, error) {
+	switch {
+	case ref.Bundle != nil:
+		return s.resolveInBundle(ctx, ref)
+	case ref.Remote():
+		return s.resolveRemote(ctx, ref)
+	case ref.Chart.Path != "":
+		return counted(s, ref, func() (string, error) { return s.local.Resolve(ctx, ref.Chart.Path, ref.Kind) })
+	}
+	return counted(s, ref, func() (string, error) { return s.resolveObject(ctx, ref) })
+}
+
+func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (string, error) {
+	if digest := ref.GivenDigest(); digest != "" {
+		return digest, nil
+	}
+	return s.digests.Ask(ctx, s.digestQuestion(ctx, ref), func(ctx context.Context) (digest string, err error) {
+		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
+			var got artifact.Content
+			digest, got, err = b.Resolve(ctx, c)
+			if err == nil && got.Bytes() > 0 {
+				s.downloaded(ctx, ref, got)
+			}
+			return err
+		})
+		return digest, err
+	})
+}
+
+func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {
+	return s.question(ctx, ref.DigestQuestion(), ref)
+}
+
+// resolveObject returns the digest of what a ConfigMap or Secret holds. What a version of an
+// object (UID and resourceVersion) holds never changes, so it is read once. The metadata cache
+// may lag behind: then the object is read once too often, never once too rarely.
+func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (string, error) {
+	key := ref.Object()
+	q := outcome.Question{Key: key.String() + ref.Kind.Suffix() + " at " + s.objects.Version(ctx, key)}
+	if s.objects.Version(ctx, key) == "" {
+		q.NotBefore = s.Clock.Now()
+	}
+	return s.digests.Ask(ctx, q, func(ctx context.Context) (string, error) {
+		got, err := s.readObject(ctx, ref)
+		return got.Digest(), err
+	})
+}
+
+// readObject reads what a ConfigMap or Secret holds.
+func (s *Sources) readObject(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+	key := ref.Object()
+	read, err := s.objects.Read(ctx, key)
+	switch {
+	case err != nil:
+	case read.Missing && key.Kind == reference.KindSecret:
+		err = object.MissingKey("data")
+	case read.Missing:
+		err = object.MissingKey("binaryData (manifests may be in data, too)")
+	case read.Text && ref.Kind != artifact.KindManifests:
+		err = failure.New(failure.ArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
+			"`kubectl create configmap %s --from-file=%s` does", key.Name, key.Key)
+	}
+	return artifact.Content{Archive: read.Data}, err
+}
+
+// ownCredentials is how often the instance's own credentials are looked at while they
+// don't do: their change is no event.
+const ownCredentials = 10 * time.Second
+
+// conclude locates an error, and leaves that of an ended context alone: it isn't the source's.
+func conclude(ctx context.Context, ref reference.Reference, err error) error {
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return err
+	}
+	located := ref.Locate(err)
+	if failed, ok := errors.AsType[*failure.Error](located); ok && failed.Reason == failure.SourceUnauthorized && ref.SecretRef() == nil {
+		failed.RetryAfter = min(failed.RetryAfter, ownCredentials)
+	}
+	return located
+}
