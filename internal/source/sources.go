@@ -15,6 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/local"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
@@ -78,6 +79,7 @@ type Sources struct {
 
 	digests  *outcome.Memory[string]    // that references were resolved to
 	lists    *outcome.Memory[*list]     // of versions
+	newest   *lru.Cache[string, newest] // by list and line
 	verified *outcome.Memory[bool]      // signatures
 	contents *outcome.Memory[*Artifact] // unpacked
 }
@@ -100,6 +102,7 @@ func New(options Options) (*Sources, error) {
 		checks:   newTallies(),
 		digests:  outcome.New(options.Clock, hosts, remembered, func(string) int64 { return 1 }),
 		lists:    outcome.New(options.Clock, hosts, listBytes, (*list).bytes),
+		newest:   lru.New[string](remembered, lru.One[newest]),
 		verified: outcome.New(options.Clock, hosts, remembered, func(bool) int64 { return 1 }),
 		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
 	}

@@ -16,7 +16,18 @@ import (
 )
 
 // list of the versions that an artifact was published in.
-type list struct{ versions []string }
+type list struct {
+	asked    time.Time
+	versions []string
+}
+
+// newest is what a list has for a line of versions. It is kept when the list, which may be
+// long, has to go for others.
+type newest struct {
+	asked   time.Time
+	version string
+	none    error // why there is none
+}
 
 func (l *list) bytes() int64 {
 	size := int64(64)
@@ -33,15 +44,23 @@ func (l *list) bytes() int64 {
 // if that is no older than notBefore. Errors are of type [*failure.Error], but for that of
 // ctx: then the request goes on, and the next call finds its answer.
 func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line versions.Line, notBefore time.Time) (version string, err error) {
-	published, err := s.published(ctx, ref, notBefore)
-	if err != nil {
-		return "", conclude(ctx, ref, err)
+	key := s.question(ctx, line.String()+" in "+ref.Unversioned(), ref).Key
+	known, found := s.newest.Get(key)
+	if !found || known.asked.Before(notBefore) {
+		published, err := s.published(ctx, ref, notBefore)
+		if err != nil {
+			return "", conclude(ctx, ref, err)
+		}
+		known = newest{asked: published.asked}
+		if known.version, found = line.Newest(published.versions); !found {
+			known.none = line.None(published.versions)
+		}
+		s.newest.Put(key, known)
 	}
-	newest, found := line.Newest(published)
-	if !found {
-		return "", ref.Locate(failure.NotPublished("%w", line.None(published)))
+	if known.none != nil {
+		return "", ref.Locate(failure.NotPublished("%w", known.none))
 	}
-	return newest, nil
+	return known.version, nil
 }
 
 // Withdrawn says whether a version of the line isn't published any more. What was found
@@ -51,13 +70,13 @@ func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line v
 	if err != nil {
 		return false, conclude(ctx, ref, err)
 	}
-	return !slices.ContainsFunc(published, func(is string) bool {
+	return !slices.ContainsFunc(published.versions, func(is string) bool {
 		return is == version || line.Allows(is) && !line.Newer(is, version) && !line.Newer(version, is) // "v1.0.0" will do for "1.0.0"
 	}), nil
 }
 
 // published returns all versions of the reference's artifact.
-func (s *Sources) published(ctx context.Context, ref reference.Reference, notBefore time.Time) ([]string, error) {
+func (s *Sources) published(ctx context.Context, ref reference.Reference, notBefore time.Time) (*list, error) {
 	if err := s.check(ref); err != nil {
 		return nil, err
 	}
@@ -67,17 +86,13 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 	}
 	q := s.question(ctx, "versions of "+ref.Unversioned(), ref)
 	q.NotBefore = notBefore
-	got, err := s.lists.Ask(ctx, q, func(ctx context.Context) (*list, error) {
-		got := &list{}
+	return s.lists.Ask(ctx, q, func(ctx context.Context) (*list, error) {
+		got := &list{asked: s.Clock.Now()}
 		return got, s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) (err error) {
 			got.versions, err = from.Versions(ctx, c)
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return got.versions, nil
 }
 
 // Pin returns the digest by which the reference, with this exact version, is to be

@@ -4,12 +4,15 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"oras.land/oras-go/v2/errdef"
+	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -25,7 +28,7 @@ const (
 	maxTagPages = 1000
 	maxTags     = 2 * versions.MaxPublished
 	// maxTagBytes bounds one answer, of a registry that sends all tags at once.
-	maxTagBytes = 8 << 20
+	maxTagBytes = 16 << 20
 )
 
 // signatureTag is a tag of what belongs to a manifest, as its signatures do.
@@ -37,34 +40,91 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	var found []string
-	seen := 0
-	repository.TagListPageSize, repository.TagListMaxPages, repository.MaxMetadataBytes = tagPage, maxTagPages, maxTagBytes
-	err = repository.Tags(ctx, "", func(tags []string) error {
-		if seen += len(tags); seen > maxTags {
-			return failure.TooMany("tags", maxTags)
-		}
-		for _, tag := range tags {
-			if version := versionOfTag(tag); len(tag) <= versions.MaxLength && versions.IsExact(version) {
-				found = append(found, version)
-			} else if len(tag) <= versions.MaxLength && a.kind.Verbatim() && !signatureTag.MatchString(tag) {
-				found = append(found, tag)
-			}
-		}
-		if len(found) > versions.MaxPublished {
-			return failure.TooMany("tags", versions.MaxPublished)
-		}
-		return nil
-	})
+	found := tagReader{Client: repository.Client, verbatim: a.kind.Verbatim()}
+	repository.Client = &found
+	repository.TagListPageSize, repository.TagListMaxPages = tagPage, maxTagPages
+	err = repository.Tags(ctx, "", func([]string) error { return nil })
 	switch {
 	case isNotFound(err):
 		return nil, failure.NotPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
 	case errors.Is(err, errdef.ErrTooManyPages):
 		return nil, failure.TooMany("pages of tags", maxTagPages)
-	case errors.Is(err, errdef.ErrSizeExceedsLimit):
-		return nil, failure.TooLarge("a page of the list of tags", maxTagBytes)
 	}
-	return found, err
+	return found.versions, err
+}
+
+// tagReader takes the versions from pages of tags as they come. The library would hold all of
+// a page in memory, twice; it is left with the links to further ones.
+type tagReader struct {
+	orasremote.Client
+	verbatim bool // tags that are no versions count, too
+	seen     int
+	versions []string
+}
+
+// Do implements the registry client of oras.
+func (t *tagReader) Do(request *http.Request) (*http.Response, error) {
+	response, err := t.Client.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	defer auth.Release(response.Body)
+	limited := &io.LimitedReader{R: response.Body, N: maxTagBytes}
+	if err := t.read(json.NewDecoder(limited)); err != nil {
+		if limited.N <= 0 {
+			err = failure.TooLarge("a page of the list of tags", maxTagBytes)
+		}
+		return nil, err
+	}
+	response.Body = io.NopCloser(strings.NewReader("{}"))
+	return response, nil
+}
+
+// read takes the tags of {"name": ..., "tags": [...]}.
+func (t *tagReader) read(page *json.Decoder) error {
+	var inTags bool
+	for depth := 0; ; {
+		token, err := page.Token()
+		if err != nil {
+			return err
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				depth++
+			} else if depth--; depth == 0 {
+				return nil
+			}
+			inTags = inTags && token == '['
+		case string:
+			if depth == 2 && inTags {
+				if err := t.take(token); err != nil {
+					return err
+				}
+			} else if depth == 1 {
+				inTags = token == "tags"
+			}
+		}
+	}
+}
+
+// take takes a tag that is a version.
+func (t *tagReader) take(tag string) error {
+	if t.seen++; t.seen > maxTags {
+		return failure.TooMany("tags", maxTags)
+	}
+	switch version := versionOfTag(tag); {
+	case len(tag) > versions.MaxLength:
+		return nil
+	case versions.IsExact(version):
+		t.versions = append(t.versions, version)
+	case t.verbatim && !signatureTag.MatchString(tag):
+		t.versions = append(t.versions, tag)
+	}
+	if len(t.versions) > versions.MaxPublished {
+		return failure.TooMany("tags", versions.MaxPublished)
+	}
+	return nil
 }
 
 // Pin is the digest of the version's manifest.
