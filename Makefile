@@ -109,7 +109,7 @@ bench: controlplane ## Run the benchmarks.
 	go test -run='^$$' -bench=. -benchmem $(PKG)
 
 .PHONY: demo
-demo: ## Start four clusters and watch add-ons land on them. DEMO_EXIT=1 ends it by itself.
+demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT=1 ends it by itself.
 	go run ./hack/demo
 
 ##@ Release

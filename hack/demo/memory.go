@@ -10,54 +10,40 @@ import (
 	"strings"
 )
 
-// usage is how much memory a process has, and had at most, in KiB.
-type usage struct{ resident, peak int }
-
-// memory reads the usage of a process and of its children, which render charts, from /proc, where the system has one.
-func memory(pid int) (own, children usage, count int, ok bool) {
-	status, ok := procStatus(strconv.Itoa(pid))
-	if !ok {
-		return own, children, 0, false
+// memory says how much a process has, and its children, which render charts. It reads /proc, where the system has one.
+func memory(pid int) string {
+	own := procStatus(strconv.Itoa(pid))
+	if own == nil {
+		return "  Memory isn't measured on this system: it has no /proc."
 	}
-	own = usageOf(status)
+	children, count := 0, 0
 	files, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, file := range files {
 		// A process that has ended in the meantime isn't counted.
-		status, ok := procStatus(filepath.Base(file))
-		if ok && status["PPid"] == strconv.Itoa(pid) {
-			child := usageOf(status)
-			children.resident += child.resident
-			children.peak += child.peak
+		if status := procStatus(filepath.Base(file)); status["PPid"] == strconv.Itoa(pid) {
+			children += mebibytes(status)
 			count++
 		}
 	}
-	return own, children, count, true
+	return fmt.Sprintf("  Memory: manager %d MiB; %d processes that render charts, %d MiB together.", mebibytes(own), count, children)
 }
 
-func procStatus(pid string) (map[string]string, bool) {
+// procStatus is what /proc says of a process, nil if it is gone.
+func procStatus(pid string) map[string]string {
 	data, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	fields := map[string]string{}
 	for line := range strings.Lines(string(data)) {
-		if name, value, found := strings.Cut(line, ":"); found {
-			fields[name] = strings.TrimSpace(value)
-		}
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
 	}
-	return fields, true
+	return fields
 }
 
-func usageOf(status map[string]string) usage {
-	return usage{resident: kib(status["VmRSS"]), peak: kib(status["VmHWM"])}
-}
-
-// kib reads a field such as "1234 kB". A process that is ending has none.
-func kib(field string) int {
-	number, _ := strconv.Atoi(strings.TrimSuffix(field, " kB"))
-	return number
-}
-
-func (u usage) String() string {
-	return fmt.Sprintf("%d MiB resident (%d at most)", u.resident>>10, u.peak>>10)
+// mebibytes are those of a process that are resident. One that is ending has none.
+func mebibytes(status map[string]string) int {
+	kibibytes, _ := strconv.Atoi(strings.TrimSuffix(status["VmRSS"], " kB"))
+	return kibibytes >> 10
 }

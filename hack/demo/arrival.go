@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// await waits until all clusters have all add-ons of the AddonStack, at the versions of their charts, and prints when
+// each of them had.
+func (d *demo) await(ctx context.Context, started time.Time) error {
+	versions, err := d.versions()
+	if err != nil {
+		return err
+	}
+	arrived := map[string]time.Duration{}
+	err = d.until(ctx, func() error {
+		return d.complete(ctx, versions, d.members, func(m *member) {
+			if _, before := arrived[m.name]; !before {
+				arrived[m.name] = time.Since(started)
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprint(table, "\n  CLUSTER\t")
+	for _, addon := range d.stack.Spec.Addons {
+		fmt.Fprintf(table, "%s\t", strings.ToUpper(addon.Name))
+	}
+	fmt.Fprintln(table, "READY AFTER")
+	for _, m := range d.members {
+		fmt.Fprintf(table, "  %s\t%s\t%.1f s\n", m.name, strings.Join(versions, "\t"), arrived[m.name].Seconds())
+	}
+	return table.Flush()
+}
+
+// versions are those of the add-ons' charts, in the order of the AddonStack.
+func (d *demo) versions() ([]string, error) {
+	var versions []string
+	for _, addon := range d.stack.Spec.Addons {
+		data, err := os.ReadFile(filepath.Join(d.charts(), addon.Chart.Path, "Chart.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		var chart struct{ Version string }
+		if err := yaml.Unmarshal(data, &chart); err != nil {
+			return nil, fmt.Errorf("%s: %w", addon.Chart.Path, err)
+		}
+		versions = append(versions, chart.Version)
+	}
+	return versions, nil
+}
+
+// complete says what clusters miss to be Ready with each add-on at its version, and tells of those that miss nothing.
+func (d *demo) complete(ctx context.Context, versions []string, clusters []*member, arrived func(*member)) error {
+	list := &addonsv1.ClusterAddonList{}
+	if err := d.management.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	var missing []error
+	for _, m := range clusters {
+		at := slices.IndexFunc(list.Items, func(ca addonsv1.ClusterAddon) bool { return ca.Spec.ClusterName == m.name })
+		if at < 0 {
+			missing = append(missing, fmt.Errorf("%s has no ClusterAddon", m.name))
+		} else if err := d.incomplete(&list.Items[at], versions); err != nil {
+			missing = append(missing, fmt.Errorf("%s: %w", m.name, err))
+		} else {
+			arrived(m)
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// incomplete says what one cluster misses. A status about an older spec doesn't count.
+func (d *demo) incomplete(ca *addonsv1.ClusterAddon, versions []string) error {
+	var missing []error
+	for i, addon := range d.stack.Spec.Addons {
+		var is addonsv1.AddonStatus // empty if nothing is said of it
+		if at := slices.IndexFunc(ca.Status.Addons, func(s addonsv1.AddonStatus) bool { return s.Name == addon.Name }); at >= 0 {
+			is = ca.Status.Addons[at]
+		}
+		if is.Phase != addonsv1.AddonReady || is.Version != versions[i] {
+			missing = append(missing, fmt.Errorf("%s is %q in version %q, wanted %q: %s %s", addon.Name, is.Phase, is.Version, versions[i], is.Reason, is.Message))
+		}
+	}
+	if ca.Status.ObservedGeneration != ca.Generation || !meta.IsStatusConditionTrue(ca.Status.Conditions, addonsv1.ReadyCondition) {
+		missing = append(missing, errors.New("its ClusterAddon isn't Ready"))
+	}
+	return errors.Join(missing...)
+}
