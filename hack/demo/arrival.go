@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -23,13 +21,9 @@ import (
 // await waits until all clusters have all add-ons of the AddonStack, at the versions of their charts, and prints when
 // each of them had.
 func (d *demo) await(ctx context.Context, started time.Time) error {
-	versions, err := d.versions()
-	if err != nil {
-		return err
-	}
 	arrived := map[string]time.Duration{}
-	err = d.until(ctx, func() error {
-		return d.complete(ctx, versions, d.members, func(m *member) {
+	err := d.until(ctx, func() error {
+		return d.complete(ctx, d.members, func(m *member) {
 			if _, before := arrived[m.name]; !before {
 				arrived[m.name] = time.Since(started)
 			}
@@ -40,35 +34,25 @@ func (d *demo) await(ctx context.Context, started time.Time) error {
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprint(table, "\n  CLUSTER\t")
+	var versions string
 	for _, addon := range d.stack.Spec.Addons {
 		fmt.Fprintf(table, "%s\t", strings.ToUpper(addon.Name))
+		versions += version(addon) + "\t"
 	}
 	fmt.Fprintln(table, "READY AFTER")
 	for _, m := range d.members {
-		fmt.Fprintf(table, "  %s\t%s\t%.1f s\n", m.name, strings.Join(versions, "\t"), arrived[m.name].Seconds())
+		fmt.Fprintf(table, "  %s\t%s%.1f s\n", m.name, versions, arrived[m.name].Seconds())
 	}
 	return table.Flush()
 }
 
-// versions are those of the add-ons' charts, in the order of the AddonStack.
-func (d *demo) versions() ([]string, error) {
-	var versions []string
-	for _, addon := range d.stack.Spec.Addons {
-		data, err := os.ReadFile(filepath.Join(d.charts(), addon.Chart.Path, "Chart.yaml"))
-		if err != nil {
-			return nil, err
-		}
-		var chart struct{ Version string }
-		if err := yaml.Unmarshal(data, &chart); err != nil {
-			return nil, fmt.Errorf("%s: %w", addon.Chart.Path, err)
-		}
-		versions = append(versions, chart.Version)
-	}
-	return versions, nil
+// version is that of an add-on's chart, as its folder says.
+func version(addon addonsv1.Addon) string {
+	return addon.Chart.Path[strings.LastIndex(addon.Chart.Path, "-")+1:]
 }
 
 // complete says what clusters miss to be Ready with each add-on at its version, and tells of those that miss nothing.
-func (d *demo) complete(ctx context.Context, versions []string, clusters []*member, arrived func(*member)) error {
+func (d *demo) complete(ctx context.Context, clusters []*member, arrived func(*member)) error {
 	list := &addonsv1.ClusterAddonList{}
 	if err := d.management.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return err
@@ -78,7 +62,7 @@ func (d *demo) complete(ctx context.Context, versions []string, clusters []*memb
 		at := slices.IndexFunc(list.Items, func(ca addonsv1.ClusterAddon) bool { return ca.Spec.ClusterName == m.name })
 		if at < 0 {
 			missing = append(missing, fmt.Errorf("%s has no ClusterAddon", m.name))
-		} else if err := d.incomplete(&list.Items[at], versions); err != nil {
+		} else if err := d.incomplete(&list.Items[at]); err != nil {
 			missing = append(missing, fmt.Errorf("%s: %w", m.name, err))
 		} else {
 			arrived(m)
@@ -88,15 +72,15 @@ func (d *demo) complete(ctx context.Context, versions []string, clusters []*memb
 }
 
 // incomplete says what one cluster misses. A status about an older spec doesn't count.
-func (d *demo) incomplete(ca *addonsv1.ClusterAddon, versions []string) error {
+func (d *demo) incomplete(ca *addonsv1.ClusterAddon) error {
 	var missing []error
-	for i, addon := range d.stack.Spec.Addons {
+	for _, addon := range d.stack.Spec.Addons {
 		var is addonsv1.AddonStatus // empty if nothing is said of it
 		if at := slices.IndexFunc(ca.Status.Addons, func(s addonsv1.AddonStatus) bool { return s.Name == addon.Name }); at >= 0 {
 			is = ca.Status.Addons[at]
 		}
-		if is.Phase != addonsv1.AddonReady || is.Version != versions[i] {
-			missing = append(missing, fmt.Errorf("%s is %q in version %q, wanted %q: %s %s", addon.Name, is.Phase, is.Version, versions[i], is.Reason, is.Message))
+		if is.Phase != addonsv1.AddonReady || is.Version != version(addon) {
+			missing = append(missing, fmt.Errorf("%s is %q in version %q, wanted %q (%s %s)", addon.Name, is.Phase, is.Version, version(addon), is.Reason, is.Message))
 		}
 	}
 	if ca.Status.ObservedGeneration != ca.Generation || !meta.IsStatusConditionTrue(ca.Status.Conditions, addonsv1.ReadyCondition) {

@@ -89,16 +89,12 @@ func (d *demo) inspect(ctx context.Context, m *member, chart string) error {
 func (d *demo) remove(ctx context.Context) error {
 	left, m := d.members[:len(d.members)-1], d.members[len(d.members)-1]
 	heading("Remove: Cluster %s loses its label env=prod, so the AddonStack doesn't select it any more.", m.name)
-	versions, err := d.versions()
-	if err != nil {
-		return err
-	}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.name}}
 	started := time.Now()
 	if err := d.management.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"env":null}}}`))); err != nil {
 		return err
 	}
-	err = d.until(ctx, func() error {
+	err := d.until(ctx, func() error {
 		addon := &addonsv1.ClusterAddon{}
 		if err := d.management.Get(ctx, client.ObjectKeyFromObject(cluster), addon); err != nil {
 			return err
@@ -113,7 +109,7 @@ func (d *demo) remove(ctx context.Context) error {
 		if len(deployments.Items) > 0 {
 			return errors.New(m.name + " still has Deployments of its add-ons")
 		}
-		return d.complete(ctx, versions, left, func(*member) {})
+		return d.complete(ctx, left, func(*member) {})
 	})
 	if err != nil {
 		return err
