@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests tests what `kustomize build` makes of the overlays in config/: by
-// clusterctl's contract, by the rights they give, and by a real API server.
+// Package manifests tests what `kustomize build` makes of the overlays in config/, and of
+// those that docs/instances.md shows: by clusterctl's contract, by the rights they give, and
+// by a real API server. It renders the samples.
 package manifests
 
 import (
