@@ -109,15 +109,8 @@ bench: controlplane ## Run the benchmarks.
 	go test -run='^$$' -bench=. -benchmem $(PKG)
 
 .PHONY: demo
-demo: ## Start four clusters and watch add-ons land on them. DEMO_EXIT=1 ends it by itself.
+demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT=1 ends it by itself.
 	go run ./hack/demo
-
-##@ Instances
-
-.PHONY: instance
-instance: ## Write the overlay of another instance. Asks for NAME, NAMESPACES, FILTER and takes DIR, FORCE=1.
-	@go run ./hack/instance $(if $(NAME),--name='$(NAME)') $(if $(NAMESPACES),--namespaces='$(NAMESPACES)') \
-		$(if $(filter undefined,$(origin FILTER)),,--filter='$(FILTER)') $(if $(DIR),--out='$(DIR)') $(if $(FORCE),--force)
 
 ##@ Release
 

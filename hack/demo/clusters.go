@@ -7,111 +7,76 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
+// namespace of the management cluster that everything is in.
+const namespace = "default"
+
 // startClusters starts all control planes side by side, with the CRDs of Cluster API and Chandler in the first.
 func (d *demo) startClusters(ctx context.Context) error {
-	return d.out.stage("4 control planes", func(*progress) (string, error) {
-		if err := d.startPlanes(ctx); err != nil {
-			return "", err
-		}
-		info, err := discovery.NewDiscoveryClientForConfigOrDie(d.management.Config()).ServerVersion()
-		if err != nil {
-			return "", err
-		}
-		return "Kubernetes " + info.GitVersion + ", with simulated nodes", d.connect()
-	})
-}
-
-func (d *demo) startPlanes(ctx context.Context) error {
-	crds, err := d.crds(ctx)
+	heading("Start")
+	started := time.Now()
+	crds, err := apiserver.ClusterAPICRDs(ctx, "clusters", "clusterclasses")
 	if err != nil {
 		return err
 	}
-	d.members = []*member{
-		{name: "bergen", region: "north"},
-		{name: "genoa", region: "south"},
-		{name: "osaka", region: "east"},
-	}
-	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: crds}}
+	d.members = []*member{{name: "bergen", region: "north"}, {name: "genoa", region: "south"}, {name: "osaka", region: "east"}}
+	options := []controlplane.Options{{Name: "management", Workers: true, CRDPaths: append(crds, filepath.Join(d.root, "config/crd/bases"))}}
 	for _, m := range d.members {
 		options = append(options, controlplane.Options{Name: m.name, Workers: true, Nodes: 3})
 	}
-	planes, err := controlplane.StartAll(ctx, options...)
-	if err != nil {
+	if d.planes, err = controlplane.StartAll(ctx, options...); err != nil {
 		return err
 	}
-	d.management = planes[0]
-	for i, m := range d.members {
-		m.plane = planes[i+1]
-	}
-	return nil
-}
-
-// crds of Cluster API come from its module, which go.mod pins.
-func (d *demo) crds(ctx context.Context) ([]string, error) {
-	capi, err := goTool(ctx, d.root, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
-	if err != nil {
-		return nil, fmt.Errorf("finding Cluster API's CRDs: %w", err)
-	}
-	bases := filepath.Join(capi, "core", "config", "crd", "bases")
-	return []string{
-		filepath.Join(bases, "cluster.x-k8s.io_clusters.yaml"),
-		filepath.Join(bases, "cluster.x-k8s.io_clusterclasses.yaml"),
-		filepath.Join(d.root, "config", "crd", "bases"),
-	}, nil
-}
-
-// connect makes the clients, and a kubeconfig with a context for each cluster.
-func (d *demo) connect() error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
+	for i, plane := range d.planes {
+		if err := os.WriteFile(d.file(plane.Name()+".kubeconfig"), plane.Kubeconfig(), 0o600); err != nil {
 			return err
 		}
-	}
-	var err error
-	if d.client, err = client.New(d.management.Config(), client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	for _, m := range d.members {
-		if m.client, err = client.NewWithWatch(m.plane.Config(), client.Options{Scheme: scheme}); err != nil {
-			return err
-		}
-	}
-	return d.writeKubeconfig()
-}
-
-func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
-
-// writeKubeconfig merges the clusters' kubeconfigs. The management cluster's context is the current one.
-func (d *demo) writeKubeconfig() error {
-	all := clientcmdapi.NewConfig()
-	all.CurrentContext = d.management.Name()
-	for _, plane := range d.planes() {
-		one, err := clientcmd.Load(plane.Kubeconfig())
+		c, err := client.New(plane.Config(), client.Options{Scheme: apiserver.Scheme()})
 		if err != nil {
 			return err
 		}
-		current := one.Contexts[one.CurrentContext]
-		all.Clusters[current.Cluster] = one.Clusters[current.Cluster]
-		all.AuthInfos[current.AuthInfo] = one.AuthInfos[current.AuthInfo]
-		all.Contexts[plane.Name()] = current
+		if i == 0 {
+			d.management = c
+		} else {
+			d.members[i-1].client = c
+		}
 	}
-	data, err := clientcmd.Write(*all)
-	if err != nil {
-		return err
+	done(started, "control planes of one management and %d workload clusters, with simulated nodes", len(d.members))
+	return nil
+}
+
+// addClusters does what Cluster API does for clusters whose control plane has just come up.
+func (d *demo) addClusters(ctx context.Context) error {
+	for i, m := range d.members {
+		cluster := &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.name, Labels: map[string]string{"env": "prod", "region": m.region}},
+			Spec:       clusterv1.ClusterSpec{ClusterNetwork: clusterv1.ClusterNetwork{ServiceDomain: "cluster.local"}}, // an empty one is refused
+		}
+		if err := d.management.Create(ctx, cluster); err != nil {
+			return fmt.Errorf("adding Cluster %s: %w", m.name, err)
+		}
+		if err := d.management.Create(ctx, kubeconfig.GenerateSecret(cluster, d.planes[i+1].Kubeconfig())); err != nil {
+			return fmt.Errorf("adding the kubeconfig of Cluster %s: %w", m.name, err)
+		}
+		before := cluster.DeepCopy()
+		cluster.Status.SetTypedPhase(clusterv1.ClusterPhaseProvisioned)
+		cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{
+			InfrastructureProvisioned: ptr.To(true), ControlPlaneInitialized: ptr.To(true),
+		}
+		if err := d.management.Status().Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("saying that Cluster %s is provisioned: %w", m.name, err)
+		}
 	}
-	return os.WriteFile(d.kubeconfig(), data, 0o600)
+	return nil
 }

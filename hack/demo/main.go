@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The demo starts a small fleet on this machine, real API servers with simulated nodes, and shows how Chandler outfits
-// it: three add-ons land on three workload clusters, one of them is upgraded, and an object is deleted by hand.
+// it: three add-ons land on three workload clusters, one of them is upgraded, and one cluster loses all of them.
 //
 //	go run ./hack/demo
 //
@@ -23,27 +23,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// patience is how long everything may take after the builds.
+// patience is how long all steps may take together, after the builds.
 const patience = 5 * time.Minute
 
 func main() {
-	// What client libraries log would tear the output apart; what matters comes back as an error.
+	// What matters of what client libraries log comes back as an error.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 
-	out := newScreen(os.Stdout)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	d := &demo{out: out}
-	err := d.run(ctx)
-	interrupted := ctx.Err() != nil
-	stop()
-	switch {
-	case err == nil:
-	case interrupted:
-		out.printf("\n%s\n", out.paint(yellow, "Interrupted: everything is stopped and removed."))
-		os.Exit(1)
-	default:
-		out.printf("\n%s %v\n", out.paint(red, "✗"), err)
+	defer stop()
+	if err := (&demo{}).run(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted: everything is stopped and removed")
+		}
+		fmt.Fprintf(os.Stderr, "\nFAILED: %v\n", err)
 		os.Exit(1)
 	}
 }
@@ -51,42 +45,34 @@ func main() {
 // run shows everything. Whatever was started ends with it, also in a panic.
 func (d *demo) run(ctx context.Context) error {
 	defer d.stop()
-	d.out.printf("\n%s\n\n", d.out.paint(bold, "Chandler: one management cluster and three workload clusters, all on this machine"))
 	if err := d.build(ctx); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done after %s", patience))
 	defer cancel()
-	working, fail := context.WithCancelCause(limited)
-	defer fail(nil)
-	for _, step := range []func(context.Context) error{
-		d.startClusters,
-		func(ctx context.Context) error { return d.startManager(ctx, fail) },
-		d.install,
-		d.upgrade,
-		d.drift,
-	} {
-		if err := step(working); err != nil {
-			return errors.Join(err, d.evidence())
+	for _, step := range []func(context.Context) error{d.startClusters, d.startChandler, d.install, d.upgrade, d.remove} {
+		if err := step(limited); err != nil {
+			return err
 		}
 	}
 	if os.Getenv("DEMO_EXIT") == "1" {
-		d.out.printf("\n%s All was reached.\n", d.out.paint(green, "✓"))
+		fmt.Println("\nAll was reached.")
 		return nil
 	}
-	return d.wait(ctx)
+	d.showTheWay()
+	select {
+	case <-d.manager.Done():
+		return d.manager.Ended()
+	case <-ctx.Done():
+		fmt.Println("\nStopping everything.")
+		return nil
+	}
 }
 
-// wait leaves the clusters to the user.
-func (d *demo) wait(ctx context.Context) error {
-	if err := d.showTheWay(); err != nil {
-		return err
-	}
-	select {
-	case <-d.manager.done:
-		return errors.Join(errors.New("the manager ended"), d.evidence())
-	case <-ctx.Done():
-		d.out.printf("\nStopping everything.\n")
-		return nil
-	}
+// heading begins a part of the story.
+func heading(format string, args ...any) { fmt.Printf("\n"+format+"\n", args...) }
+
+// done says what was done, and how long it took.
+func done(started time.Time, format string, args ...any) {
+	fmt.Printf("  %5.1f s  %s\n", time.Since(started).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -10,54 +10,28 @@ import (
 	"strings"
 )
 
-// usage is how much memory a process has, and had at most, in KiB.
-type usage struct{ resident, peak int }
-
-// memory reads the usage of a process and of its children, which render charts, from /proc, where the system has one.
-func memory(pid int) (own, children usage, count int, ok bool) {
-	status, ok := procStatus(strconv.Itoa(pid))
-	if !ok {
-		return own, children, 0, false
+// memory says how much a process has, and its children, which render charts. It reads /proc, where the system has one.
+func memory(pid int) string {
+	process := filepath.Join("/proc", strconv.Itoa(pid))
+	if _, err := os.Stat(process); err != nil {
+		return "  Memory isn't measured on this system: it has no /proc."
 	}
-	own = usageOf(status)
-	files, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
-	for _, file := range files {
-		// A process that has ended in the meantime isn't counted.
-		status, ok := procStatus(filepath.Base(file))
-		if ok && status["PPid"] == strconv.Itoa(pid) {
-			child := usageOf(status)
-			children.resident += child.resident
-			children.peak += child.peak
+	together, count := 0, 0
+	threads, _ := filepath.Glob(filepath.Join(process, "task", "*", "children")) // the pattern is valid
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread) // a thread that has ended has none
+		for _, child := range strings.Fields(string(children)) {
+			together += resident(filepath.Join("/proc", child))
 			count++
 		}
 	}
-	return own, children, count, true
+	return fmt.Sprintf("  Memory: manager %d MiB; %d processes that render charts, %d MiB together.", resident(process), count, together)
 }
 
-func procStatus(pid string) (map[string]string, bool) {
-	data, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
-	if err != nil {
-		return nil, false
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(string(data)) {
-		if name, value, found := strings.Cut(line, ":"); found {
-			fields[name] = strings.TrimSpace(value)
-		}
-	}
-	return fields, true
-}
-
-func usageOf(status map[string]string) usage {
-	return usage{resident: kib(status["VmRSS"]), peak: kib(status["VmHWM"])}
-}
-
-// kib reads a field such as "1234 kB". A process that is ending has none.
-func kib(field string) int {
-	number, _ := strconv.Atoi(strings.TrimSuffix(field, " kB"))
-	return number
-}
-
-func (u usage) String() string {
-	return fmt.Sprintf("%d MiB resident (%d at most)", u.resident>>10, u.peak>>10)
+// resident is a process's memory in MiB; 0 if it has ended.
+func resident(process string) int {
+	statm, _ := os.ReadFile(filepath.Join(process, "statm"))
+	var size, pages int
+	_, _ = fmt.Sscan(string(statm), &size, &pages)
+	return pages * os.Getpagesize() >> 20
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/test/gobuild"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/suite"
 )
@@ -26,9 +25,6 @@ func TestMain(m *testing.M) { suite.Suite{Name: "instances", Parallel: 3, Prepar
 
 func prepare(ctx context.Context, root, dir string) error {
 	shared.root, shared.dir = root, dir
-	if err := gobuild.Build(ctx, root, filepath.Join(dir, "instance"), "./hack/instance"); err != nil {
-		return err
-	}
 	return buildProgram(ctx)
 }
 

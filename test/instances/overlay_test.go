@@ -3,13 +3,12 @@
 package instances
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/test/kustomization"
 )
 
-// overlay is what a user answers to make an instance.
+// overlay is what a user chooses for an instance.
 type overlay struct {
 	name       string
 	namespaces []string // none is all
@@ -19,18 +18,12 @@ type overlay struct {
 // runsIn is the instance's own namespace.
 func (o overlay) runsIn() string { return "chandler-" + o.name }
 
-// write has the overlay written, and returns its directory.
+// write writes the overlay, and returns its directory.
 func (o overlay) write(t *testing.T) string {
 	t.Helper()
-	namespaces := "*"
-	if len(o.namespaces) > 0 {
-		namespaces = strings.Join(o.namespaces, ",")
+	folder, err := kustomization.Instance{Name: o.name, Namespaces: o.namespaces, Filter: o.filter}.Write(shared.root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), o.name)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(shared.dir, "instance"), "--name="+o.name, "--namespaces="+namespaces, "--filter="+o.filter, "--out="+dir)
-	cmd.Dir = shared.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("writing the overlay of instance %s: %v\n%s", o.name, err, out)
-	}
-	return dir
+	return folder
 }

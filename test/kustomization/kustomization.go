@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kustomization builds the overlays of config/ as `kustomize build` does, and
-// reads from them what a kubelet would.
+// Package kustomization builds the overlays of config/ as `kustomize build` does, reads
+// from them what a kubelet would, and writes overlays of instances.
 package kustomization
 
 import (

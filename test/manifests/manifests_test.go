@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests tests what `kustomize build` makes of the overlays in config/: by
-// clusterctl's contract, by the rights they give, and by a real API server.
+// Package manifests tests what `kustomize build` makes of the overlays in config/, and of
+// those that docs/instances.md shows: by clusterctl's contract, by the rights they give, and
+// by a real API server. It renders the samples.
 package manifests
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,21 +23,23 @@ const (
 	allInOne   = "../../config/default"
 	shared     = "../../config/shared"
 	selfSigned = "../../config/shared-selfsigned"
-	samples    = "../../config/samples/instances/"
 )
 
 // instances are overlays that each make one instance, and what it looks after; nothing
-// is all namespaces.
+// is all namespaces. Those in instances/ are what docs/instances.md shows.
 var instances = map[string][]string{
-	"../../config/instance":        {"chandler-instance"},
-	samples + "by-namespace":       {"team-a"},
-	samples + "by-filter":          {"team-b"},
-	samples + "several-namespaces": {"team-c", "team-d"},
-	samples + "everywhere":         nil,
+	"../../config/instance": {"chandler-instance"},
+	"instances/red":         {"team-a"},
+	"instances/blue":        {"team-b"},
+	"instances/green":       {"team-c", "team-d"},
+	"instances/violet":      nil,
 }
 
 func build(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
+	if strings.HasPrefix(path, "instances/") {
+		path = filepath.Join(documented(t), path)
+	}
 	objects, err := kustomization.Build(path)
 	if err != nil {
 		t.Fatal(err)
@@ -120,14 +124,14 @@ func TestArguments(t *testing.T) {
 	}
 	alone := func(args []string) []string { return append([]string{"--run=controllers"}, args...) }
 	for path, want := range map[string][]string{
-		allInOne:                       controllers("chandler", "", ""),
-		shared:                         {"--run=webhooks", "--diagnostics-address=0", "--v=2"},
-		selfSigned:                     {"--run=webhooks", "--diagnostics-address=0", "--v=2", "--webhook-cert-source=self"},
-		"../../config/instance":        alone(controllers("chandler", "chandler-instance", "")),
-		samples + "by-namespace":       alone(controllers("red", "team-a", "")),
-		samples + "by-filter":          alone(controllers("blue", "team-b", "blue")),
-		samples + "several-namespaces": alone(controllers("green", "team-c,team-d", "")),
-		samples + "everywhere":         alone(controllers("violet", "", "violet")),
+		allInOne:                controllers("chandler", "", ""),
+		shared:                  {"--run=webhooks", "--diagnostics-address=0", "--v=2"},
+		selfSigned:              {"--run=webhooks", "--diagnostics-address=0", "--v=2", "--webhook-cert-source=self"},
+		"../../config/instance": alone(controllers("chandler", "chandler-instance", "")),
+		"instances/red":         alone(controllers("red", "team-a", "")),
+		"instances/blue":        alone(controllers("blue", "team-b", "blue")),
+		"instances/green":       alone(controllers("green", "team-c,team-d", "")),
+		"instances/violet":      alone(controllers("violet", "", "violet")),
 	} {
 		t.Run(path, func(t *testing.T) {
 			deployment := one[appsv1.Deployment](t, build(t, path), "Deployment")

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manifests
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,8 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -28,7 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
 )
 
-const samples = "../../config/samples"
+const samples = root + "/config/samples"
 
 func TestMain(m *testing.M) {
 	render.RunWorkerIfAsked()
@@ -57,25 +51,19 @@ func TestCharts(t *testing.T) {
 			g.Expect(result.Objects).NotTo(BeEmpty())
 			g.Expect(result.Name + "-" + result.Version).To(Equal(filepath.Base(chart)))
 			for _, object := range result.Objects {
-				g.Expect(object.GetLabels()).To(HaveKeyWithValue(chartLabel, filepath.Base(chart)), object.GetKind())
+				g.Expect(object.GetLabels()).To(HaveKeyWithValue("helm.sh/chart", filepath.Base(chart)), object.GetKind())
 			}
 		})
 	}
 }
 
-// TestSamples reads every sample strictly, and renders its charts with its values.
+// TestSamples reads every AddonStack of the samples strictly, and renders its charts with its values.
 func TestSamples(t *testing.T) {
 	renderer := render.New(render.Options{Workers: 1})
 	t.Cleanup(renderer.Close)
-	var kustomization struct{ Resources []string }
-	data, err := os.ReadFile(filepath.Join(samples, "kustomization.yaml"))
-	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(yaml.Unmarshal(data, &kustomization)).To(Succeed())
-	for _, name := range kustomization.Resources {
-		t.Run(name, func(t *testing.T) {
+	for _, stack := range stacks(t) {
+		t.Run(stack.Name, func(t *testing.T) {
 			g := NewWithT(t)
-			stack := stackIn(g, name)
 			for _, addon := range stack.Spec.Addons {
 				g.Expect(buildFiles(t, renderer, &addon)).To(Succeed(), addon.Name)
 				if addon.Chart.Path == "" {
@@ -94,6 +82,29 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// stacks are the AddonStacks of all samples, each in the newest version of the API.
+func stacks(t *testing.T) []addonsv1.AddonStack {
+	t.Helper()
+	g := NewWithT(t)
+	var stacks []addonsv1.AddonStack
+	for _, o := range build(t, samples) {
+		one := []*unstructured.Unstructured{o}
+		if o.GroupVersionKind().GroupVersion() != addonsv1alpha1.GroupVersion {
+			stacks = append(stacks, find[addonsv1.AddonStack](t, one, "AddonStack")...)
+			continue
+		}
+		for _, old := range find[addonsv1alpha1.AddonStack](t, one, "AddonStack") {
+			stack := addonsv1.AddonStack{}
+			g.Expect(conversion.ConvertAddonStackV1Alpha1ToHub(t.Context(), &old, &stack)).To(Succeed(), old.Name)
+			stacks = append(stacks, stack)
+		}
+	}
+	written, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stacks).To(HaveLen(len(written)-1), "one in each file but kustomization.yaml")
+	return stacks
+}
+
 // buildFiles makes the objects of a kustomization or of manifests.
 func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) error {
 	t.Helper()
@@ -110,33 +121,6 @@ func buildFiles(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) 
 	return err
 }
 
-// stackIn returns the one AddonStack of a file.
-func stackIn(g *WithT, name string) *addonsv1.AddonStack {
-	data, err := os.ReadFile(filepath.Join(samples, name))
-	g.Expect(err).NotTo(HaveOccurred())
-	var stacks []*addonsv1.AddonStack
-	for reader := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		g.Expect(err).NotTo(HaveOccurred())
-		if bytes.Contains(document, []byte("kind: AddonStack")) {
-			stack := &addonsv1.AddonStack{}
-			if bytes.Contains(document, []byte(addonsv1alpha1.GroupVersion.String())) {
-				old := &addonsv1alpha1.AddonStack{}
-				g.Expect(yaml.UnmarshalStrict(document, old)).To(Succeed(), name)
-				g.Expect(conversion.ConvertAddonStackV1Alpha1ToHub(context.Background(), old, stack)).To(Succeed(), name)
-			} else {
-				g.Expect(yaml.UnmarshalStrict(document, stack)).To(Succeed(), name)
-			}
-			stacks = append(stacks, stack)
-		}
-	}
-	g.Expect(stacks).To(HaveLen(1), name)
-	return stacks[0]
-}
-
 // values of an add-on, but for valuesFrom, on a Cluster such as the demo's.
 func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[string]any {
 	t.Helper()
@@ -149,7 +133,7 @@ func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[
 		text, err := renderer.Template(t.Context(), render.TemplateRequest{
 			Name: addon.Name, Text: addon.ValuesTemplate, Strict: addon.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient,
 			Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{
-				"name": "bergen", "namespace": namespace, "labels": map[string]any{"region": "north"},
+				"name": "bergen", "namespace": "default", "labels": map[string]any{"region": "north"},
 			}}},
 		})
 		g.Expect(err).NotTo(HaveOccurred(), addon.Name)
