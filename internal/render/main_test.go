@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	RunWorkerIfAsked()
 	runOrphanIfAsked()
+	runEscapesIfAsked()
 	os.Exit(m.Run())
 }
 

@@ -15,8 +15,8 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// enterSandbox gives up, for good, the right to open files and sockets, to write files, and to
-// use more memory than allowed.
+// enterSandbox gives up, for good, the right to open files and sockets, to write files, to run
+// programs, to signal other processes, and to use more memory than allowed.
 func enterSandbox(memoryBytes int64) error {
 	// Let the kernel pick this process first when memory runs out. Not allowed everywhere, and no loss then.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
@@ -37,7 +37,10 @@ func enterSandbox(memoryBytes int64) error {
 			return fmt.Errorf("limit resource %d: %w", resource, err)
 		}
 	}
-	return ProtectMemory()
+	if err := ProtectMemory(); err != nil {
+		return err
+	}
+	return limitSyscalls()
 }
 
 // dataBytes is the private writable memory that this process has mapped by now: mostly the

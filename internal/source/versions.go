@@ -89,6 +89,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 	return s.lists.Ask(ctx, q, func(ctx context.Context) (*list, error) {
 		got := &list{asked: s.Clock.Now()}
 		return got, s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) (err error) {
+			c.NotBefore = notBefore
 			got.versions, err = from.Versions(ctx, c)
 			return err
 		})
@@ -163,6 +164,7 @@ func (s *Sources) pin(ctx context.Context, ref reference.Reference, notBefore ti
 	q.NotBefore = notBefore
 	return s.digests.Ask(ctx, q, func(ctx context.Context) (digest string, err error) {
 		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) error {
+			c.NotBefore = notBefore
 			digest, err = from.Pin(ctx, c)
 			return err
 		})

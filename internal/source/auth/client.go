@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
@@ -26,6 +27,8 @@ type Client struct {
 	Credential credentials.Credential
 	// Limits of what is taken from it.
 	Limits artifact.Limits
+	// NotBefore is how old an answer may be that was given to others. Zero: the backend decides.
+	NotBefore time.Time
 	// HTTP shows no credential by itself; see [Client.Authorize].
 	HTTP *http.Client
 	// API is as HTTP, and asks with the validators of the answer before (ETag, Last-Modified).

@@ -66,9 +66,12 @@ type release struct {
 	} `json:"assets"`
 }
 
-// find asks for the release.
+// find returns the release as it was a moment ago, or since c.NotBefore.
 func (r Release) find(ctx context.Context, c *auth.Client) (*published, error) {
 	q := outcome.Question{Key: r.key(c), NotBefore: r.releases.clock.Now().Add(-freshRelease)}
+	if c.NotBefore.After(q.NotBefore) {
+		q.NotBefore = c.NotBefore
+	}
 	return r.releases.known.Ask(ctx, q, func(ctx context.Context) (*published, error) {
 		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
 			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))

@@ -49,9 +49,12 @@ func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 	}
 }
 
-// of returns the index of a repository, as it was a moment ago.
+// of returns the index of a repository, as it was a moment ago, or since c.NotBefore.
 func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
 	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: s.clock.Now().Add(-freshIndex)}
+	if c.NotBefore.After(q.NotBefore) {
+		q.NotBefore = c.NotBefore
+	}
 	return s.known.Ask(ctx, q, func(ctx context.Context) (*index, error) {
 		got, err := s.read(ctx, c)
 		return got, c.Explain(ctx, err)

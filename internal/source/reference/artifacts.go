@@ -40,7 +40,3 @@ func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
 	}
 }
-
-// Held is the name under which what unpacking came to is remembered: the same
-// archive may be good files, and no chart.
-func (r Reference) Held(digest string) string { return digest + r.Kind.Suffix() }
