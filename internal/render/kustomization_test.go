@@ -219,6 +219,7 @@ func TestKustomizationRefusals(t *testing.T) {
 		"an object in the last line":        {"", with("resources: [d.yaml]", "d.yaml", webService+"--- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}"), []string{"kustomization.yaml: resources", "d.yaml", "more follows the end"}},
 		"lines that end in CR":              {"", with("resources: [d.yaml]", "d.yaml", strings.ReplaceAll(webService+"---\n"+configMap, "\n", "\r")), []string{"kustomization.yaml: resources", "d.yaml", "more follows the end"}},
 		"a patch behind the end of one":     {"", with("resources: [cm.yaml]\npatches: [{path: p.yaml}]", "p.yaml", configMap+"...\n"+configMap), []string{"kustomization.yaml: patches", "p.yaml", "more follows the end"}},
+		"a patch in place behind an end":    {"", with("resources: [cm.yaml]\npatchesStrategicMerge:\n- |\n  apiVersion: v1\n  data: {a: c2VjcmV0}\n  ...\n  a: b\n"), []string{"kustomization.yaml: patchesStrategicMerge: more follows the end"}},
 		"the rest of the kustomization":     {"", with("namePrefix: a-\n...\nresources: [cm.yaml]\n"), []string{"kustomization.yaml: more follows the end"}},
 		"a version of a schema that's gone": {"", with("resources: [cm.yaml]\nopenapi: {version: v9.9.9}"), []string{"OpenAPI version"}},
 	}

@@ -79,12 +79,13 @@ func (f *kustomizeFiles) check(name string, data []byte) error {
 		if !ref.yaml {
 			continue
 		}
-		content := []byte(ref.to)
-		if !strings.Contains(ref.to, "\n") { // else it is the content itself
+		content, what := []byte(ref.to), ref.field
+		if !isContent(ref.to) {
 			content, _ = f.FileSystem.ReadFile(path.Join(path.Dir(name), ref.to)) // kustomize says what is wrong
+			what += ": " + ref.to
 		}
 		if err := checkSingles(content); err != nil {
-			return fmt.Errorf("%s: %.100q: %w", ref.field, ref.to, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		if ref.field == "resources" {
 			f.objects += len(splitManifests(string(content)))
@@ -109,6 +110,9 @@ func (f *kustomizeFiles) references(k *types.Kustomization) []reference {
 	add := func(field string, yaml bool, names ...string) {
 		for _, name := range names {
 			all = append(all, reference{field, name, yaml})
+			if isContent(name) {
+				f.secrets[name] = true
+			}
 		}
 	}
 	add("resources", true, k.Resources...)
@@ -126,9 +130,6 @@ func (f *kustomizeFiles) references(k *types.Kustomization) []reference {
 	}
 	for _, patch := range k.PatchesStrategicMerge {
 		add("patchesStrategicMerge", true, string(patch))
-		if strings.Contains(string(patch), "\n") { // else it is the name of a file
-			f.secrets[string(patch)] = true
-		}
 	}
 	for _, replacement := range k.Replacements {
 		add("replacements", true, replacement.Path)
@@ -144,6 +145,9 @@ func (f *kustomizeFiles) references(k *types.Kustomization) []reference {
 	}
 	return all
 }
+
+// isContent tells what is no name, but stands in place of a file.
+func isContent(name string) bool { return strings.Contains(name, "\n") }
 
 // sourcesOf are the files that a ConfigMap or Secret is made of, without the keys for them.
 func sourcesOf(sources types.KvPairSources) []string {
