@@ -28,6 +28,7 @@ type patch struct {
 	field      string // as in "patches[1]"
 	target     addonsv1.PatchTarget
 	named      bool // says that the document names its one object, and target is that
+	namespaces *types.SelectorRegex
 	names      *types.SelectorRegex
 	labels     labels.Selector
 	operations jsonpatch.Patch
@@ -41,15 +42,15 @@ func CheckPatch(p *addonsv1.Patch, path *field.Path) *field.Error {
 }
 
 func parsePatch(p *addonsv1.Patch, path *field.Path) ([]patch, *field.Error) {
-	invalid := func(part string, err error) *field.Error {
-		return field.Invalid(path.Child(part), field.OmitValueType{}, err.Error())
+	invalid := func(err error) *field.Error {
+		return field.Invalid(path.Child("patch"), field.OmitValueType{}, err.Error())
 	}
 	documents, err := readPatch(p.Patch)
 	if err == nil && len(documents) > 1 && p.Target != nil {
 		err = errors.New("a patch with a target is one document, not several")
 	}
 	if err != nil {
-		return nil, invalid("patch", err)
+		return nil, invalid(err)
 	}
 	var all []patch
 	for _, document := range documents {
@@ -68,17 +69,32 @@ func parsePatch(p *addonsv1.Patch, path *field.Path) ([]patch, *field.Error) {
 			one.target, err = namedIn(document)
 		}
 		if err != nil {
-			return nil, invalid("patch", err)
+			return nil, invalid(err)
 		}
-		if one.names, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Namespace: one.target.Namespace, Name: one.target.Name}}); err != nil {
-			return nil, invalid("target", fmt.Errorf("namespace or name: %w", err))
-		}
-		if one.labels, err = labels.Parse(one.target.LabelSelector); err != nil {
-			return nil, invalid("target", fmt.Errorf("labelSelector: %w", err))
+		if err := one.parseTarget(path.Child("target")); err != nil {
+			return nil, err
 		}
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// parseTarget reads the expressions of the target.
+func (p *patch) parseTarget(path *field.Path) *field.Error {
+	invalid := func(part, text string, err error) *field.Error {
+		return field.Invalid(path.Child(part), text, err.Error())
+	}
+	var err error
+	if p.namespaces, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Namespace: p.target.Namespace}}); err != nil {
+		return invalid("namespace", p.target.Namespace, err)
+	}
+	if p.names, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Name: p.target.Name}}); err != nil {
+		return invalid("name", p.target.Name, err)
+	}
+	if p.labels, err = labels.Parse(p.target.LabelSelector); err != nil {
+		return invalid("labelSelector", p.target.LabelSelector, err)
+	}
+	return nil
 }
 
 var errNoPatch = errors.New("it is neither a strategic merge patch (a map) nor a list of JSON patch operations")

@@ -209,9 +209,9 @@ func TestPatchesThatFail(t *testing.T) {
 		"a document behind an end":      {to(deploy, "spec: {}\n...\nspec: {}\n"), true, []string{"patches[1].patch", "more follows the end"}},
 		"a map, and a text":             {addonsv1.Patch{Patch: webService + "---\ntext"}, true, []string{"patches[1].patch", "neither"}},
 		"the same kind in other group":  {addonsv1.Patch{Patch: "{apiVersion: v1, kind: Widget, metadata: {name: w}}"}, false, []string{"patches[1]", "fits none"}},
-		"a name that is no expression":  {to(addonsv1.PatchTarget{Name: "a("}, "spec: {}"), true, []string{"patches[1].target", "name", "a("}},
-		"a namespace that is none":      {to(addonsv1.PatchTarget{Namespace: "a{2,1}"}, "spec: {}"), true, []string{"patches[1].target", "namespace", "{2,1}"}},
-		"a selector that is none":       {to(addonsv1.PatchTarget{LabelSelector: "a=b=c"}, "spec: {}"), true, []string{"patches[1].target", "labelSelector"}},
+		"a name that is no expression":  {to(addonsv1.PatchTarget{Name: "a("}, "spec: {}"), true, []string{"patches[1].target.name"}},
+		"a namespace that is none":      {to(addonsv1.PatchTarget{Namespace: "a{2,1}"}, "spec: {}"), true, []string{"patches[1].target.namespace"}},
+		"a selector that is none":       {to(addonsv1.PatchTarget{LabelSelector: "a=b=c"}, "spec: {}"), true, []string{"patches[1].target.labelSelector"}},
 		"deep nesting":                  {to(deploy, "a: "+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)), true, []string{"patches[1].patch"}},
 		"aliases that multiply":         {to(deploy, "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"), true, []string{"patches[1].patch"}},
 	}

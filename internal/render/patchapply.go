@@ -132,7 +132,7 @@ func (p *patch) fits(object *unstructured.Unstructured, namespace string) bool {
 	return (p.target.Group == gvk.Group || p.target.Group == "" && !p.named) &&
 		(p.target.Version == gvk.Version || p.target.Version == "") &&
 		(p.target.Kind == gvk.Kind || p.target.Kind == "") &&
-		p.names.MatchNamespace(namespace) && p.names.MatchName(object.GetName()) &&
+		p.namespaces.MatchNamespace(namespace) && p.names.MatchName(object.GetName()) &&
 		p.labels.Matches(labels.Set(object.GetLabels()))
 }
 
