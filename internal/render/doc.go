@@ -13,6 +13,6 @@
 //	request ─pool─▶ process ─protocol─▶ worker: loadchart ▶ schema ▶ chart (Helm's engine,
 //	with capabilities and generated; places and recall judge the latter) ▶ manifests ▶ patches ▶ hooks ─protocol─▶ Result
 //
-// A kustomization (survey ▶ kustomization ▶ manifests ▶ patches) and plain manifests go the
+// A kustomization (kustomization ▶ manifests ▶ patches) and plain manifests go the
 // same way, with the same limits.
 package render

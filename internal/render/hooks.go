@@ -80,7 +80,7 @@ func hookOf(doc document) (hook Hook, isHook bool, err error) {
 	if len(hook.Events) == 0 {
 		return hook, true, nil
 	}
-	if _, isList := doc.object.Object["items"].([]any); isList && strings.HasSuffix(hook.Kind, "List") {
+	if isList(doc.object) {
 		return Hook{}, false, failf(ReasonManifestInvalid, "%s: a hook must be a single object, not a List", doc.path)
 	}
 	if err := checkObject(doc.object); err != nil {

@@ -4,13 +4,18 @@ package render
 
 import (
 	"errors"
+	"maps"
 	"net/url"
 	"path"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // renderKustomization is the whole way of a kustomization, within a worker.
@@ -20,13 +25,11 @@ func renderKustomization(req *FilesRequest, lim limits, enter func(stage)) (*Res
 	if err != nil {
 		return nil, err
 	}
-	directory := path.Clean(req.Directory)
-	survey := newSurvey(req.Files, lim.MaxObjects)
-	file, err := survey.of(directory)
+	file, err := kustomizationIn(path.Clean(req.Directory), req.Files)
 	if err != nil {
 		return nil, err
 	}
-	resources, err := survey.build(directory)
+	resources, err := build(file, req.Files, lim.MaxObjects)
 	if err != nil {
 		return nil, err
 	}
@@ -39,27 +42,40 @@ func renderKustomization(req *FilesRequest, lim limits, enter func(stage)) (*Res
 	return reader.finish(result, documents, req.Patches, enter)
 }
 
-// build runs kustomize on the files in memory. The survey has shown that it will
-// ask for nothing else; if it does so all the same, the sandbox refuses it.
-func (s *survey) build(directory string) (resmap.ResMap, error) {
-	files := filesys.MakeFsInMemory()
-	for name, data := range s.files {
-		if err := files.WriteFile("/"+name, data); err != nil {
-			return nil, failf(ReasonKustomizationInvalid, "%s: %w", name, err)
+// kustomizationIn is the file of the kustomization in a directory of the artifact.
+func kustomizationIn(directory string, files []artifact.File) (string, error) {
+	for _, file := range files {
+		if isKustomization(file.Name) && path.Dir(file.Name) == directory {
+			return file.Name, nil
 		}
 	}
-	if s.schema { // it is kept in a variable of the process, and this worker goes on with other requests
-		defer openapi.ResetOpenAPI()
+	return "", failf(ReasonKustomizationInvalid, "%s has no kustomization.yaml%s", place(directory),
+		elsewhere(files, "kustomization.directory", isKustomization))
+}
+
+// build runs kustomize on the files, without plugins, functions and Helm. If it asks for anything else
+// all the same, the sandbox refuses it.
+func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, error) {
+	files, err := newKustomizeFiles(all, maxObjects)
+	if err != nil {
+		return nil, err
 	}
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, path.Join("/", directory))
-	if err == nil {
-		return resources, nil
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, path.Join(artifactRoot, path.Dir(file)))
+	if files.schema { // it is kept in a variable of the process, and this worker goes on with other requests
+		openapi.ResetOpenAPI()
 	}
 	var asked *url.Error
-	if errors.As(err, &asked) {
-		return nil, failf(ReasonKustomizationInvalid, "it reads %s, which is an address, and nothing is read from outside of the artifact; put it into the artifact", shownAddress(asked.URL))
+	switch {
+	case files.refused != nil:
+		return nil, files.refused
+	case errors.As(err, &asked): // with the whole address, which may have secrets
+		return nil, failf(ReasonKustomizationInvalid, "%s: a file that it names has an address, and nothing is read from outside of the artifact; put it into the artifact", file)
+	case err != nil && strings.Contains(err.Error(), "--enable-helm"): // which nobody can
+		return nil, failf(ReasonKustomizationInvalid, "%s: charts inside of kustomizations aren't rendered; make the chart an add-on of its own, with patches if it needs them", file)
+	case err != nil:
+		return nil, failf(ReasonKustomizationInvalid, "%s: %s", file, message.Redact(strings.TrimSpace(err.Error()), slices.Collect(maps.Keys(files.secrets))))
 	}
-	return nil, &Error{Reason: ReasonKustomizationInvalid, Err: errors.New(s.clean(err.Error()))}
+	return resources, nil
 }
 
 // readResources decodes what kustomize made.

@@ -51,12 +51,11 @@ func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, er
 	if doc.object == nil {
 		return nil, nil
 	}
-	items, isList := doc.object.Object["items"].([]any)
-	if !isList || !strings.HasSuffix(doc.kind(), "List") {
+	if !isList(doc.object) {
 		return m.checked(doc)
 	}
 	var all []*unstructured.Unstructured
-	for i, item := range items {
+	for i, item := range doc.object.Object["items"].([]any) {
 		content, ok := item.(map[string]any)
 		if !ok {
 			return nil, failf(ReasonManifestInvalid, "%s: item %d of %s is no Kubernetes object", m.called(doc.path), i, doc.kind())
@@ -74,6 +73,11 @@ func (m *manifestReader) flatten(doc document) ([]*unstructured.Unstructured, er
 		all = append(all, objects...)
 	}
 	return all, nil
+}
+
+// isList tells a List, of which the items are applied.
+func isList(object *unstructured.Unstructured) bool {
+	return object != nil && object.IsList() && strings.HasSuffix(object.GetKind(), "List")
 }
 
 func (m *manifestReader) checked(doc document) ([]*unstructured.Unstructured, error) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
@@ -41,17 +40,10 @@ func checkSingle(text []byte) error {
 // hasBoundary tells whether a line begins with "..." or "---", whatever YAML takes for the
 // end of the line before it: few texts have one.
 func hasBoundary(text []byte) bool {
-	for _, mark := range []string{"...", "---"} {
-		for rest := text; ; {
-			i := bytes.Index(rest, []byte(mark))
-			if i < 0 {
-				break
-			}
-			before := text[:len(text)-len(rest)+i]
-			if last, _ := utf8.DecodeLastRune(before); len(before) == 0 || strings.ContainsRune("\n\r\u0085\u2028\u2029", last) {
-				return true
-			}
-			rest = rest[i+len(mark):]
+	ends := func(r rune) bool { return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' }
+	for line := range bytes.FieldsFuncSeq(text, ends) {
+		if bytes.HasPrefix(line, []byte("...")) || bytes.HasPrefix(line, []byte("---")) {
+			return true
 		}
 	}
 	return false

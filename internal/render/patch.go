@@ -3,16 +3,19 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -20,27 +23,16 @@ import (
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
-// patch is one patch of an add-on, ready to be applied.
+// patch is one document of an add-on's patch. It has operations, or else a document to merge.
 type patch struct {
-	field    string // as in "patches[1]"
-	selector *selector
-	// One of both is set.
-	strategic  []strategicPatch
+	field      string // as in "patches[1]"
+	target     addonsv1.PatchTarget
+	named      bool // says that the document names its one object, and target is that
+	namespaces *types.SelectorRegex
+	names      *types.SelectorRegex
+	labels     labels.Selector
 	operations jsonpatch.Patch
-}
-
-// strategicPatch is a strategic merge patch.
-type strategicPatch struct {
-	text string
-	// The object that it is for if there is no selector.
-	apiVersion, kind, namespace, name string
-}
-
-// selector is a patch's target.
-type selector struct {
-	addonsv1.PatchTarget
-	namespace, name *regexp.Regexp // nil for any
-	labels          labels.Selector
+	document   *kyaml.RNode
 }
 
 // CheckPatch says what is wrong with a patch that can be seen without the objects.
@@ -49,66 +41,100 @@ func CheckPatch(p *addonsv1.Patch, path *field.Path) *field.Error {
 	return err
 }
 
-func parsePatch(p *addonsv1.Patch, path *field.Path) (*patch, *field.Error) {
-	parsed := &patch{field: path.String()}
-	if p.Target != nil {
-		var err *field.Error
-		if parsed.selector, err = parseTarget(p.Target, path.Child("target")); err != nil {
-			return nil, err
-		}
-	}
+func parsePatch(p *addonsv1.Patch, path *field.Path) ([]patch, *field.Error) {
 	invalid := func(err error) *field.Error {
 		return field.Invalid(path.Child("patch"), field.OmitValueType{}, err.Error())
 	}
-	if err := yamllimit.Handwritten.Check([]byte(p.Patch)); err != nil {
-		return nil, invalid(err)
-	}
-	texts := splitManifests(p.Patch)
-	var first any
-	if len(texts) > 0 {
-		if err := yaml.Unmarshal([]byte(texts[0]), &first); err != nil {
-			return nil, invalid(err)
-		}
-	}
-	var err error
-	switch first.(type) {
-	case []any:
-		parsed.operations, err = parseOperations(p.Patch)
-		if err == nil && parsed.selector == nil {
-			return nil, field.Required(path.Child("target"), "a list of JSON patch operations doesn't say which object it is for")
-		}
-	case map[string]any:
-		parsed.strategic, err = parseStrategic(texts, parsed.selector == nil)
-	default:
-		err = errors.New("it is neither a strategic merge patch (a map) nor a list of JSON patch operations")
+	documents, err := readPatch(p.Patch)
+	if err == nil && len(documents) > 1 && p.Target != nil {
+		err = errors.New("a patch with a target is one document, not several")
 	}
 	if err != nil {
 		return nil, invalid(err)
 	}
-	return parsed, nil
+	var all []patch
+	for _, document := range documents {
+		one := patch{field: path.String(), named: p.Target == nil, document: document}
+		if !one.named {
+			one.target = *p.Target
+		}
+		switch kind := document.YNode().Kind; {
+		case kind == kyaml.SequenceNode && one.named:
+			return nil, field.Required(path.Child("target"), "a list of JSON patch operations doesn't say which object it is for")
+		case kind == kyaml.SequenceNode:
+			one.operations, err = parseOperations(p.Patch)
+		case kind != kyaml.MappingNode:
+			err = errNoPatch
+		case one.named:
+			one.target, err = namedIn(document)
+		}
+		if err != nil {
+			return nil, invalid(err)
+		}
+		if err := one.parseTarget(path.Child("target")); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
-func parseTarget(target *addonsv1.PatchTarget, path *field.Path) (*selector, *field.Error) {
-	s := &selector{PatchTarget: *target}
+// parseTarget reads the expressions of the target.
+func (p *patch) parseTarget(path *field.Path) *field.Error {
+	invalid := func(part, text string, err error) *field.Error {
+		return field.Invalid(path.Child(part), text, err.Error())
+	}
 	var err error
-	if s.namespace, err = wholeMatch(target.Namespace); err != nil {
-		return nil, field.Invalid(path.Child("namespace"), target.Namespace, err.Error())
+	if p.namespaces, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Namespace: p.target.Namespace}}); err != nil {
+		return invalid("namespace", p.target.Namespace, err)
 	}
-	if s.name, err = wholeMatch(target.Name); err != nil {
-		return nil, field.Invalid(path.Child("name"), target.Name, err.Error())
+	if p.names, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{Name: p.target.Name}}); err != nil {
+		return invalid("name", p.target.Name, err)
 	}
-	if s.labels, err = labels.Parse(target.LabelSelector); err != nil {
-		return nil, field.Invalid(path.Child("labelSelector"), target.LabelSelector, err.Error())
+	if p.labels, err = labels.Parse(p.target.LabelSelector); err != nil {
+		return invalid("labelSelector", p.target.LabelSelector, err)
 	}
-	return s, nil
+	return nil
 }
 
-// wholeMatch compiles an expression that has to match all of a text, nil for none.
-func wholeMatch(text string) (*regexp.Regexp, error) {
-	if text == "" {
-		return nil, nil
+var errNoPatch = errors.New("it is neither a strategic merge patch (a map) nor a list of JSON patch operations")
+
+// readPatch reads the documents of a patch.
+func readPatch(text string) ([]*kyaml.RNode, error) {
+	if err := yamllimit.Handwritten.Check([]byte(text)); err != nil {
+		return nil, err
 	}
-	return regexp.Compile("^(?:" + text + ")$")
+	if err := checkSingles([]byte(text)); err != nil {
+		return nil, err
+	}
+	documents, err := kio.FromBytes([]byte(text))
+	if err == nil && len(documents) == 0 {
+		err = errNoPatch
+	}
+	return documents, err
+}
+
+// namedIn is the object that a strategic merge patch names.
+func namedIn(document *kyaml.RNode) (addonsv1.PatchTarget, error) {
+	var head struct {
+		kyaml.TypeMeta `yaml:",inline"`
+		Metadata       kyaml.NameMeta `yaml:"metadata"`
+	}
+	err := document.YNode().Decode(&head)
+	gv, invalid := schema.ParseGroupVersion(head.APIVersion)
+	if err != nil || invalid != nil || gv.Version == "" || head.Kind == "" || head.Metadata.Name == "" {
+		return addonsv1.PatchTarget{}, errors.New("it doesn't say which object it is for: set apiVersion, kind and metadata.name in it, or target beside it")
+	}
+	return addonsv1.PatchTarget{
+		Group: gv.Group, Version: gv.Version, Kind: head.Kind,
+		Namespace: regexp.QuoteMeta(head.Metadata.Namespace), Name: regexp.QuoteMeta(head.Metadata.Name),
+	}, nil
+}
+
+// operationFields are what operations need, besides op.
+var operationFields = map[string][]string{
+	"add": {"path", "value"}, "replace": {"path", "value"}, "test": {"path", "value"},
+	"move": {"path", "from"}, "copy": {"path", "from"}, "remove": {"path"},
 }
 
 // parseOperations checks what the library for JSON patches would find out late, or never.
@@ -117,80 +143,27 @@ func parseOperations(text string) (jsonpatch.Patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	var operations []map[string]json.RawMessage
-	if err := json.Unmarshal(data, &operations); err != nil {
-		return nil, errors.New("it is no list of JSON patch operations: each one is a map with op and path, and most with value")
-	}
-	if len(operations) == 0 {
-		return nil, errors.New("it has no operations")
+	operations, err := jsonpatch.DecodePatch(data)
+	if err != nil || len(operations) == 0 {
+		return nil, errors.New("it has no operations: each one is a map with op and path, and most with value")
 	}
 	for i, o := range operations {
-		op := textOf(o["op"])
-		needsValue := slices.Contains([]string{"add", "replace", "test"}, op)
-		needsFrom := slices.Contains([]string{"move", "copy"}, op)
-		_, hasValue := o["value"] // which may be null
-		switch {
-		case !needsValue && !needsFrom && op != "remove":
-			return nil, fmt.Errorf("operation %d: op %.20q isn't one of add, remove, replace, move, copy and test", i, op)
-		case !strings.HasPrefix(textOf(o["path"]), "/"):
-			return nil, fmt.Errorf("operation %d: path is missing, or doesn't start with \"/\"", i)
-		case needsFrom && !strings.HasPrefix(textOf(o["from"]), "/"):
-			return nil, fmt.Errorf("operation %d: from is missing, or doesn't start with \"/\"", i)
-		case needsValue && !hasValue:
-			return nil, fmt.Errorf("operation %d: value is missing", i)
+		fields, known := operationFields[o.Kind()]
+		if !known {
+			return nil, fmt.Errorf("operation %d: op %.20q isn't one of add, remove, replace, move, copy and test", i, o.Kind())
+		}
+		for _, name := range fields {
+			value, has := o[name] // null is a value
+			if !has || name != "value" && (value == nil || !bytes.HasPrefix(*value, []byte(`"/`))) {
+				return nil, fmt.Errorf("operation %d: %s is missing, or doesn't start with \"/\"", i, name)
+			}
 		}
 	}
-	return jsonpatch.DecodePatch(data)
+	return operations, nil
 }
 
-// textOf is a string in JSON, "" if it is none.
-func textOf(data json.RawMessage) string {
-	var text string
-	if json.Unmarshal(data, &text) != nil {
-		return ""
-	}
-	return text
-}
-
-// parseStrategic reads strategic merge patches. Without a selector, each has to name its object.
-func parseStrategic(texts []string, named bool) ([]strategicPatch, error) {
-	if len(texts) > 1 && !named {
-		return nil, errors.New("a patch with a target is one document, not several")
-	}
-	patches := make([]strategicPatch, 0, len(texts))
-	for _, text := range texts {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Namespace string `json:"namespace"`
-				Name      string `json:"name"`
-			} `json:"metadata"`
-		}
-		if err := yaml.Unmarshal([]byte(text), &head); err != nil {
-			return nil, err
-		}
-		if named && (head.APIVersion == "" || head.Kind == "" || head.Metadata.Name == "") {
-			return nil, errors.New("it doesn't say which object it is for: set apiVersion, kind and metadata.name in it, or target beside it")
-		}
-		if _, err := kyaml.Parse(text); err != nil {
-			return nil, err
-		}
-		patches = append(patches, strategicPatch{text, head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name})
-	}
-	return patches, nil
-}
-
-// String names what the selector asks for.
-func (s *selector) String() string {
-	var parts []string
-	for _, part := range [][2]string{
-		{"group", s.Group}, {"version", s.Version}, {"kind", s.Kind},
-		{"namespace", s.Namespace}, {"name", s.Name}, {"labelSelector", s.LabelSelector},
-	} {
-		if part[1] != "" {
-			parts = append(parts, part[0]+" "+part[1])
-		}
-	}
-	return strings.Join(parts, ", ")
+// String shows the target as it is in an add-on.
+func (p *patch) String() string {
+	text, _ := json.Marshal(p.target) // strings can't fail
+	return string(text)
 }

@@ -113,6 +113,12 @@ func TestPatches(t *testing.T) {
 		"a hook that becomes an object": {
 			to(addonsv1.PatchTarget{Kind: "Job"}, "metadata: {annotations: {helm.sh/hook: null}}"),
 			"Job", "setup", []any{"metadata", "name"}, "setup"},
+		"large numbers beside operations": {
+			to(addonsv1.PatchTarget{Kind: "Widget"}, "[{op: remove, path: /spec/parts}]"),
+			"Widget", "w", []any{"spec"}, map[string]any{"big": int64(9007199254740993), "half": 0.5}},
+		"metadata that goes, but for the name": {
+			to(addonsv1.PatchTarget{Kind: "Service"}, "metadata: null"),
+			"Service", "web", []any{"metadata"}, map[string]any{"name": "web"}},
 		"a new name by an operation": {
 			to(addonsv1.PatchTarget{Kind: "Service"}, "[{op: replace, path: /metadata/name, value: front}]"),
 			"Service", "front", []any{"spec", "selector", "app"}, "web"},
@@ -174,15 +180,14 @@ func TestPatchesThatFail(t *testing.T) {
 		early bool // seen without the objects
 		says  []string
 	}{
-		"a target that matches nothing": {to(addonsv1.PatchTarget{Kind: "Deployment", Name: "we"}, "spec: {}"), false, []string{"patches[1]", "kind Deployment, name we", "correct the target"}},
-		"another namespace":             {to(addonsv1.PatchTarget{Kind: "Deployment", Namespace: "other"}, "spec: {}"), false, []string{"patches[1]", "namespace other"}},
-		"a namespace of what has none":  {to(addonsv1.PatchTarget{Kind: "ClusterRole", Namespace: ".+"}, "rules: []"), false, []string{"patches[1]", "kind ClusterRole, namespace .+"}},
-		"an object that isn't there":    {addonsv1.Patch{Patch: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nope}}"}, false, []string{"patches[1] is for apps/v1 Deployment nope"}},
-		"an old version":                {addonsv1.Patch{Patch: "{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}"}, false, []string{"patches[1] is for apps/v1beta1 Deployment web"}},
+		"a target that matches nothing": {to(addonsv1.PatchTarget{Kind: "Deployment", Name: "we"}, "spec: {}"), false, []string{"patches[1]", `"kind":"Deployment","name":"we"`, "correct it, or take it out"}},
+		"another namespace":             {to(addonsv1.PatchTarget{Kind: "Deployment", Namespace: "other"}, "spec: {}"), false, []string{"patches[1]", `"namespace":"other"`}},
+		"a namespace of what has none":  {to(addonsv1.PatchTarget{Kind: "ClusterRole", Namespace: ".+"}, "rules: []"), false, []string{"patches[1]", `"kind":"ClusterRole","namespace":".+"`}},
+		"an object that isn't there":    {addonsv1.Patch{Patch: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nope}}"}, false, []string{"patches[1]", `"version":"v1","kind":"Deployment","name":"nope"`, "correct it, or take it out"}},
+		"an old version":                {addonsv1.Patch{Patch: "{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: web}}"}, false, []string{"patches[1]", `"version":"v1beta1","kind":"Deployment","name":"web"`}},
 		"a path that isn't there":       {to(deploy, "[{op: replace, path: /spec/x/y, value: 1}]"), false, []string{"patches[1] can't be applied to Deployment web", "/spec/x/y"}},
 		"a test that fails":             {to(deploy, "[{op: test, path: /spec/replicas, value: 2}]"), false, []string{"patches[1]", "/spec/replicas"}},
 		"a name that goes":              {to(deploy, "[{op: remove, path: /metadata/name}]"), false, []string{"patches[1]", "without metadata.name"}},
-		"metadata that goes":            {to(deploy, "metadata: null"), false, []string{"patches[1]", "metadata"}},
 		"labels that are numbers":       {to(deploy, "metadata: {labels: {a: 1}}"), false, []string{"patches[1]", "labels"}},
 		"an index far away":             {to(deploy, "[{op: add, path: /spec/template/spec/containers/1000000000, value: 1}]"), false, []string{"patches[1]"}},
 		"text":                          {addonsv1.Patch{Patch: "text"}, true, []string{"patches[1].patch", "neither"}},
@@ -195,9 +200,15 @@ func TestPatchesThatFail(t *testing.T) {
 		"an operation without a path":   {to(deploy, "[{op: remove}]"), true, []string{"operation 0", "path"}},
 		"a path without a slash":        {to(deploy, "[{op: remove, path: a}]"), true, []string{"operation 0", "path"}},
 		"a copy from nowhere":           {to(deploy, "[{op: copy, path: /a}]"), true, []string{"operation 0", "from"}},
+		"null among operations":         {to(deploy, "[{op: remove, path: /a}, null]"), true, []string{"operation 1"}},
 		"a list of texts":               {to(deploy, "[a, b]"), true, []string{"patches[1].patch", "operations"}},
 		"a patch that names nothing":    {addonsv1.Patch{Patch: "spec: {replicas: 1}"}, true, []string{"patches[1].patch", "metadata.name"}},
+		"metadata that is a list":       {addonsv1.Patch{Patch: "apiVersion: v1\nkind: Service\nmetadata: [web]"}, true, []string{"patches[1].patch", "metadata.name"}},
 		"two documents with a target":   {to(deploy, "spec: {}\n---\nspec: {}"), true, []string{"patches[1].patch", "one document"}},
+		"operations, and more of them":  {to(deploy, "[{op: remove, path: /spec/replicas}]\n---\n[{op: remove, path: /spec/paused}]\n"), true, []string{"patches[1].patch", "one document"}},
+		"a document behind an end":      {to(deploy, "spec: {}\n...\nspec: {}\n"), true, []string{"patches[1].patch", "more follows the end"}},
+		"a map, and a text":             {addonsv1.Patch{Patch: webService + "---\ntext"}, true, []string{"patches[1].patch", "neither"}},
+		"the same kind in other group":  {addonsv1.Patch{Patch: "{apiVersion: v1, kind: Widget, metadata: {name: w}}"}, false, []string{"patches[1]", "fits none"}},
 		"a name that is no expression":  {to(addonsv1.PatchTarget{Name: "a("}, "spec: {}"), true, []string{"patches[1].target.name"}},
 		"a namespace that is none":      {to(addonsv1.PatchTarget{Namespace: "a{2,1}"}, "spec: {}"), true, []string{"patches[1].target.namespace"}},
 		"a selector that is none":       {to(addonsv1.PatchTarget{LabelSelector: "a=b=c"}, "spec: {}"), true, []string{"patches[1].target.labelSelector"}},
@@ -215,6 +226,26 @@ func TestPatchesThatFail(t *testing.T) {
 			wantReason(t, err, ReasonPatchFailed, c.says...)
 			t.Log(err)
 		})
+	}
+}
+
+// A patch that names its object is for one; its namespace tells which.
+func TestPatchesThatNameOneOfSeveral(t *testing.T) {
+	const patch = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%s}\ndata: {a: b}\n"
+	files := map[string]string{"x.yaml": configMap, "y.yaml": strings.Replace(configMap, "name: a", "name: a, namespace: other", 1)}
+	r := newRenderer(t)
+	_, err := r.Manifests(t.Context(), filesRequest("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, "")}))
+	wantReason(t, err, ReasonPatchFailed, "patches[0] fits several", `"kind":"ConfigMap","name":"a"`, "set metadata.namespace in it, or target beside it")
+	for i, namespace := range []string{"apps", "other"} { // the first one goes to the add-on's
+		result, err := r.Manifests(t.Context(), filesRequest("", files, addonsv1.Patch{Patch: fmt.Sprintf(patch, ", namespace: "+namespace)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, object := range result.Objects {
+			if _, has := object.Object["data"]; has != (i == j) {
+				t.Errorf("namespace %s: object %d is patched: %v", namespace, j, has)
+			}
+		}
 	}
 }
 

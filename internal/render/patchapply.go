@@ -3,203 +3,162 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/kustomize/api/filters/patchstrategicmerge"
-	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// apply applies the patches one after the other.
-func (m *manifestReader) apply(patches []addonsv1.Patch, subjects []*subject) error {
+// patch applies patches to documents and to CRDs. What no patch is for stays as it
+// is, to the byte. Lists become one document for each of their items.
+func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, crds []*unstructured.Unstructured) ([]document, []*unstructured.Unstructured, error) {
+	documents, err := m.single(documents)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := map[*unstructured.Unstructured]map[string]any{}
+	var objects []*unstructured.Unstructured
+	for _, doc := range documents {
+		if doc.object != nil && checkObject(doc.object) == nil {
+			objects = append(objects, doc.object)
+			before[doc.object] = doc.object.Object
+		}
+	}
+	objects = append(objects, crds...)
 	for i := range patches {
-		p, invalid := parsePatch(&patches[i], field.NewPath("patches").Index(i))
+		parsed, invalid := parsePatch(&patches[i], field.NewPath("patches").Index(i))
 		if invalid != nil {
-			return failf(ReasonPatchFailed, "%w", invalid)
+			return nil, nil, failf(ReasonPatchFailed, "%w", invalid)
 		}
-		if p.strategic == nil {
-			if err := p.each(m.selected(p, subjects), p.applyOperations); err != nil {
-				return err
-			}
-		}
-		for _, strategic := range p.strategic {
-			found, err := m.targets(p, strategic, subjects)
-			if err != nil {
-				return err
-			}
-			if err := p.each(found, strategic.apply); err != nil {
-				return err
+		for _, p := range parsed {
+			if err := p.apply(objects, m.namespace); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
-	return nil
-}
-
-// selected are the objects that the patch's selector matches.
-func (m *manifestReader) selected(p *patch, subjects []*subject) []*subject {
-	var found []*subject
-	for _, s := range subjects {
-		if !s.deleted && p.selector.matches(s, m.namespaceOf(s)) {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
-// targets are the objects that a strategic merge patch is for.
-func (m *manifestReader) targets(p *patch, sp strategicPatch, subjects []*subject) ([]*subject, error) {
-	if p.selector != nil {
-		return m.selected(p, subjects), nil
-	}
-	var found []*subject
-	for _, s := range subjects {
-		if !s.deleted && s.GetAPIVersion() == sp.apiVersion && s.GetKind() == sp.kind && s.GetName() == sp.name &&
-			(sp.namespace == "" || sp.namespace == m.namespaceOf(s)) {
-			found = append(found, s)
-		}
-	}
-	named := fmt.Sprintf("%s %s %s", sp.apiVersion, sp.kind, sp.name)
-	switch len(found) {
-	case 0:
-		return nil, failf(ReasonPatchFailed, "%s is for %s, which isn't among the add-on's objects; correct apiVersion, kind and metadata.name in it, or take it out", p.field, named)
-	case 1:
-		return found, nil
-	}
-	return nil, failf(ReasonPatchFailed, "%s is for %s, and there are %d of these; set metadata.namespace in it, or target beside it", p.field, named, len(found))
-}
-
-// namespaceOf is the namespace that an object is going to have, "" if it is known to have none.
-func (m *manifestReader) namespaceOf(s *subject) string {
-	namespaced, known := openapi.IsNamespaceScoped(kyaml.TypeMeta{APIVersion: s.GetAPIVersion(), Kind: s.GetKind()})
-	switch {
-	case known && !namespaced:
-		return ""
-	case s.GetNamespace() == "":
-		return m.namespace
-	}
-	return s.GetNamespace()
-}
-
-func (s *selector) matches(object *subject, namespace string) bool {
-	gvk := object.GroupVersionKind()
-	return (s.Group == "" || s.Group == gvk.Group) &&
-		(s.Version == "" || s.Version == gvk.Version) &&
-		(s.Kind == "" || s.Kind == gvk.Kind) &&
-		(s.namespace == nil || s.namespace.MatchString(namespace)) &&
-		(s.name == nil || s.name.MatchString(object.GetName())) &&
-		s.labels.Matches(labels.Set(object.GetLabels()))
-}
-
-// each changes each of the objects. That there is none is an error: kustomize says
-// nothing then, and the change that was wanted is missed in the cluster.
-func (p *patch) each(found []*subject, change func(map[string]any) (map[string]any, error)) error {
-	if len(found) == 0 {
-		return failf(ReasonPatchFailed, "%s: none of the add-on's objects matches its target (%s); correct the target, or take the patch out", p.field, p.selector)
-	}
-	for _, s := range found {
-		after, err := guard(change, s.Object)
-		if err != nil {
-			return failf(ReasonPatchFailed, "%s can't be applied to %s %s: %w", p.field, s.GetKind(), s.GetName(), err)
-		}
-		if after == nil {
-			s.deleted = true
+	deleted := func(object *unstructured.Unstructured) bool { return object != nil && object.Object == nil }
+	documents = slices.DeleteFunc(documents, func(doc document) bool { return deleted(doc.object) })
+	for i, doc := range documents {
+		if was, ok := before[doc.object]; !ok || reflect.DeepEqual(was, doc.object.Object) {
 			continue
 		}
-		if !reflect.DeepEqual(after, s.Object) {
-			s.Object, s.changed = after, true
+		text, err := yamlOf(doc.object.Object)
+		if err != nil {
+			return nil, nil, failf(ReasonPatchFailed, "%s: %w", m.called(doc.path), err)
 		}
-		if err := checkObject(s.Unstructured); err != nil {
+		if documents[i], err = m.decode(doc.path, text); err != nil {
+			return nil, nil, err
+		}
+	}
+	return documents, slices.DeleteFunc(slices.Clone(crds), deleted), nil
+}
+
+// single makes a document of each item of a List. A List that is a hook stays: it is refused later.
+func (m *manifestReader) single(documents []document) ([]document, error) {
+	defer func(objects int) { m.objects = objects }(m.objects) // they are counted when they are collected
+	var all []document
+	for _, doc := range documents {
+		_, isHook, err := hookOf(doc)
+		if err != nil || isHook || !isList(doc.object) {
+			all = append(all, doc) // an error is told again when the hooks are read
+			continue
+		}
+		items, err := m.flatten(doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			text, err := yamlOf(item.Object)
+			if err != nil {
+				return nil, failf(ReasonManifestInvalid, "%s: %w", m.called(doc.path), err)
+			}
+			all = append(all, document{path: doc.path, text: text, object: item})
+		}
+	}
+	return all, nil
+}
+
+// apply changes the objects that the patch fits, and empties those that it deletes. That there is
+// none is an error: kustomize says nothing then, and the change that was wanted is missed in the cluster.
+func (p *patch) apply(objects []*unstructured.Unstructured, namespace string) (err error) {
+	defer func() {
+		if recover() != nil { // its value may hold secrets
+			err = failf(ReasonPatchFailed, "%s makes kustomize's library fail; write it in another way", p.field)
+		}
+	}()
+	found := 0
+	for _, object := range objects {
+		if object.Object == nil || !p.fits(object, namespace) {
+			continue
+		}
+		if found++; found > 1 && p.named {
+			return failf(ReasonPatchFailed, "%s fits several objects (%s); set metadata.namespace in it, or target beside it", p.field, p)
+		}
+		after, err := p.change(object.Object)
+		if err != nil {
+			return failf(ReasonPatchFailed, "%s can't be applied to %s %s: %w", p.field, object.GetKind(), object.GetName(), err)
+		}
+		if object.Object = after; after == nil {
+			continue
+		}
+		if err := checkObject(object); err != nil {
 			return failf(ReasonPatchFailed, "%s leaves an object that can't be applied: %w", p.field, err)
 		}
 	}
+	if found == 0 {
+		return failf(ReasonPatchFailed, "%s fits none of the add-on's objects (%s); correct it, or take it out", p.field, p)
+	}
 	return nil
 }
 
-// guard makes an error of a panic in the libraries, so that the patch is named.
-func guard(change func(map[string]any) (map[string]any, error), object map[string]any) (after map[string]any, err error) {
-	defer func() {
-		if recover() != nil { // its value may hold secrets
-			err = fmt.Errorf("it makes kustomize's library fail")
+// fits tells whether a patch is for an object. Unlike in kustomize, group, version and kind are no
+// expressions, and what names no namespace counts as one of the add-on's.
+func (p *patch) fits(object *unstructured.Unstructured, namespace string) bool {
+	gvk := object.GroupVersionKind()
+	namespace = cmp.Or(object.GetNamespace(), namespace)
+	if resid.NewGvk(gvk.Group, gvk.Version, gvk.Kind).IsClusterScoped() {
+		namespace = ""
+	}
+	return (p.target.Group == gvk.Group || p.target.Group == "" && !p.named) &&
+		(p.target.Version == gvk.Version || p.target.Version == "") &&
+		(p.target.Kind == gvk.Kind || p.target.Kind == "") &&
+		p.namespaces.MatchNamespace(namespace) && p.names.MatchName(object.GetName()) &&
+		p.labels.Matches(labels.Set(object.GetLabels()))
+}
+
+// change is what becomes of an object, nil if the patch deletes it. Merged, it keeps its name,
+// namespace and kind. Kustomize's filter for operations would round large numbers.
+func (p *patch) change(object map[string]any) (after map[string]any, err error) {
+	var data []byte
+	if p.operations != nil {
+		if data, err = json.Marshal(object); err == nil {
+			data, err = p.operations.Apply(data)
 		}
-	}()
-	return change(object)
-}
-
-func (p *patch) applyOperations(object map[string]any) (map[string]any, error) {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	if data, err = p.operations.Apply(data); err != nil {
-		return nil, err
-	}
-	var after map[string]any
-	if err := utiljson.Unmarshal(data, &after); err != nil {
-		return nil, err
-	}
-	if after == nil {
-		return nil, fmt.Errorf("nothing is left of it; a strategic merge patch with $patch: delete deletes an object")
-	}
-	return after, nil
-}
-
-// apply merges the patch into an object, which keeps its name, namespace and kind.
-// The result is nil if the patch deletes the object.
-func (sp strategicPatch) apply(object map[string]any) (map[string]any, error) {
-	text, err := yamlOf(object)
-	if err != nil {
-		return nil, err
-	}
-	target, err := kyaml.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := kyaml.Parse(sp.text)
-	if err == nil {
-		err = patch.DeAnchor() // merge keys, too, which the filter takes for fields
+	} else {
+		var target *kyaml.RNode
+		if target, err = kyaml.FromMap(object); err != nil {
+			return nil, err
+		}
+		merged, patch := resource.Resource{RNode: *target}, resource.Resource{RNode: *p.document.Copy()}
+		patch.SetGvk(merged.GetGvk()) // by which kustomize finds how lists are merged
+		if err = merged.ApplySmPatch(&patch); err == nil && merged.IsNilOrEmpty() {
+			return nil, nil
+		} else if err == nil {
+			data, err = merged.MarshalJSON()
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	before := &unstructured.Unstructured{Object: object}
-	patch.SetApiVersion(before.GetAPIVersion()) // by which the library finds how lists are merged
-	patch.SetKind(before.GetKind())
-	merged, err := patchstrategicmerge.Filter{Patch: patch}.Filter([]*kyaml.RNode{target})
-	if err != nil {
-		return nil, err
-	}
-	if len(merged) == 0 || merged[0].IsNilOrEmpty() {
-		return nil, nil
-	}
-	data, err := merged[0].MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	after := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &after.Object); err != nil {
-		return nil, err
-	}
-	if after.Object == nil {
-		return nil, nil
-	}
-	metadata, ok := after.Object["metadata"].(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("it takes metadata away")
-	}
-	metadata["name"] = before.GetName()
-	delete(metadata, "namespace")
-	if namespace := before.GetNamespace(); namespace != "" {
-		metadata["namespace"] = namespace
-	}
-	after.SetAPIVersion(before.GetAPIVersion())
-	after.SetKind(before.GetKind())
-	return after.Object, nil
+	return after, utiljson.Unmarshal(data, &after)
 }

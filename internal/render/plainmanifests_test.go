@@ -69,7 +69,7 @@ func TestManifestsRefusals(t *testing.T) {
 		"no JSON":               {"", map[string]string{"x.json": "{"}, ReasonManifestInvalid, []string{"x.json"}},
 		"a key twice in JSON":   {"", map[string]string{"x.json": `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "k\u0069nd": "ConfigMap"}`}, ReasonManifestInvalid, []string{"x.json", "kind"}},
 		"deep JSON":             {"", map[string]string{"x.json": `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + "}"}, ReasonManifestInvalid, []string{"x.json: nested deeper than 500"}},
-		"JSON out of range":     {"", map[string]string{"x.json": `{"a": 1e400}`}, ReasonManifestInvalid, []string{"x.json: number 1e400 is out of range"}},
+		"JSON out of range":     {"", map[string]string{"x.json": `{"a": 1e400}`}, ReasonManifestInvalid, []string{"x.json", "1e400"}},
 		"JSON in Latin-1":       {"", map[string]string{"x.json": "{\"a\": \"\xe4\"}"}, ReasonManifestInvalid, []string{"x.json: it isn't UTF-8"}},
 		"behind the end":        {"", map[string]string{"x.yaml": configMap + "...\n" + webService}, ReasonManifestInvalid, []string{"x.yaml: more follows the end", "a line of \"---\""}},
 		"behind an end in text": {"", map[string]string{"x.yaml": configMap + "data:\n  a: |\n    b\n...\nmore\n"}, ReasonManifestInvalid, []string{"x.yaml: more follows the end"}},
@@ -176,7 +176,7 @@ func FuzzJSONAsYAML(f *testing.F) {
 		err := utiljson.Unmarshal(data, &want)
 		text, refused := jsonAsYAML(data)
 		if refused != nil {
-			if err == nil {
+			if err == nil && !strings.Contains(refused.Error(), "duplicate field") {
 				t.Fatalf("%s: %v", data, refused)
 			}
 			return

@@ -243,8 +243,8 @@ func TestKustomizations(t *testing.T) {
 		name, addon, reason, says string
 		change                    func(*addonsv1.Addon)
 	}{
-		{"a remote base", "site", "KustomizationInvalid", `addons[site].kustomization: kustomization.yaml: resources[0]: "github.com/org/repo" is an address`, func(a *addonsv1.Addon) { a.Kustomization.Path = "remote" }},
-		{"a patch for nothing", "patched", "PatchFailed", "addons[patched].patches[0]: none of the add-on's objects matches its target (kind Deployment)", withPatches(patchOf("Deployment", "spec: {replicas: 1}"))},
+		{"a remote base", "site", "KustomizationInvalid", "addons[site].kustomization: kustomization.yaml: resources: there is an address", func(a *addonsv1.Addon) { a.Kustomization.Path = "remote" }},
+		{"a patch for nothing", "patched", "PatchFailed", `addons[patched].patches[0] fits none of the add-on's objects ({"kind":"Deployment"})`, withPatches(patchOf("Deployment", "spec: {replicas: 1}"))},
 		{"no manifests", "plain", "ManifestInvalid", "addons[plain].manifests: directory z of the artifact has no objects in files whose names end in .yaml, .yml or .json; set manifests.directory to x or x/y", func(a *addonsv1.Addon) { a.Manifests.Directory = "z" }},
 		{"a path that isn't there", "plain", "ArtifactNotFound", "addons[plain].manifests.path", func(a *addonsv1.Addon) { a.Manifests.Path = "nowhere" }},
 		{"files that are no chart", "patched", "ArtifactInvalid", "addons[patched].chart.path", func(a *addonsv1.Addon) { a.Chart.Path = "plain" }},
