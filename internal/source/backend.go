@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http/httptrace"
 	"sync/atomic"
+	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -30,8 +31,9 @@ type backend interface {
 // catalogue is a backend that tells which versions of an artifact there are.
 type catalogue interface {
 	// Versions asks for all versions. Of charts they are semantic ones, of anything else
-	// whatever releases are called. None is longer than versions.MaxLength.
-	Versions(ctx context.Context, c *auth.Client) ([]string, error)
+	// whatever releases are called. None is longer than versions.MaxLength. What is at hand
+	// may be used, if it is no older than notBefore.
+	Versions(ctx context.Context, c *auth.Client, notBefore time.Time) ([]string, error)
 	// Pin asks for the digest by which an object names this version from now on.
 	Pin(ctx context.Context, c *auth.Client) (digest string, err error)
 }

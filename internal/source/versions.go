@@ -70,7 +70,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 	got, err := s.lists.Ask(ctx, q, func(ctx context.Context) (*list, error) {
 		got := &list{}
 		return got, s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) (err error) {
-			got.versions, err = from.Versions(ctx, c)
+			got.versions, err = from.Versions(ctx, c, notBefore)
 			return err
 		})
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -26,7 +27,7 @@ const (
 
 // Versions lists the tags of all releases, less what is before the version. How a
 // release is marked, as the latest one or a pre-release, doesn't matter: its tag says.
-func (r Release) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
+func (r Release) Versions(ctx context.Context, c *auth.Client, _ time.Time) ([]string, error) {
 	missing := failure.NotPublished("the server has no repository %s, or doesn't show it to these credentials; correct github.url, "+
 		"or name a Secret in github.secretRef whose token may read the repository", reference.RepositoryOf(r.GitHubSource))
 	found := sets.New[string]() // a release that comes while pages are read moves others to the next

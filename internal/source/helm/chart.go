@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -73,8 +74,8 @@ func (h Chart) Fetch(ctx context.Context, c *auth.Client, digest string) (artifa
 }
 
 // Versions lists those of the index.
-func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
-	index, err := h.indexes.of(ctx, c)
+func (h Chart) Versions(ctx context.Context, c *auth.Client, notBefore time.Time) ([]string, error) {
+	index, err := h.indexes.of(ctx, c, notBefore)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (h Chart) Pin(ctx context.Context, c *auth.Client) (string, error) {
 
 // find looks the version up in the index.
 func (h Chart) find(ctx context.Context, c *auth.Client) (opener.ChartVersion, error) {
-	index, err := h.indexes.of(ctx, c)
+	index, err := h.indexes.of(ctx, c, h.indexes.clock.Now().Add(-freshIndex))
 	if err != nil {
 		return opener.ChartVersion{}, err
 	}

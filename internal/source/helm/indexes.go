@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// freshIndex is how long an index is used without asking whether it changed.
+	// freshIndex is how long an index is used for an exact version without asking whether it
+	// changed.
 	freshIndex = 30 * time.Second
 	// indexCache is how much of indexes is kept in memory: about 200,000 versions.
 	indexCache = 32 << 20 // bytes
@@ -49,9 +50,9 @@ func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 	}
 }
 
-// of returns the index of a repository, as it was a moment ago.
-func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
-	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: s.clock.Now().Add(-freshIndex)}
+// of returns the index of a repository, as it was then or later.
+func (s *Indexes) of(ctx context.Context, c *auth.Client, notBefore time.Time) (*index, error) {
+	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: notBefore}
 	return s.known.Ask(ctx, q, func(ctx context.Context) (*index, error) {
 		got, err := s.read(ctx, c)
 		return got, c.Explain(ctx, err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/errcode"
@@ -32,7 +33,7 @@ const (
 var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}($|[.])`)
 
 // Versions lists the tags. There is no way to ask whether they have changed.
-func (a Artifact) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
+func (a Artifact) Versions(ctx context.Context, c *auth.Client, _ time.Time) ([]string, error) {
 	repository, err := a.repository(c)
 	if err != nil {
 		return nil, err
