@@ -41,8 +41,7 @@ func newCluster(t testing.TB, objects ...client.Object) *cluster {
 // metadata is the cache of versions, which never lags.
 type metadata struct {
 	client.Reader
-	of    *cluster
-	looks atomic.Int32
+	of *cluster
 }
 
 func (c *cluster) metadata() *metadata { return &metadata{of: c} }
@@ -107,7 +106,6 @@ func (c *cluster) Get(ctx context.Context, key client.ObjectKey, object client.O
 }
 
 func (m *metadata) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	m.looks.Add(1)
 	found, err := m.of.find(object, key)
 	if err == nil {
 		object.SetUID(found.GetUID())

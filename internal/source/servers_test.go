@@ -79,7 +79,7 @@ func serveAt(t testing.TB, handler http.HandlerFunc) (server *httptest.Server, c
 func servedBy(t testing.TB, handler http.HandlerFunc) (*source.Sources, *clocktesting.FakeClock, reference.Reference) {
 	t.Helper()
 	server, dir := serveAt(t, handler)
-	sources, clock := remoteSources(t, source.Options{CredentialsDir: dir})
+	sources, clock := remoteSources(t, source.Options{CredentialsDir: dir, Store: storeAt(t.TempDir())})
 	return sources, clock, plainly(inRepository(server.URL, "1.0.0"))
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	repo "helm.sh/helm/v4/pkg/repo/v1"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+func TestChartFromAHelmRepository(t *testing.T) {
+	server, _ := startRepository(t, false, false)
+	index := repo.NewIndexFile()
+	absolute := server.publish(t, index, "1.0.0", server.URL+"/charts", true)
+	relative := server.publish(t, index, "v1.1.0", "", true)
+	noDigest := server.publish(t, index, "1.2.0", "", false)
+	dir := t.TempDir()
+	key := credentials.KeyOf(strings.TrimPrefix(server.URL, "https://"))
+	write(t, filepath.Join(dir, key+".username"), sentinelUser)
+	write(t, filepath.Join(dir, key+".password"), sentinelPassword+"\n")
+	write(t, filepath.Join(dir, key+".ca.crt"), string(server.ca))
+	sources, clock := remoteSources(t, source.Options{CredentialsDir: dir, Store: storeAt(t.TempDir())})
+
+	for version, archive := range map[string][]byte{"1.0.0": absolute, "1.1.0": relative, "v1.2.0": noDigest} {
+		t.Run(version, func(t *testing.T) {
+			fetched := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
+			if want := digestOf(archive); fetched.Digest != want {
+				t.Errorf("digest %s, want %s", fetched.Digest, want)
+			}
+			again := expectFetched(t, sources, inRepository(server.URL+"/charts", version))
+			if again != fetched {
+				t.Error("it was unpacked twice")
+			}
+		})
+	}
+	asked := server.asked()
+	slices.Sort(asked)
+	want := []string{"GET /charts/demo-1.0.0.tgz", "GET /charts/demo-1.2.0.tgz", "GET /charts/demo-v1.1.0.tgz", "GET /charts/index.yaml"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("requests %q, want each archive and the index once", asked)
+	}
+
+	t.Run("a version that comes later", func(t *testing.T) {
+		ref := inRepository(server.URL+"/charts", "2.0.0")
+		_, err := sources.Resolve(t.Context(), ref)
+		expectRefused(t, err, failure.ArtifactNotFound)
+		server.publish(t, index, "2.0.0", "", true)
+		if err := os.Chtimes(filepath.Join(server.dir, "charts", "index.yaml"), time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(2 * failure.MaxNotFound)
+		expectFetched(t, sources, ref)
+	})
+	t.Run("an index that didn't change isn't sent again", func(t *testing.T) {
+		clock.Step(time.Hour)
+		ref := inRepository(server.URL+"/charts", "3.0.0")
+		before := server.asked()
+		_, err := sources.Resolve(t.Context(), ref)
+		if asError(t, err).Reason != failure.ArtifactNotFound {
+			t.Errorf("%v after %q", err, before)
+		}
+		if asked, unchanged := server.asked(), server.unchanged.Swap(0); !slices.Equal(asked, []string{"GET /charts/index.yaml"}) || unchanged != 1 {
+			t.Errorf("requests %q, %d of them answered with 304", asked, unchanged)
+		}
+		_, _ = sources.Resolve(t.Context(), inRepository(server.URL+"/charts", "4.0.0"))
+		if asked := server.asked(); len(asked) > 0 {
+			t.Errorf("requests %q; what didn't change is new", asked)
+		}
+	})
+	t.Run("overwritten", func(t *testing.T) {
+		ref := inRepository(server.URL+"/charts", "1.0.0")
+		digest := expectResolved(t, sources, ref)
+		write(t, filepath.Join(server.dir, "charts", "demo-1.0.0.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/other", Data: "x"})))
+		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+		_, err := restarted.Fetch(t.Context(), ref, digest)
+		expectRefused(t, err, failure.DigestMismatch)
+		pinned := inRepository(server.URL+"/charts", "1.2.0")
+		pinned.Chart.Helm.Digest = digest
+		_, err = restarted.Fetch(t.Context(), pinned, expectResolved(t, restarted, pinned))
+		expectRefused(t, err, failure.DigestMismatch)
+	})
+	t.Run("without credentials", func(t *testing.T) {
+		for _, name := range []string{".username", ".password"} {
+			if err := os.Remove(filepath.Join(dir, key+name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+		_, err := restarted.Resolve(t.Context(), inRepository(server.URL+"/charts", "1.0.0"))
+		expectRefused(t, err, failure.SourceUnauthorized)
+	})
+}
+
+func TestHelmRepositoryWithClientCertificate(t *testing.T) {
+	server, authority := startRepository(t, false, true)
+	server.publish(t, repo.NewIndexFile(), "1.0.0", "", true)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ca.crt"), string(server.ca))
+	sources, clock := remoteSources(t, source.Options{CredentialsDir: dir})
+	ref := inRepository(server.URL+"/charts", "1.0.0")
+	_, err := sources.Resolve(t.Context(), ref)
+	expectRefused(t, err, failure.SourceUnavailable)
+	certificate, key := authority.Issue(t)
+	prefix := credentials.KeyOf(strings.TrimPrefix(server.URL, "https://"))
+	write(t, filepath.Join(dir, prefix+".tls.crt"), string(certificate))
+	_, err = sources.Resolve(t.Context(), ref)
+	expectRefused(t, err, failure.SourceUnauthorized)
+	write(t, filepath.Join(dir, prefix+".tls.key"), string(key))
+	expectFetched(t, sources, ref)
+	clock.Step(0)
+}
+
+func TestWhatAnIndexMaySay(t *testing.T) {
+	server, _ := startRepository(t, true, false)
+	for name, test := range map[string]struct{ index, reason string }{
+		"in a registry":     {oneVersion("oci://registry.example.org/demo:1.0.0"), failure.ArtifactInvalid},
+		"a file":            {oneVersion("file:///etc/passwd"), failure.ArtifactRefused},
+		"with a user":       {oneVersion("http://user:sentinel@" + hostOf(server.Server) + "/demo.tgz"), failure.ArtifactRefused},
+		"no URL":            {oneVersion("http://[::"), failure.ArtifactInvalid},
+		"a metadata server": {oneVersion("http://169.254.169.254/latest/meta-data?sentinel"), failure.ArtifactRefused},
+		"missing":           {oneVersion("demo-1.0.0.tgz"), failure.ArtifactNotFound},
+		"a web page":        {oneVersion("page.html"), failure.ArtifactInvalid},
+		"another file":      {oneVersion("index.yaml"), failure.ArtifactInvalid},
+		"no such chart":     {"entries: {}", failure.ArtifactNotFound},
+		"no index":          {"title: sentinel\n", failure.ArtifactInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, filepath.Join(server.dir, "charts", "index.yaml"), test.index)
+			write(t, filepath.Join(server.dir, "charts", "page.html"), "<!DOCTYPE html>sentinel")
+			sources, _ := remoteSources(t, source.Options{})
+			expectRefused(t, get(t, sources, plainly(inRepository(server.URL+"/charts", "1.0.0"))), test.reason)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+func TestChartFromARegistry(t *testing.T) {
+	users := map[string]string{sentinelUser: sentinelPassword}
+	server := registry.Start(t, registry.Options{Users: users})
+	archive := chartVersion(t, "1.0.0+build.7")
+	manifest := server.Push(t, archive, "charts/demo", "1.0.0_build.7")
+	dir := t.TempDir()
+	ownCredentialsFor(t, dir, server, sentinelUser, sentinelPassword)
+	sources, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+	server.Requests(t)
+
+	ref := inRegistry(server.URL("charts/demo"), "1.0.0+build.7")
+	fetched := expectFetched(t, sources, ref)
+	if want := digestOf(archive); fetched.Digest != want {
+		t.Errorf("digest %s, want that of the archive, %s", fetched.Digest, want)
+	}
+	got := server.Requests(t)
+	want := []string{ // the first is refused, and says how to authenticate
+		"GET /v2/charts/demo/manifests/1.0.0_build.7 401",
+		"GET /v2/charts/demo/manifests/1.0.0_build.7 200",
+		"GET /v2/charts/demo/blobs/" + fetched.Digest + " 200",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	t.Run("again, it costs no request", func(t *testing.T) {
+		expectFetched(t, sources, ref)
+		if got := server.Requests(t); len(got) != 0 {
+			t.Errorf("requests %q", got)
+		}
+	})
+	t.Run("after a restart, known by its digest, it costs one", func(t *testing.T) {
+		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+		if _, err := restarted.Fetch(t.Context(), ref, fetched.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if got := server.Requests(t); len(got) != 2 || !strings.HasSuffix(got[1], fetched.Digest+" 200") {
+			t.Errorf("requests %q", got)
+		}
+		if sources.Version(t.Context(), ref) != restarted.Version(t.Context(), ref) {
+			t.Error("the version differs after a restart")
+		}
+	})
+	t.Run("by the manifest's digest", func(t *testing.T) {
+		pinned := inRegistry(server.URL("charts/demo"), "")
+		pinned.Chart.OCI.Digest = manifest
+		if got := expectFetched(t, sources, pinned); got.Digest != fetched.Digest {
+			t.Errorf("digest %s", got.Digest)
+		}
+		pinned.Chart.Version = "v1.0.0+build.7"
+		expectFetched(t, sources, pinned)
+		pinned.Chart.Version = "1.0.1"
+		_, err := sources.Fetch(t.Context(), pinned, fetched.Digest)
+		expectRefused(t, err, failure.DigestMismatch)
+	})
+	t.Run("a version that isn't there", func(t *testing.T) {
+		_, err := sources.Resolve(t.Context(), inRegistry(server.URL("charts/demo"), "9.9.9"))
+		missing := asError(t, err)
+		if missing.Reason != failure.ArtifactNotFound || !missing.Wait || missing.RetryAfter <= 0 {
+			t.Errorf("got %+v", missing)
+		}
+	})
+}
+
+func TestHundredClustersAskOnce(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
+	server.Requests(t)
+	sources, _ := remoteSources(t, source.Options{})
+	artifacts := make(chan *source.Artifact, 100)
+	var done sync.WaitGroup
+	for i := range cap(artifacts) {
+		done.Go(func() {
+			ref := plainly(inRegistry(server.URL("demo"), "1.0.0"))
+			ref.Namespace = fmt.Sprintf("team-%d", i%5)
+			artifacts <- expectFetched(t, sources, ref)
+		})
+	}
+	done.Wait()
+	close(artifacts)
+	expectOne(t, artifacts)
+	if got := server.Requests(t); len(got) != 2 {
+		t.Errorf("requests %q, want one for the manifest and one for the archive", got)
+	}
+}
+
+func TestVersionThatMoved(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
+	sources, clock := remoteSources(t, source.Options{})
+	ref := plainly(inRegistry(server.URL("demo"), "1.0.0"))
+	first := expectResolved(t, sources, ref)
+
+	// The tag is moved, and what was there is gone.
+	server.Stop()
+	_, err := sources.Fetch(t.Context(), ref, first)
+	expectRefused(t, err, failure.SourceUnavailable)
+	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
+	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
+	clock.Step(failure.MaxUnavailable * 2)
+
+	_, err = sources.Fetch(t.Context(), ref, first)
+	expectRefused(t, err, failure.ArtifactChanged)
+	if now := expectFetched(t, sources, ref); now.Digest == first {
+		t.Error("those who ask anew get what is gone")
+	}
+}
