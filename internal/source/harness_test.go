@@ -1,39 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+	"unicode"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/go-logr/logr"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/credentials"
+	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-func newSources(t testing.TB, options Options) *Sources {
+// Credentials whose parts must not appear anywhere.
+const (
+	sentinelUser     = "sentinel-user-7c1e"
+	sentinelPassword = "sentinel-password-93ab"
+	sentinelToken    = "sentinel-token-51fd"
+)
+
+func newSources(t testing.TB, options source.Options) *source.Sources {
 	t.Helper()
-	sources, err := New(options)
+	options.Opener = workers
+	sources, err := source.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return sources
 }
 
-// atPath refers to a path of the artifact root.
-func atPath(path string) reference.Reference {
-	return reference.Reference{Namespace: "team-a", Chart: addonsv1.ChartSource{Path: path}}
+// remoteSources reads from servers on this host, at a time that stands still.
+func remoteSources(t testing.TB, options source.Options) (*source.Sources, *clocktesting.FakeClock) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Now())
+	options.AllowLoopback, options.Clock = true, clock
+	return newSources(t, options), clock
 }
 
-func inConfigMap(namespace, name, key string) reference.Reference {
-	return reference.Reference{Namespace: namespace, Chart: addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: name, Key: key}}}
+// storeAt opens the store of a directory, as a process does when it starts.
+func storeAt(dir string) *store.Store {
+	return store.New(store.Options{Directory: dir, Log: logr.Discard()})
 }
 
-func inSecret(namespace, name, key string) reference.Reference {
-	return reference.Reference{Namespace: namespace, Chart: addonsv1.ChartSource{Secret: &addonsv1.ArtifactReference{Name: name, Key: key}}}
+// expectResolved returns the digest that the reference is resolved to.
+func expectResolved(t testing.TB, sources *source.Sources, ref reference.Reference) string {
+	t.Helper()
+	digest, err := sources.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatalf("resolving %s: %v", ref, err)
+	}
+	return digest
+}
+
+func expectFetched(t testing.TB, sources *source.Sources, ref reference.Reference) *source.Artifact {
+	t.Helper()
+	fetched, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
+	if err != nil {
+		t.Fatalf("fetching %s: %v", ref, err)
+	}
+	return fetched
+}
+
+// get resolves and fetches.
+func get(t testing.TB, sources *source.Sources, ref reference.Reference) error {
+	t.Helper()
+	digest, err := sources.Resolve(t.Context(), ref)
+	if err == nil {
+		_, err = sources.Fetch(t.Context(), ref, digest)
+	}
+	return err
+}
+
+// asError expects an error that says where it is, and is fit for a condition.
+func asError(t testing.TB, err error) *failure.Error {
+	t.Helper()
+	known, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		t.Fatalf("got %v, want a *failure.Error", err)
+	}
+	if known.Field == "" || len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+		t.Errorf("the error isn't fit for a condition: %q at %q", err, known.Field)
+	}
+	expectNoSecrets(t, err.Error())
+	return known
+}
+
+// expectRefused expects an error with that reason. Without a reason it expects none.
+func expectRefused(t testing.TB, err error, reason string) {
+	t.Helper()
+	if reason == "" {
+		if err != nil {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	if err == nil {
+		t.Errorf("it is accepted, want %s", reason)
+		return
+	}
+	if known := asError(t, err); known.Reason != reason {
+		t.Errorf("got %s: %v, want %s", known.Reason, err, reason)
+	}
+}
+
+// expectNoSecrets fails if a text holds a part of the credentials.
+func expectNoSecrets(t testing.TB, text string) {
+	t.Helper()
+	if strings.Contains(text, "sentinel") {
+		t.Errorf("a secret is in %q", text)
+	}
+}
+
+// expectOne checks that all callers were given the same artifact.
+func expectOne(t testing.TB, artifacts <-chan *source.Artifact) {
+	t.Helper()
+	first := <-artifacts
+	for fetched := range artifacts {
+		if fetched != first {
+			t.Fatal("it was unpacked more than once")
+		}
+	}
+}
+
+// chartVersion is the archive of chart demo.
+func chartVersion(t testing.TB, version string) []byte {
+	t.Helper()
+	return targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: " + version + "\n"})
+}
+
+// hostileVersion is an archive of it that is refused.
+func hostileVersion(t testing.TB) []byte {
+	t.Helper()
+	return targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.0.0\n"},
+		targz.Entry{Name: "demo/templates/x.yaml", Link: "../../../etc/passwd", Kind: '2'})
+}
+
+// packedFiles is an archive with these files.
+func packedFiles(t testing.TB, files map[string]string) []byte {
+	t.Helper()
+	var entries []targz.Entry
+	for name, text := range files {
+		entries = append(entries, targz.Entry{Name: name, Data: text})
+	}
+	return targz.Of(t, entries...)
+}
+
+// digestOf is what sha256sum prints.
+func digestOf[T string | []byte](data T) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(data)))
+}
+
+func namesOf(fetched *source.Artifact) []string {
+	names := []string{}
+	for _, file := range fetched.Files {
+		names = append(names, file.Name)
+	}
+	return names
+}
+
+// contentOf returns a file of the artifact.
+func contentOf(t testing.TB, fetched *source.Artifact, name string) string {
+	t.Helper()
+	file := artifact.Find(fetched.Files, name)
+	if file == nil {
+		t.Fatalf("there is no %s among %q", name, namesOf(fetched))
+	}
+	return string(file.Data)
 }
 
 // write makes a file with its directories.
@@ -47,12 +191,6 @@ func write(t testing.TB, path, data string) {
 	}
 }
 
-// allowPlain lets credentials in a directory go to a host without TLS.
-func allowPlain(t testing.TB, dir, host string) {
-	t.Helper()
-	write(t, filepath.Join(dir, credentials.KeyOf(host)+"."+credentials.KeyPlainHTTP), "true\n")
-}
-
 func link(t testing.TB, target, path string) {
 	t.Helper()
 	if err := os.Symlink(target, path); err != nil {
@@ -64,41 +202,5 @@ func rename(t testing.TB, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func expectResolved(t testing.TB, sources *Sources, ref reference.Reference) string {
-	t.Helper()
-	digest, err := sources.Resolve(t.Context(), ref)
-	if err != nil {
-		t.Fatalf("resolving %s: %v", ref, err)
-	}
-	return digest
-}
-
-func expectFetched(t testing.TB, sources *Sources, ref reference.Reference) *Artifact {
-	t.Helper()
-	artifact, err := sources.Fetch(t.Context(), ref, expectResolved(t, sources, ref))
-	if err != nil {
-		t.Fatalf("fetching %s: %v", ref, err)
-	}
-	return artifact
-}
-
-// asError expects an *Error.
-func asError(t testing.TB, err error) *failure.Error {
-	t.Helper()
-	var known *failure.Error
-	if !errors.As(err, &known) {
-		t.Fatalf("got %v, want an *Error", err)
-	}
-	return known
-}
-
-// expectError expects an *Error with that reason and exactly that text.
-func expectError(t testing.TB, err error, reason, text string) {
-	t.Helper()
-	if known := asError(t, err); known.Reason != reason || err.Error() != text {
-		t.Errorf("got  %s: %s\nwant %s: %s", known.Reason, err, reason, text)
 	}
 }

@@ -1,79 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
+	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/flight"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// silentServer answers nobody until it is told to, and counts who asks.
-func silentServer(t *testing.T, then http.HandlerFunc) (url string, asked *atomic.Int32, answer func()) {
+// impatient fetches as a reconcile does, and lets time pass until that gives up.
+func impatient(t *testing.T, sources *source.Sources, clock *clocktesting.FakeClock, ctx context.Context, ref reference.Reference) *failure.Error {
 	t.Helper()
-	asked = &atomic.Int32{}
-	let := make(chan struct{})
-	server := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+	told := make(chan error, 1)
+	go func() {
+		digest, err := sources.Resolve(ctx, ref)
+		if err == nil {
+			_, err = sources.Fetch(ctx, ref, digest)
+		}
+		told <- err
+	}()
+	for {
 		select {
-		case <-let:
-			then(w, r)
-		case <-r.Context().Done():
-		}
-	}))
-	answer = sync.OnceFunc(func() { close(let) })
-	t.Cleanup(answer)
-	return server.URL, asked, answer
-}
-
-func at(url, file string, archive []byte) reference.Reference {
-	ref := atAddress(url+"/"+file, artifact.Content{Archive: archive}.Digest())
-	ref.Chart.HTTP.PlainHTTP = ptr.To(true)
-	return ref
-}
-
-// Many want something of a host that is silent: only the first of them waits for it.
-func TestSilentHostKeepsFewWaiting(t *testing.T) {
-	url, _, _ := silentServer(t, func(http.ResponseWriter, *http.Request) {})
-	sources := newSources(t, Options{AllowLoopback: true, Clock: clock.RealClock{}})
-	begun := time.Now()
-	for i := range 20 {
-		ref := at(url, fmt.Sprintf("%d.tgz", i), nil)
-		if _, err := sources.Fetch(t.Context(), ref, ref.GivenDigest()); asError(t, err).Reason != failure.ArtifactPending {
-			t.Fatal(err)
+		case err := <-told:
+			return asError(t, err)
+		default:
+			if clock.HasWaiters() {
+				clock.Step(outcome.Patience)
+			}
+			runtime.Gosched()
 		}
 	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("20 calls, one after the other, took %s", took)
-	}
 }
 
-// Who had to go on without an answer is woken when it is there, once.
+// Who had to go on without an answer is woken when it is there.
 func TestAnswersWakeWhoWaits(t *testing.T) {
 	chart := targz.Chart(t)
-	url, asked, answer := silentServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chart) })
-	sources := newSources(t, Options{AllowLoopback: true, Clock: clock.RealClock{}})
-	ref := at(url, "demo.tgz", chart)
+	server, asked, answer := silentServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(chart) })
+	sources, clock := remoteSources(t, source.Options{})
+	ref := atAddress(server.URL+"/demo.tgz", digestOf(chart))
 	woken := make(chan string, 100)
-	for _, who := range []string{"one", "two", "one", "two"} {
-		ctx := flight.WithWaker(t.Context(), flight.Waiter{Kind: who}, func() { woken <- who })
-		_, err := sources.Fetch(ctx, ref, ref.GivenDigest())
-		if failed := asError(t, err); failed.Reason != failure.ArtifactPending || failed.RetryAfter < 30*time.Second {
+	for _, who := range []string{"one", "two"} {
+		failed := impatient(t, sources, clock, sources.Waiting(t.Context(), who, func() { woken <- who }), ref)
+		if failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter < 30*time.Second {
 			t.Errorf("got %+v: who is woken needn't come each second", failed)
 		}
 	}
@@ -84,11 +66,39 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	if first, second := <-woken, <-woken; first == second {
 		t.Errorf("%s was woken twice", first)
 	}
-	if _, err := sources.Fetch(t.Context(), ref, ref.GivenDigest()); err != nil {
-		t.Errorf("after it is there: %v", err)
-	}
+	expectFetched(t, sources, ref)
 	if len(woken) != 0 || asked.Load() != 1 {
 		t.Errorf("%d more were woken; %d requests, want 1", len(woken), asked.Load())
+	}
+}
+
+// All that one reconcile wants of slow sources makes it wait for a moment, not for one each.
+func TestOneReconcileWaitsOnce(t *testing.T) {
+	server, _, _ := silentServer(t, func(http.ResponseWriter, *http.Request) {})
+	sources, clock := remoteSources(t, source.Options{})
+	begun := clock.Now()
+	ctx := sources.Waiting(t.Context(), "me", func() {})
+	for i := range 5 {
+		told := make(chan error, 1)
+		go func() {
+			digest := digestOf(fmt.Sprint(i))
+			_, err := sources.Fetch(ctx, atAddress(fmt.Sprintf("%s/%d.tgz", server.URL, i), digest), digest)
+			told <- err
+		}()
+		for done := false; !done; runtime.Gosched() {
+			select {
+			case err := <-told:
+				expectRefused(t, err, failure.ArtifactPending)
+				done = true
+			default:
+				if clock.HasWaiters() {
+					clock.Step(10 * time.Millisecond)
+				}
+			}
+		}
+	}
+	if waited := clock.Since(begun); waited > 2*outcome.Patience {
+		t.Errorf("it waited for %s", waited)
 	}
 }
 
@@ -100,7 +110,7 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 			var broken atomic.Bool
 			broken.Store(true)
 			let := make(chan struct{})
-			sources, clock, ref, _ := servedBy(t, func(w http.ResponseWriter, r *http.Request) {
+			sources, clock, ref := servedBy(t, func(w http.ResponseWriter, r *http.Request) {
 				if broken.Load() {
 					http.Error(w, "no", http.StatusInternalServerError)
 					return
@@ -112,44 +122,74 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 				}
 			})
 			if kind == "fetch" {
-				ref = at(strings.TrimSuffix(ref.Chart.Helm.URL, "/"), "demo.tgz", nil)
+				ref = atAddress(ref.Chart.Helm.URL+"/demo.tgz", digestOf("x"))
 			}
-			try := func() *failure.Error {
-				digest, err := sources.Resolve(t.Context(), ref)
-				if err == nil {
-					_, err = sources.Fetch(t.Context(), ref, digest)
-				}
-				return asError(t, err)
-			}
-			first := try()
-			if first.Reason != failure.SourceUnavailable {
-				t.Fatal(first)
-			}
+			first := get(t, sources, ref)
+			expectRefused(t, first, failure.SourceUnavailable)
 			broken.Store(false)
 			clock.Step(time.Minute)
+			woken := make(chan bool, 10)
 			for range 3 {
-				told := make(chan *failure.Error)
-				go func() { told <- try() }()
-				for done := false; !done; {
-					select {
-					case again := <-told:
-						if again.Error() != first.Error() || again.Reason != first.Reason || !again.Wait {
-							t.Errorf("while it is asked again: %s: %v, want %v", again.Reason, again, first)
-						}
-						done = true
-					default:
-						if clock.HasWaiters() {
-							clock.Step(flight.Patience)
-						}
-					}
+				ctx := sources.Waiting(t.Context(), "me", func() { woken <- true })
+				if again := impatient(t, sources, clock, ctx, ref); again.Error() != first.Error() || !again.Wait || !again.Again {
+					t.Errorf("while it is asked again: %+v, want %v", again, first)
 				}
 			}
 			close(let)
-			for deadline := time.Now().Add(10 * time.Second); try().Error() == first.Error(); runtime.Gosched() {
-				if time.Now().After(deadline) {
-					t.Fatal("it is told after there was another answer")
-				}
+			<-woken
+			if now := get(t, sources, ref); now == nil || now.Error() == first.Error() {
+				t.Errorf("after there was another answer: %v", now)
 			}
 		})
+	}
+}
+
+// A caller whose context ends leaves, and the next one finds the answer.
+func TestListsOutliveTheirCallers(t *testing.T) {
+	let := make(chan struct{})
+	var asked atomic.Int32
+	sources, ref, clock := tagServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		<-let
+		sendTags(w, []string{"1.0.0"})
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := sources.Newest(ctx, ref, rangeOf(t, "*"), clock.Now()); err == nil {
+		t.Fatal("there is no answer yet")
+	}
+	close(let)
+	expectNewest(t, sources, ref, clock.Now(), "1.0.0")
+	if got := asked.Load(); got != 1 {
+		t.Errorf("it was asked %d times", got)
+	}
+}
+
+// Hosts that don't answer, however often they are asked, hold up no others.
+func TestSilentHostHoldsUpNoOthers(t *testing.T) {
+	silent, asked, _ := silentServer(t, func(http.ResponseWriter, *http.Request) {})
+	other := serving(t, func(w http.ResponseWriter, _ *http.Request) { sendTags(w, []string{"1.0.0"}) })
+	sources, clock := remoteSources(t, source.Options{})
+	at := func(url string, i int) reference.Reference {
+		return plainly(inRegistry(fmt.Sprintf("oci://%s/%d/demo", strings.TrimPrefix(url, "http://"), i), "^1"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 200)
+	for i := range cap(left) {
+		go func() {
+			_, err := sources.Newest(ctx, at(silent.URL, i), rangeOf(t, "*"), clock.Now())
+			left <- err
+		}()
+	}
+	for asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	expectNewest(t, sources, at(other.URL, 0), clock.Now(), "1.0.0")
+	if got := asked.Load(); got > 20 {
+		t.Errorf("%d requests to the silent host at once", got)
+	}
+	cancel()
+	for range cap(left) {
+		<-left
 	}
 }

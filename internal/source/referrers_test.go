@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
 
@@ -19,7 +18,8 @@ import (
 // don't know. Signatures are where they are without it; whether there is one is told.
 func TestRegistriesWithoutReferrers(t *testing.T) {
 	w := startSigned(t)
-	signing.Refer(t, w.repository(t, "signed"), w.push(t, "signed"), w.key.Bundle(t, manifestDigest(t, w, "signed"), signing.SignaturePredicate))
+	digest := w.push(t, "signed")
+	signing.Refer(t, w.repository(t, "signed"), digest, w.key.Bundle(t, digest, signing.SignaturePredicate))
 	w.push(t, "unsigned")
 	for code, known := range map[int]bool{
 		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
@@ -29,26 +29,22 @@ func TestRegistriesWithoutReferrers(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: w.server.Host})
 			behind.ErrorLog = quiet
-			server := serving(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			server := serving(t, func(out http.ResponseWriter, r *http.Request) {
 				if strings.Contains(r.URL.Path, "/referrers/") {
 					out.WriteHeader(code)
 					return
 				}
 				behind.ServeHTTP(out, r)
-			}))
-			at := func(name string) reference.Reference {
-				ref := w.ref(name, byKeys("cosign.pub"))
-				ref.Chart.OCI.URL = "oci://" + strings.TrimPrefix(server.URL, "http://") + "/" + name
-				return ref
-			}
+			})
+			reasons := map[string]string{"signed": "", "unsigned": failure.SignatureMissing}
 			if !known {
-				expectRefused(t, get(t, w.sources(t), at("signed")), failure.SourceUnavailable, strings.TrimPrefix(server.URL, "http://"))
-				return
+				reasons = map[string]string{"signed": failure.SourceUnavailable}
 			}
-			if err := get(t, w.sources(t), at("signed")); err != nil {
-				t.Error(err)
+			for name, reason := range reasons {
+				ref := w.ref(name, byKeys("cosign.pub"))
+				ref.Chart.OCI.URL = "oci://" + hostOf(server) + "/" + name
+				expectRefused(t, get(t, w.sources(t), ref), reason)
 			}
-			expectRefused(t, get(t, w.sources(t), at("unsigned")), failure.SignatureMissing, "nor among the manifest's referrers")
 		})
 	}
 }

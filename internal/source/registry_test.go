@@ -1,210 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
-	"io"
-	"maps"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/credentials"
-	"github.com/cluster-chandler/chandler/internal/source/layout"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-func TestRegistryWantsAPassword(t *testing.T) {
-	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}, PlainHTTP: true})
-	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
-	key := credentials.KeyOf(server.Host)
-	ref := inRegistry(server.URL("demo"), "1.0.0")
-	plainly(&ref)
-	const said = " takes username and password only (Basic authentication), and not a token; "
-	const half = " takes username and password (Basic authentication), and "
-
-	t.Run("of the instance", func(t *testing.T) {
-		for name, test := range map[string]struct {
-			own  map[string]string
-			said string
-		}{
-			"a token":     {map[string]string{"token": sentinelToken}, said},
-			"no password": {map[string]string{"username": sentinelUser}, half + "password is missing; "},
-			"no username": {map[string]string{"password": sentinelPassword}, half + "username is missing; "},
-		} {
-			t.Run(name, func(t *testing.T) {
-				dir := t.TempDir()
-				for part, value := range test.own {
-					write(t, dir+"/"+key+"."+part, value)
-				}
-				allowPlain(t, dir, server.Host)
-				sources, _ := remoteSources(t, Options{CredentialsDir: dir})
-				_, err := sources.Resolve(t.Context(), ref)
-				expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+test.said+
-					"have both added to the provider instance's own Secret chandler-credentials (config.json, or "+key+".username and "+key+".password), or name another Secret in its secretRef")
-				if !asError(t, err).Wait {
-					t.Error("no event is waited for")
-				}
-			})
-		}
-	})
-	t.Run("of a Secret", func(t *testing.T) {
-		c := startCluster(t)
-		sources, _ := remoteSources(t, Options{Client: c.counted, Metadata: c.metadata})
-		for name, data := range map[string]map[string]string{
-			"token":    {"token": sentinelToken},
-			"identity": {".dockerconfigjson": `{"auths": {"` + server.Host + `": {"identitytoken": "` + sentinelToken + `"}}}`},
-		} {
-			secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, StringData: data}
-			if err := c.Create(t.Context(), &secret); err != nil {
-				t.Fatal(err)
-			}
-			own := ref
-			own.Chart.OCI = own.Chart.OCI.DeepCopy()
-			own.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: name}
-			_, err := sources.Resolve(t.Context(), own)
-			expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+said+
-				"add username and password to Secret team-a/"+name+", in place of what is there for it")
-		}
-		for name, data := range map[string]map[string]string{"password": {"username": sentinelUser}, "username": {"password": sentinelPassword}} {
-			secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "without-" + name}, StringData: data}
-			if err := c.Create(t.Context(), &secret); err != nil {
-				t.Fatal(err)
-			}
-			own := ref
-			own.Chart.OCI = own.Chart.OCI.DeepCopy()
-			own.Chart.OCI.SecretRef = &addonsv1.CredentialsReference{Name: "without-" + name}
-			_, err := sources.Resolve(t.Context(), own)
-			expectError(t, err, failure.SourceUnauthorized, "chart.oci: "+server.URL("demo")+":1.0.0: "+server.Host+half+name+" is missing; add it to Secret team-a/without-"+name)
-		}
-	})
-}
-
-// tokenWorld is a registry with a token service at another port.
-type tokenWorld struct {
-	registry, tokens *httptest.Server
-	realm            string // of the token service, as the registry names it
-	archive          []byte
-}
-
-func startTokenWorld(t testing.TB) *tokenWorld {
-	t.Helper()
-	w := &tokenWorld{archive: targz.Chart(t)}
-	w.tokens = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		user, password, _ := r.BasicAuth()
-		if user != sentinelUser || password != sentinelPassword {
-			out.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_, _ = io.WriteString(out, `{"token": "`+sentinelToken+`"}`)
-	}))
-	t.Cleanup(w.tokens.Close)
-	w.registry = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Header.Get("Authorization") != "Bearer "+sentinelToken:
-			out.Header().Set("WWW-Authenticate", `Bearer realm="`+w.realm+`",service="demo",scope="repository:demo:pull"`)
-			out.WriteHeader(http.StatusUnauthorized)
-		case strings.Contains(r.URL.Path, "/blobs/"):
-			serve(out, "application/octet-stream", string(w.archive))
-		default:
-			serve(out, manifestType, manifestOf([2]string{layout.ChartLayer, artifact.Content{Archive: w.archive}.Digest()}))
-		}
-	}))
-	t.Cleanup(w.registry.Close)
-	return w
-}
-
-// atHost is the address of a server, with another name for its host.
-func atHost(server *httptest.Server, host string) string {
-	at, _ := url.Parse(server.URL)
-	return net.JoinHostPort(host, at.Port())
-}
-
-// sources have these credentials of a host, and the chart that it has.
-func (w *tokenWorld) sources(t testing.TB, host string, keys map[string]string) (*Sources, reference.Reference) {
-	t.Helper()
+func TestChartFromARegistry(t *testing.T) {
+	users := map[string]string{sentinelUser: sentinelPassword}
+	server := registry.Start(t, registry.Options{Users: users})
+	archive := chartVersion(t, "1.0.0+build.7")
+	manifest := server.Push(t, archive, "charts/demo", "1.0.0_build.7")
 	dir := t.TempDir()
-	for part, value := range keys {
-		write(t, dir+"/"+credentials.KeyOf(host)+"."+part, value)
-	}
-	allowPlain(t, dir, host)
-	sources, _ := remoteSources(t, Options{CredentialsDir: dir})
-	ref := inRegistry("oci://"+host+"/demo", "1.0.0")
-	plainly(&ref)
-	return sources, ref
-}
+	ownCredentialsFor(t, dir, server, sentinelUser, sentinelPassword)
+	sources, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+	server.Requests(t)
 
-// TestTokenServiceAtAPrivateAddress has a token service with another name than the
-// registry, as a GitLab at home has: the names are those of this host.
-func TestTokenServiceAtAPrivateAddress(t *testing.T) {
-	w := startTokenWorld(t)
-	password := map[string]string{"username": sentinelUser, "password": sentinelPassword}
-	both := maps.Clone(password)
-	both["token"] = sentinelToken
-	for name, keys := range map[string]map[string]string{
-		"a password": password, "a token": {"token": sentinelToken}, "both": both, "nothing": nil,
-	} {
-		for kind, host := range map[string]string{"name": "localhost", "address": "127.0.0.1"} {
-			t.Run(name+" to a "+kind, func(t *testing.T) {
-				other := map[string]string{"localhost": "127.0.0.1", "127.0.0.1": "localhost"}[host]
-				w.realm = "http://" + atHost(w.tokens, host) + "/jwt/auth?sentinel"
-				at := atHost(w.registry, other)
-				sources, ref := w.sources(t, at, keys)
-				_, err := sources.Resolve(t.Context(), ref)
-				expectError(t, err, failure.SourceUnavailable, "chart.oci: oci://"+at+"/demo:1.0.0: "+at+" refers to a token service at "+atHost(w.tokens, host)+
-					", which is a private address of another host: it gets no credentials, whatever they are. "+
-					"Have the registry name a token service under its own host name; the port may be another one")
-			})
-		}
+	ref := inRegistry(server.URL("charts/demo"), "1.0.0+build.7")
+	fetched := expectFetched(t, sources, ref)
+	if want := digestOf(archive); fetched.Digest != want {
+		t.Errorf("digest %s, want that of the archive, %s", fetched.Digest, want)
+	}
+	got := server.Requests(t)
+	want := []string{ // the first is refused, and says how to authenticate
+		"GET /v2/charts/demo/manifests/1.0.0_build.7 401",
+		"GET /v2/charts/demo/manifests/1.0.0_build.7 200",
+		"GET /v2/charts/demo/blobs/" + fetched.Digest + " 200",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
-	// The ways out.
-	t.Run("under one name, at another port", func(t *testing.T) {
-		for _, host := range []string{"localhost", "127.0.0.1"} {
-			w.realm = "http://" + atHost(w.tokens, host) + "/jwt/auth"
-			sources, ref := w.sources(t, atHost(w.registry, host), password)
-			expectFetched(t, sources, ref)
-		}
-	})
-	t.Run("through a proxy that alone knows the names", func(t *testing.T) {
-		behind := map[string]*httptest.Server{"registry.invalid": w.registry, "gitlab.invalid": w.tokens}
-		proxy := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-			behind[r.URL.Hostname()].Config.Handler.ServeHTTP(out, r)
-		}))
-		defer proxy.Close()
-		t.Setenv("HTTP_PROXY", proxy.URL)
-		w.realm = "http://gitlab.invalid/jwt/auth"
-		sources, ref := w.sources(t, "registry.invalid", password)
+	t.Run("again, it costs no request", func(t *testing.T) {
 		expectFetched(t, sources, ref)
+		if got := server.Requests(t); len(got) != 0 {
+			t.Errorf("requests %q", got)
+		}
+	})
+	t.Run("after a restart, known by its digest, it costs one", func(t *testing.T) {
+		restarted, _ := remoteSources(t, source.Options{CredentialsDir: dir})
+		if _, err := restarted.Fetch(t.Context(), ref, fetched.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if got := server.Requests(t); len(got) != 2 || !strings.HasSuffix(got[1], fetched.Digest+" 200") {
+			t.Errorf("requests %q", got)
+		}
+		if sources.Version(t.Context(), ref) != restarted.Version(t.Context(), ref) {
+			t.Error("the version differs after a restart")
+		}
+	})
+	t.Run("by the manifest's digest", func(t *testing.T) {
+		pinned := inRegistry(server.URL("charts/demo"), "")
+		pinned.Chart.OCI.Digest = manifest
+		if got := expectFetched(t, sources, pinned); got.Digest != fetched.Digest {
+			t.Errorf("digest %s", got.Digest)
+		}
+		pinned.Chart.Version = "v1.0.0+build.7"
+		expectFetched(t, sources, pinned)
+		pinned.Chart.Version = "1.0.1"
+		_, err := sources.Fetch(t.Context(), pinned, fetched.Digest)
+		expectRefused(t, err, failure.DigestMismatch)
+	})
+	t.Run("a version that isn't there", func(t *testing.T) {
+		_, err := sources.Resolve(t.Context(), inRegistry(server.URL("charts/demo"), "9.9.9"))
+		missing := asError(t, err)
+		if missing.Reason != failure.ArtifactNotFound || !missing.Wait || missing.RetryAfter <= 0 {
+			t.Errorf("got %+v", missing)
+		}
 	})
 }
 
-func TestTokenServiceThatFails(t *testing.T) {
-	for name, test := range map[string]struct{ realm, reason, says string }{
-		"another scheme": {"ftp://127.0.0.1/token", failure.SourceUnavailable, "answers with what can't be used"},
-		"no URL":         {"http://[", failure.SourceUnavailable, "answers with what can't be used"},
-		"not there":      {"http://127.0.0.1:1/token", failure.SourceUnavailable, "127.0.0.1:1 refuses connections"},
-		"no realm":       {"", failure.SourceUnavailable, "answers with what can't be used"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := startTokenWorld(t)
-			w.realm = test.realm
-			sources, ref := w.sources(t, atHost(w.registry, "127.0.0.1"), nil)
-			_, err := sources.Resolve(t.Context(), ref)
-			if known := asError(t, err); known.Reason != test.reason || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %s: %s", known.Reason, err)
-			}
+func TestHundredClustersAskOnce(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
+	server.Requests(t)
+	sources, _ := remoteSources(t, source.Options{})
+	artifacts := make(chan *source.Artifact, 100)
+	var done sync.WaitGroup
+	for i := range cap(artifacts) {
+		done.Go(func() {
+			ref := plainly(inRegistry(server.URL("demo"), "1.0.0"))
+			ref.Namespace = fmt.Sprintf("team-%d", i%5)
+			artifacts <- expectFetched(t, sources, ref)
 		})
+	}
+	done.Wait()
+	close(artifacts)
+	expectOne(t, artifacts)
+	if got := server.Requests(t); len(got) != 2 {
+		t.Errorf("requests %q, want one for the manifest and one for the archive", got)
+	}
+}
+
+func TestVersionThatMoved(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	server.Push(t, chartVersion(t, "1.0.0"), "demo", "1.0.0")
+	sources, clock := remoteSources(t, source.Options{})
+	ref := plainly(inRegistry(server.URL("demo"), "1.0.0"))
+	first := expectResolved(t, sources, ref)
+
+	// The tag is moved, and what was there is gone.
+	server.Stop()
+	_, err := sources.Fetch(t.Context(), ref, first)
+	expectRefused(t, err, failure.SourceUnavailable)
+	again := registry.Start(t, registry.Options{PlainHTTP: true, Address: server.Host})
+	again.Push(t, targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML + "description: another one\n"}), "demo", "1.0.0")
+	clock.Step(failure.MaxUnavailable * 2)
+
+	_, err = sources.Fetch(t.Context(), ref, first)
+	expectRefused(t, err, failure.ArtifactChanged)
+	if now := expectFetched(t, sources, ref); now.Digest == first {
+		t.Error("those who ask anew get what is gone")
 	}
 }

@@ -22,10 +22,8 @@ func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest st
 	if left := s.digests.Reject(ctx, key, digest); left > 0 {
 		return left
 	}
-	if _, known := s.digests.Peek(key); !known { // the caller had the digest from elsewhere
-		if now, err := s.Resolve(ctx, ref); err != nil || now == digest {
-			return max(s.digests.Reject(ctx, key, digest), time.Second)
-		}
+	if now, err := s.Resolve(ctx, ref); err != nil || now == digest { // the caller may have it from elsewhere
+		return max(s.digests.Reject(ctx, key, digest), time.Second)
 	}
 	return time.Second // there is another answer
 }

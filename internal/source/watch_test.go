@@ -1,138 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/source/tree"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/internal/source/local"
+	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// startWatch watches until the test ends, and returns the paths that it is told of.
-func startWatch(t *testing.T, sources *Sources) <-chan string {
+// watching is a watch of an artifact root, whose looks happen when the test wants.
+type watching struct {
+	clock *clocktesting.FakeClock
+	told  []string
+}
+
+// startWatch watches until the test ends.
+func startWatch(t *testing.T, options source.Options) (*source.Sources, *watching) {
+	t.Helper()
+	w := &watching{clock: clocktesting.NewFakeClock(time.Now().Add(time.Hour))} // all files are old
+	options.Clock = w.clock
+	sources := newSources(t, options)
+	w.start(t, sources)
+	return sources, w
+}
+
+func (w *watching) start(t *testing.T, sources *source.Sources) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	changes, ended := make(chan string, 100), make(chan error, 1)
-	go func() { ended <- sources.Watch(ctx, func(path string) { changes <- path }) }()
+	ended := make(chan error, 1)
+	go func() { ended <- sources.Watch(ctx, func(path string) { w.told = append(w.told, path) }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the watch ended with %v", err)
 		}
 	})
-	return changes
 }
 
-// expectChange expects to be told of the path, soon.
-func expectChange(t *testing.T, changes <-chan string, path string) {
+// expect has the watch look, and expects it to tell of these paths.
+func (w *watching) expect(t *testing.T, paths ...string) {
 	t.Helper()
-	started := time.Now()
-	select {
-	case got := <-changes:
-		if got != path {
-			t.Errorf("told of %q, want %q", got, path)
-		}
-		t.Logf("told of %q after %s", got, time.Since(started).Round(time.Millisecond))
-	case <-time.After(20 * time.Second): // generous: a busy machine
-		t.Fatalf("not told of %q", path)
+	for range 2 { // the first of both looks may have begun before the change
+		w.waits()
+		w.clock.Step(local.LookEvery)
 	}
+	w.waits()
+	if got := w.told; !slices.Equal(got, paths) {
+		t.Errorf("told of %q, want %q", got, paths)
+	}
+	w.told = nil
 }
 
-// expectQuiet expects to be told nothing during two rounds of gathering.
-func expectQuiet(t *testing.T, changes <-chan string) {
-	t.Helper()
-	select {
-	case got := <-changes:
-		t.Errorf("told of %q, which didn't change", got)
-	case <-time.After(2 * tree.Gathering):
+// waits waits until the watch does, for its next look.
+func (w *watching) waits() {
+	for !w.clock.HasWaiters() {
+		runtime.Gosched()
 	}
 }
 
 func TestWatch(t *testing.T) {
-	tests := map[string]struct {
+	other := string(targz.Chart(t, targz.Entry{Name: "demo/new"}))
+	remove := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
 		path   string
 		change func(t *testing.T, root string)
 	}{
-		"an archive is overwritten": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
-		}},
+		"an archive is overwritten": {"charts/demo.tgz", func(t *testing.T, root string) { write(t, filepath.Join(root, "charts/demo.tgz"), other) }},
 		"an archive is replaced by rename": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "tmp"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
+			write(t, filepath.Join(root, "tmp"), other)
 			rename(t, filepath.Join(root, "tmp"), filepath.Join(root, "charts/demo.tgz"))
 		}},
-		"an archive is removed": {"charts/demo.tgz", func(t *testing.T, root string) {
-			if err := os.Remove(filepath.Join(root, "charts/demo.tgz")); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		"an archive is removed": {"charts/demo.tgz", func(t *testing.T, root string) { remove(t, filepath.Join(root, "charts/demo.tgz")) }},
 		"a missing archive comes, with its directories": {"new/dir/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "new/dir/demo.tgz"), string(targz.Chart(t)))
+			write(t, filepath.Join(root, "new/dir/demo.tgz"), other)
 		}},
 		"a directory of charts is replaced": {"charts/demo.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "next/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
+			write(t, filepath.Join(root, "next/demo.tgz"), other)
 			rename(t, filepath.Join(root, "charts"), filepath.Join(root, "previous"))
 			rename(t, filepath.Join(root, "next"), filepath.Join(root, "charts"))
 		}},
 		"a file deep in a chart's directory changes": {"dir", func(t *testing.T, root string) {
 			write(t, filepath.Join(root, "dir/templates/deep/x.yaml"), "new content")
 		}},
-		"a file is added to a chart's directory": {"dir", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "dir/templates/new/x.yaml"), "x")
-		}},
+		"a file is added to a chart's directory": {"dir", func(t *testing.T, root string) { write(t, filepath.Join(root, "dir/templates/new/x.yaml"), "x") }},
+		"a chart beside it changes":              {"umbrella", func(t *testing.T, root string) { write(t, filepath.Join(root, "lib/common/values.yaml"), "a: 1") }},
 		"a link is turned to another archive": {"linked.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "other/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
+			write(t, filepath.Join(root, "other/demo.tgz"), other)
 			link(t, "other/demo.tgz", filepath.Join(root, "tmp"))
 			rename(t, filepath.Join(root, "tmp"), filepath.Join(root, "linked.tgz"))
 		}},
-		"what a link leads to changes": {"linked.tgz", func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
-		}},
+		"what a link leads to changes": {"linked.tgz", func(t *testing.T, root string) { write(t, filepath.Join(root, "charts/demo.tgz"), other) }},
 		"a volume of a ConfigMap is updated": {"volume/demo.tgz", func(t *testing.T, root string) {
-			volume(t, filepath.Join(root, "volume"), "2", map[string]string{"demo.tgz": string(targz.Chart(t, targz.Entry{Name: "demo/new"}))})
-			if err := os.RemoveAll(filepath.Join(root, "volume/..v1")); err != nil {
-				t.Fatal(err)
-			}
+			volume(t, filepath.Join(root, "volume"), "2", map[string]string{"demo.tgz": other})
+			remove(t, filepath.Join(root, "volume/..v1"))
 		}},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			root := t.TempDir()
 			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t)))
 			write(t, filepath.Join(root, "dir/Chart.yaml"), targz.ChartYAML)
 			write(t, filepath.Join(root, "dir/templates/deep/x.yaml"), "x")
+			write(t, filepath.Join(root, "umbrella", artifact.ChartFile), chartfiles.ChartYAML(t, "umbrella", "1.0.0", chartfiles.Dep("common", "1.x", "file://../lib/common")))
+			write(t, filepath.Join(root, "lib/common", artifact.ChartFile), chartfiles.ChartYAML(t, "common", "1.0.0"))
 			link(t, "charts/demo.tgz", filepath.Join(root, "linked.tgz"))
 			volume(t, filepath.Join(root, "volume"), "1", map[string]string{"demo.tgz": string(targz.Chart(t))})
-			sources := newSources(t, Options{ArtifactRoot: root})
+			sources, w := startWatch(t, source.Options{ArtifactRoot: root})
 
-			changes := startWatch(t, sources)
 			before, _ := sources.Resolve(t.Context(), atPath(test.path)) // asked for while the watch runs
-			expectQuiet(t, changes)
+			w.expect(t)
 			test.change(t, root)
-			expectChange(t, changes, test.path)
+			w.expect(t, test.path)
 			if after, _ := sources.Resolve(t.Context(), atPath(test.path)); after == before {
 				t.Error("it resolves to what it was before")
 			}
-			expectQuiet(t, changes)
+			w.expect(t)
 
 			// Unrelated changes tell nothing; the next change tells again.
 			write(t, filepath.Join(root, "charts/unrelated.tgz"), "x")
-			expectQuiet(t, changes)
-			if err := os.RemoveAll(filepath.Join(root, "volume")); err != nil {
-				t.Fatal(err)
+			w.expect(t)
+			for _, directory := range []string{"charts", "dir", "new", "volume", "lib"} {
+				remove(t, filepath.Join(root, directory))
 			}
-			for _, directory := range []string{"charts", "dir", "new"} {
-				if err := os.RemoveAll(filepath.Join(root, directory)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if test.path != "linked.tgz" && name != "an archive is removed" {
-				expectChange(t, changes, test.path)
+			if name == "an archive is removed" || name == "a link is turned to another archive" {
+				w.expect(t)
+			} else {
+				w.expect(t, test.path)
 			}
 		})
 	}
@@ -141,10 +150,12 @@ func TestWatch(t *testing.T) {
 func TestWatchTellsOfChangesBeforeItStarted(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t)))
-	sources := newSources(t, Options{ArtifactRoot: root})
+	w := &watching{clock: clocktesting.NewFakeClock(time.Now())}
+	sources := newSources(t, source.Options{ArtifactRoot: root, Clock: w.clock})
 	expectResolved(t, sources, atPath("demo.tgz"))
 	write(t, filepath.Join(root, "demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
-	expectChange(t, startWatch(t, sources), "demo.tgz")
+	w.start(t, sources)
+	w.expect(t, "demo.tgz")
 }
 
 func TestWatchOfARootThatIsALink(t *testing.T) {
@@ -152,18 +163,16 @@ func TestWatchOfARootThatIsALink(t *testing.T) {
 	write(t, filepath.Join(dir, "a/demo.tgz"), string(targz.Chart(t)))
 	write(t, filepath.Join(dir, "b/demo.tgz"), string(targz.Chart(t, targz.Entry{Name: "demo/new"})))
 	link(t, "a", filepath.Join(dir, "current"))
-	sources := newSources(t, Options{ArtifactRoot: filepath.Join(dir, "current")})
-	changes := startWatch(t, sources)
+	sources, w := startWatch(t, source.Options{ArtifactRoot: filepath.Join(dir, "current")})
 	expectResolved(t, sources, atPath("demo.tgz"))
-	expectQuiet(t, changes)
+	w.expect(t)
 	link(t, "b", filepath.Join(dir, "next"))
 	rename(t, filepath.Join(dir, "next"), filepath.Join(dir, "current"))
-	expectChange(t, changes, "demo.tgz")
-	expectQuiet(t, changes)
+	w.expect(t, "demo.tgz")
 	write(t, filepath.Join(dir, "b/demo.tgz"), string(targz.Chart(t)))
-	expectChange(t, changes, "demo.tgz")
+	w.expect(t, "demo.tgz")
 }
 
 func TestWatchWithoutAnArtifactRoot(t *testing.T) {
-	startWatch(t, newSources(t, Options{}))
+	(&watching{}).start(t, newSources(t, source.Options{}))
 }

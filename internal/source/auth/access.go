@@ -91,14 +91,18 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
 // the same scope may have the same content. It is "" if that can't be told. The instance's
 // own credentials are no part of it: they are the instance's as the cache is.
 func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
+	from := ref.Source()
+	if at := ref.Chart.GitHub; at != nil { // only the release itself tells that a digest is of its version
+		from += " release " + at.TagPrefix + ref.Chart.Version
+	}
 	if ref.SecretRef() == nil {
-		return ref.Source()
+		return from
 	}
 	version := a.secretVersion(ctx, ref)
 	if version == "" {
 		return ""
 	}
-	return ref.Source() + " at " + version
+	return from + " at " + version
 }
 
 // Client reads the credentials and makes a client.

@@ -68,7 +68,9 @@ func (t *conditional) RoundTrip(request *http.Request) (*http.Response, error) {
 		again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		return &again, nil
 	case response.StatusCode == http.StatusOK:
-		return response, t.keep(at, scope, response)
+		if err := t.keep(at, scope, response); err != nil {
+			return nil, err
+		}
 	}
 	return response, nil
 }

@@ -83,7 +83,7 @@ func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Conte
 			q.NotBefore = begun
 		}
 	}
-	if e.failed != nil && (e.asked.IsZero() || !q.NotBefore.IsZero()) {
+	if e.failed != nil && !e.answers(q) {
 		var none T
 		return none, repeated(e.failed, e.until.Sub(m.clock.Now()))
 	}
@@ -144,17 +144,20 @@ func (m *Memory[T]) recall(key string) entry[T] {
 	return e
 }
 
+// answers reports whether the entry has an answer that is no older than is asked for.
+func (e entry[T]) answers(q Question) bool { return !e.asked.IsZero() && !e.asked.Before(q.NotBefore) }
+
 // isGood reports whether the entry answers the question without a request. A rejected
 // answer is good until it is time to ask whether there is another one, and while that fails.
 func (e entry[T]) isGood(q Question, now time.Time) bool {
 	var none T
-	switch {
-	case e.failed != nil:
+	switch answers := e.answers(q); {
+	case answers && (e.rejected == none || e.rejected != e.answer):
+		return true
+	case answers, e.failed != nil:
 		return now.Before(e.until)
-	case e.asked.IsZero(), e.asked.Before(q.NotBefore):
-		return false
 	}
-	return e.rejected == none || e.rejected != e.answer || now.Before(e.until)
+	return false
 }
 
 // repeated is a failure that is told again until it is time for the next try.

@@ -25,7 +25,7 @@ func (m *Memory[T]) Forget(key string) {
 // Reject notes that nobody can use the answer: whoever is told to mend it publishes
 // something else at the same place. The question is asked again after times that grow; the
 // waiter of ctx is woken when there is another answer. Reject returns how long it takes
-// until the question is asked again; 0 if the answer isn't the last one.
+// until the question is asked again; 0 if it is time to, or the answer isn't the last one.
 func (m *Memory[T]) Reject(ctx context.Context, key string, answer T) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *Memory[T]) Reject(ctx context.Context, key string, answer T) time.Durat
 	if w := waiterOf(ctx); w != nil {
 		e.told[w.name] = w.wake
 	}
-	return max(e.until.Sub(now), time.Millisecond)
+	return max(e.until.Sub(now), 0)
 }
 
 // IsRejected reports whether the answer was the last one that was rejected.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func TestIndexThatDidNotChange(t *testing.T) {
 	for header, condition := range map[string]string{"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"} {
 		t.Run(header, func(t *testing.T) {
 			index, state, sent, unchanged := "entries:\n  demo:\n  - version: 1.0.0\n    urls: [demo.tgz]\n", `"one"`, 0, 0
-			sources, clock, ref, _ := servedBy(t, func(w http.ResponseWriter, r *http.Request) {
+			sources, clock, ref := servedBy(t, func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case !strings.HasSuffix(r.URL.Path, "/index.yaml"):
 					_, _ = w.Write(archive)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package source_test
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -19,7 +20,7 @@ func TestRealCharts(t *testing.T) {
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no archives in %s: %v", root, err)
 	}
-	sources := newSources(t, Options{ArtifactRoot: root})
+	sources := newSources(t, source.Options{ArtifactRoot: root})
 	for _, file := range archives {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
@@ -32,11 +33,11 @@ func TestRealCharts(t *testing.T) {
 			if want := "sha256:" + hex.EncodeToString(sum[:]); fetched.Digest != want {
 				t.Errorf("its digest is %s, want the file's, %s", fetched.Digest, want)
 			}
-			if again := expectFetched(t, newSources(t, Options{ArtifactRoot: root}), atPath(name)); again.Digest != fetched.Digest {
+			if again := expectFetched(t, newSources(t, source.Options{ArtifactRoot: root}), atPath(name)); again.Digest != fetched.Digest {
 				t.Errorf("its digest is %s for another instance", again.Digest)
 			}
 			for _, want := range []string{"Chart.yaml", "values.yaml"} {
-				if !slices.Contains(names(fetched), want) {
+				if !slices.Contains(namesOf(fetched), want) {
 					t.Errorf("it has no %s", want)
 				}
 			}
@@ -46,9 +47,9 @@ func TestRealCharts(t *testing.T) {
 			for _, file := range fetched.Files {
 				write(t, filepath.Join(dir, "chart", file.Name), string(file.Data))
 			}
-			directory := expectFetched(t, newSources(t, Options{ArtifactRoot: dir}), atPath("chart"))
+			directory := expectFetched(t, newSources(t, source.Options{ArtifactRoot: dir}), atPath("chart"))
 			for _, file := range directory.Files {
-				if !slices.Contains(names(fetched), file.Name) {
+				if !slices.Contains(namesOf(fetched), file.Name) {
 					t.Errorf("the directory has %s in addition", file.Name)
 				}
 			}
