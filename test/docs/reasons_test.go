@@ -32,7 +32,7 @@ func TestAddonReasons(t *testing.T) {
 
 // TestSourceReasons does so with the table of those that are about sources.
 func TestSourceReasons(t *testing.T) {
-	section := mustSection(t, "docs/sources.md", "## When something is wrong")
+	section := mustSection(t, "docs/sources/README.md", "## When something is wrong")
 	var documented, exist []string
 	for _, row := range section.Rows("reason") {
 		documented = append(documented, row.Code(0)...)
