@@ -7,7 +7,6 @@ import (
 	"regexp"
 
 	"sigs.k8s.io/yaml"
-
 )
 
 // MaxFileBytes bounds each YAML file of a release.

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -74,7 +75,7 @@ func (s *Sources) scope(ctx context.Context, ref reference.Reference) string {
 	case ref.Bundle != nil:
 		return ref.String() + ", " + s.scope(ctx, reference.BundleOf(ref.Namespace, ref.Bundle))
 	case ref.Remote():
-		return s.access.Scope(ctx, ref)
+		return cmp.Or(s.access.Scope(ctx, ref), ref.String()) // of a Secret that isn't known, those who name it
 	case s.objects != nil && ref.Chart.Path == "":
 		return ref.String() + " at " + s.objects.Version(ctx, ref.Object())
 	}

@@ -28,7 +28,7 @@ func stackFiles() []github.File {
 	}
 }
 
-// listed is the list of files as docs/sources.md has it made with a shell.
+// listed is the list of files as docs/sources/github.md has it made with a shell.
 func listed(files ...github.File) string {
 	slices.SortFunc(files, func(a, b github.File) int { return strings.Compare(a.Name, b.Name) })
 	list := "chandler release v1\n"

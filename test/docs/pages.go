@@ -14,7 +14,7 @@ import (
 
 // Page is a page of the documentation.
 type Page struct {
-	// Path from the project's root, as in "docs/sources.md".
+	// Path from the project's root, as in "docs/security.md".
 	Path  string
 	lines []string
 }
@@ -50,7 +50,7 @@ func Read(root, path string) (Page, error) {
 
 // Block is what a page shows between lines of "```".
 type Block struct {
-	// Where it begins, as in "docs/sources.md:16".
+	// Where it begins, as in "docs/security.md:16".
 	Where string
 	Text  string
 }

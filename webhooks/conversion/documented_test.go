@@ -86,7 +86,7 @@ func shownIsAccepted(t *testing.T, s *server, shown []shownObject) {
 	}
 }
 
-// policyOfSignatures puts the policy of docs/sources.md in force, and then tries stacks of both versions.
+// policyOfSignatures puts the policy of docs/sources/verification.md in force, and then tries stacks of both versions.
 func policyOfSignatures(t *testing.T, s *server, shown []shownObject) {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	for _, object := range shown {

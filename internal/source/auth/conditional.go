@@ -47,7 +47,11 @@ func (t *conditional) RoundTrip(request *http.Request) (*http.Response, error) {
 	at := request.URL.String()
 	scope := "answer of " + at + " to " + t.whose
 	before, _ := t.known.Get(at)
-	body, kept := t.store.Get(scope, before.digest)
+	var body []byte
+	kept := before.digest != ""
+	if kept {
+		body, kept = t.store.Get(scope, before.digest)
+	}
 	if kept {
 		request = request.Clone(request.Context())
 		for validator, condition := range map[string]string{"Etag": "If-None-Match", "Last-Modified": "If-Modified-Since"} {

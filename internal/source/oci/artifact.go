@@ -82,6 +82,9 @@ func (a Artifact) manifest(ctx context.Context, repository *orasremote.Repositor
 // readManifest reads a manifest, and verifies its digest.
 func readManifest(ctx context.Context, repository *orasremote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
 	described, body, err := repository.Manifests().FetchReference(ctx, reference)
+	if errors.Is(err, errdef.ErrSizeExceedsLimit) {
+		err = failure.TooLarge("the manifest", layout.MaxManifest)
+	}
 	if err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}

@@ -22,9 +22,10 @@ const (
 	maxFiles = 10_000
 )
 
-// makeRoom drops what crashes left behind, and then, until that many bytes fit in, what was
-// used least recently.
-func (s *Store) makeRoom(bytes int64) error {
+// makeRoom drops what crashes left behind, and then, until that many bytes fit into what may be
+// kept at most, what was used least recently. A limit of 0 is half of what is kept now: the
+// volume may be smaller than the store's own limit.
+func (s *Store) makeRoom(bytes, limit int64) error {
 	found, err := os.ReadDir(s.directory)
 	if err != nil {
 		return err
@@ -45,10 +46,13 @@ func (s *Store) makeRoom(bytes int64) error {
 		taken += info.Size()
 	}
 	defer func() { bytesKept.Set(float64(taken)) }()
+	if limit == 0 {
+		limit = taken / 2
+	}
 	// A time to come is as far off: the clock was set back since.
 	age := func(info fs.FileInfo) time.Duration { return now.Sub(info.ModTime()).Abs() }
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return cmp.Compare(age(b), age(a)) })
-	for count := len(files); len(files) > 0 && (taken+bytes > s.bytes || count >= maxFiles); count-- {
+	for count := len(files); len(files) > 0 && (taken+bytes > limit || count >= maxFiles); count-- {
 		if err := os.RemoveAll(filepath.Join(s.directory, files[0].Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -74,7 +74,7 @@ func New(options Options) *Store {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.report(errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0)))
+	s.report(errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0, s.bytes)))
 	return s
 }
 
@@ -109,13 +109,13 @@ func (s *Store) Put(scope, digest string, data []byte) {
 	defer s.mu.Unlock()
 	err := s.write(s.path(scope, digest), data)
 	if err != nil { // the directory was removed, or its disk is full of less than it may have
-		err = errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(s.bytes/2), s.write(s.path(scope, digest), data))
+		err = errors.Join(os.MkdirAll(s.directory, 0o700), s.makeRoom(0, 0), s.write(s.path(scope, digest), data))
 	}
 	s.report(err)
 }
 
 func (s *Store) write(path string, data []byte) error {
-	if err := s.makeRoom(int64(len(data))); err != nil {
+	if err := s.makeRoom(int64(len(data)), s.bytes); err != nil {
 		return err
 	}
 	unfinished := path + temporary + utilrand.String(8)
