@@ -102,3 +102,21 @@ func TestCredentialsFromSecrets(t *testing.T) {
 		}
 	})
 }
+
+// TestSecretsThatTheCacheDoesNotKnowYet keeps content from those who know its digest, and name
+// another Secret that the cache doesn't know either.
+func TestSecretsThatTheCacheDoesNotKnowYet(t *testing.T) {
+	c := newCluster(t)
+	server := registry.Start(t, registry.Options{Users: map[string]string{sentinelUser: sentinelPassword}})
+	archive := chartVersion(t, "1.0.0")
+	server.Push(t, archive, "demo", "1.0.0")
+	c.set(secret("registry", "ca.crt", string(server.CA), "username", sentinelUser, "password", sentinelPassword))
+	sources, _ := remoteSources(t, source.Options{Client: c, Metadata: newCluster(t).metadata(), Store: storeAt(t.TempDir())})
+	expectFetched(t, sources, with("registry", inRegistry(server.URL("demo"), "1.0.0")))
+
+	theirs := with("registry", atAddress("http://127.0.0.1:1/x", digestOf(archive)))
+	theirs.Namespace = "team-b"
+	if err := get(t, sources, theirs); err == nil {
+		t.Error("they got what only team-a's credentials give")
+	}
+}
