@@ -13,9 +13,12 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Selects says whether the spec, of a stack in the given namespace, selects the
-// Cluster. It fails if the selector
-// can't be used: then nothing is known, which is not the same as "no".
+// Selects reports whether the spec, of a stack in the given namespace, selects the
+// Cluster. It fails if the selector can't be used: then nothing is known, which is not the
+// same as "no".
+//
+// A switch of the ClusterClass upgrades the add-ons of a Cluster: another stack selects it
+// then, which takes over the releases that both have in common.
 func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) (bool, error) {
 	if namespace != cluster.Namespace {
 		return false, nil

@@ -140,8 +140,9 @@ func sameLease(a, b *addonsv1.ProviderInstance) bool {
 	return a.Spec.LeaseName != "" && a.Spec.LeaseName == b.Spec.LeaseName
 }
 
-// scopeTaken says who has what of the scope, and when it is free. The text stays
-// the same as long as that does, since it becomes the message of a condition.
+// scopeTaken refuses a second instance whose scope overlaps: it says who holds the scope, and
+// when it is free. The text stays the same as long as that does, since it becomes the message
+// of a condition.
 func scopeTaken(after *addonsv1.ProviderInstance, rivals []Known) *instance.Refusal {
 	rival := rivals[0].Instance
 	theirs := instance.ScopeOf(&rival.Spec)
