@@ -14,11 +14,17 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
+// MaxIgnoreFile is a hundred times the .helmignore that `helm create` writes.
+const MaxIgnoreFile = 64 << 10 // bytes
+
 // Packaged returns the files of a chart's directory that Helm would package: those
 // that .helmignore doesn't name.
 func Packaged(files []File) ([]File, error) {
 	rules := ignore.Empty()
 	if file := Find(files, ignore.HelmIgnore); file != nil {
+		if len(file.Data) > MaxIgnoreFile {
+			return nil, failure.TooLarge(failure.Quote(ignore.HelmIgnore), MaxIgnoreFile)
+		}
 		var err error
 		if rules, err = ignore.Parse(bytes.NewReader(file.Data)); err != nil {
 			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)

@@ -8,15 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/credentials"
-	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/test/github"
 )
@@ -211,30 +208,4 @@ func TestCredentialsForReleases(t *testing.T) {
 	err = get(t, sources, w.chart("2.0.0"))
 	expectRefused(t, err, failure.SourceUnauthorized)
 	expectNoSecrets(t, err.Error())
-}
-
-// A server may promise any digests: who lists the files of others doesn't get them.
-func TestPromisedDigestsGiveNoRight(t *testing.T) {
-	w := startGitHub(t, github.Options{})
-	data := []byte("password: hunter2")
-	w.publish("1", file("values.yaml", data))
-	w.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasSuffix(r.URL.Path, "/repos/evil/list/releases/tags/1") {
-			return false
-		}
-		listed := layout.PartOf("values.yaml", data)
-		_, err := fmt.Fprintf(w, `{"tag_name": "1", "assets": [{"id": 4711, "name": %q, "size": %d, "state": "uploaded", "digest": %q}]}`, listed.Name, listed.Size, listed.Digest)
-		return err == nil
-	})
-	store := t.TempDir()
-	sources := w.sources(t, store)
-	private := expectFetched(t, sources, w.bundle("1"))
-	evil := reference.BundleOf("team-b", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{
-		GitHub: &addonsv1.GitHubSource{URL: w.URL("evil/list")}, Version: "1"}})
-	for name, sources := range map[string]*source.Sources{"in memory": sources, "on disk": w.sources(t, store)} {
-		if digest := expectResolved(t, sources, evil); digest != private.Digest {
-			t.Fatalf("%s: it is %s, not the list of others' files", name, digest)
-		}
-		expectRefused(t, get(t, sources, evil), failure.ArtifactNotFound)
-	}
 }

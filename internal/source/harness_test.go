@@ -33,7 +33,9 @@ const (
 
 func newSources(t testing.TB, options source.Options) *source.Sources {
 	t.Helper()
-	options.Opener = workers
+	if options.Opener == nil {
+		options.Opener = workers
+	}
 	sources, err := source.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package layout
+package layout_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/test/cost"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
 )
-
-func TestHostileJSONTakesLittleMemory(t *testing.T) {
-	cost.ExpectLittle(t, map[string]cost.Parsing{
-		"layers of a chart": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
-			_, err := Chart(data)
-			return err
-		}},
-		"layers of files": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
-			_, err := Archive(data)
-			return err
-		}},
-		"layers that are files": {Data: cost.ManyObjects(`{"layers":[`, MaxManifest), Refused: true, Parse: func(data []byte) error {
-			_, _, err := Layers(data)
-			return err
-		}},
-	})
-}
 
 // TestLayerWithFiles finds the layer in manifests as different tools write them.
 func TestLayerWithFiles(t *testing.T) {
@@ -34,23 +19,24 @@ func TestLayerWithFiles(t *testing.T) {
 	layer := func(mediaType, c string) string {
 		return `{"mediaType":"` + mediaType + `","digest":"` + digest(c) + `","size":1}`
 	}
-	cases := map[string]struct{ manifest, want, says string }{
-		"Flux":              {`{"layers":[` + layer("application/vnd.cncf.flux.content.v1.tar+gzip", "a") + `]}`, digest("a"), ""},
-		"oras, a directory": {`{"layers":[` + layer("application/vnd.oci.image.layer.v1.tar+gzip", "a") + `]}`, digest("a"), ""},
-		"oras, a file":      {`{"layers":[` + layer("application/vnd.oci.image.layer.v1.tar", "a") + `]}`, digest("a"), ""},
-		"an image":          {`{"layers":[` + layer("application/vnd.docker.image.rootfs.diff.tar.gzip", "a") + `]}`, digest("a"), ""},
-		"with a text":       {`{"layers":[` + layer("text/plain", "b") + `,` + layer("application/vnd.oci.image.layer.v1.tar+gzip", "a") + `]}`, digest("a"), ""},
-		"two archives":      {`{"layers":[` + layer("x/tar+gzip", "b") + `,` + layer("x/tar+gzip", "a") + `]}`, "", "2 of its 2 layers"},
-		"none":              {`{"layers":[]}`, "", "0 of its 0 layers"},
-		"an index":          {`{"mediaType":"application/vnd.oci.image.index.v1+json"}`, "", "index"},
-		"a chart":           {`{"layers":[` + layer(ChartLayer, "a") + `]}`, "", "chart.oci"},
-		"another digest":    {`{"layers":[{"mediaType":"x/tar+gzip","digest":"sha512:ab","size":1}]}`, "", "SHA-256"},
-		"no JSON":           {`<html>`, "", "no JSON"},
+	cases := map[string]struct{ manifest, want string }{
+		"Flux":              {`{"layers":[` + layer("application/vnd.cncf.flux.content.v1.tar+gzip", "a") + `]}`, digest("a")},
+		"oras, a directory": {`{"layers":[` + layer("application/vnd.oci.image.layer.v1.tar+gzip", "a") + `]}`, digest("a")},
+		"oras, a file":      {`{"layers":[` + layer("application/vnd.oci.image.layer.v1.tar", "a") + `]}`, digest("a")},
+		"an image":          {`{"layers":[` + layer("application/vnd.docker.image.rootfs.diff.tar.gzip", "a") + `]}`, digest("a")},
+		"with a text":       {`{"layers":[` + layer("text/plain", "b") + `,` + layer("application/vnd.oci.image.layer.v1.tar+gzip", "a") + `]}`, digest("a")},
+		"two archives":      {`{"layers":[` + layer("x/tar+gzip", "b") + `,` + layer("x/tar+gzip", "a") + `]}`, ""},
+		"none":              {`{"layers":[]}`, ""},
+		"an index":          {`{"mediaType":"application/vnd.oci.image.index.v1+json"}`, ""},
+		"a chart":           {`{"layers":[` + layer(layout.ChartLayer, "a") + `]}`, ""},
+		"another digest":    {`{"layers":[{"mediaType":"x/tar+gzip","digest":"sha512:ab","size":1}]}`, ""},
+		"no JSON":           {`<html>`, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Archive([]byte(c.manifest))
-			if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			got, err := layout.Archive([]byte(c.manifest))
+			failed, refused := errors.AsType[*failure.Error](err)
+			if got != c.want || refused != (c.want == "") || refused && failed.Reason != failure.ArtifactInvalid {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
@@ -58,13 +44,13 @@ func TestLayerWithFiles(t *testing.T) {
 }
 
 func FuzzListing(f *testing.F) {
-	file := func(name string) Part { return PartOf(name, []byte(name)) }
-	for _, parts := range [][]Part{{file("a"), file("b")}, {file("a"), file("a")}, {file("../a")}, nil} {
-		f.Add(Listing(parts))
+	file := func(name string) layout.Part { return layout.PartOf(name, []byte(name)) }
+	for _, parts := range [][]layout.Part{{file("a"), file("b")}, {file("a"), file("a")}, {file("../a")}, nil} {
+		f.Add(layout.Listing(parts))
 	}
 	limits := artifact.Limits{}.WithDefaults()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		parts, listed, err := Parts(data, limits)
+		parts, listed, err := layout.Parts(data, limits)
 		if !listed || err != nil {
 			return
 		}
@@ -73,7 +59,7 @@ func FuzzListing(f *testing.F) {
 				t.Errorf("file %+v", p)
 			}
 		}
-		if bytes.HasPrefix(data, []byte(listingDomain)) && !bytes.Equal(Listing(parts), data) {
+		if bytes.HasPrefix(data, []byte("chandler release v1\n")) && !bytes.Equal(layout.Listing(parts), data) {
 			t.Error("there is another way to write it")
 		}
 	})

@@ -41,7 +41,7 @@ func (s *snapshot) rules(root *os.Root) (*ignore.Rules, error) {
 	if s.kind.Verbatim() {
 		return rules, nil
 	}
-	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), maxIgnoreFile)
+	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), artifact.MaxIgnoreFile)
 	var missing *failure.Error
 	switch {
 	case errors.As(err, &missing) && missing.Wait:
@@ -55,9 +55,6 @@ func (s *snapshot) rules(root *os.Root) (*ignore.Rules, error) {
 	rules.AddDefaults()
 	return rules, nil
 }
-
-// maxIgnoreFile is a hundred times the .helmignore that `helm create` writes.
-const maxIgnoreFile = 64 << 10 // bytes
 
 // gitDirectory isn't part of files, as it isn't of what `git archive` packs of them.
 const gitDirectory = ".git"

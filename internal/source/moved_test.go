@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	repo "helm.sh/helm/v4/pkg/repo/v1"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+// A version that was taken, and is published with other content then, can't be had any
+// more by the digest that it was pinned to.
+func TestTakenVersionIsPublishedAnew(t *testing.T) {
+	other := targz.Of(t, targz.Entry{Name: "demo/Chart.yaml", Data: "apiVersion: v2\nname: demo\nversion: 1.1.0\ndescription: anew\n"})
+	t.Run("helm", func(t *testing.T) {
+		server, _ := startRepository(t, true, false)
+		server.publish(t, repo.NewIndexFile(), "1.1.0", "", true)
+		sources, clock := remoteSources(t, source.Options{})
+		ref := plainly(inRepository(server.URL+"/charts", "1.1.0"))
+		digest, err := sources.Pin(t.Context(), ref, "1.1.0", clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		anew := repo.NewIndexFile()
+		if err := anew.MustAdd(&chart.Metadata{APIVersion: "v2", Name: "demo", Version: "1.1.0"}, "demo-1.1.0.tgz", "", digestOf(other)); err != nil {
+			t.Fatal(err)
+		}
+		index := filepath.Join(server.dir, "charts", "index.yaml")
+		if err := anew.WriteFile(index, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(index, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		ref.Chart.Helm.Digest = digest
+		expectFetched(t, sources, ref) // it is still in memory
+		elsewhere, _ := remoteSources(t, source.Options{})
+		expectRefused(t, get(t, elsewhere, ref), failure.DigestMismatch)
+	})
+	t.Run("oci", func(t *testing.T) {
+		server := registry.Start(t, registry.Options{PlainHTTP: true})
+		server.Push(t, other, "charts/demo", "1.1.0")
+		sources, _ := remoteSources(t, source.Options{})
+		for _, kind := range []artifact.Kind{artifact.KindChart, artifact.KindKustomization, artifact.KindManifests, artifact.KindBundle} {
+			ref := as(kind, plainly(inRegistry(server.URL("charts/demo"), "1.0.0")))
+			expectRefused(t, get(t, sources, ref), failure.ArtifactNotFound)
+			ref.Chart.OCI.Digest = digestOf("gone")
+			expectRefused(t, get(t, sources, ref), failure.ArtifactNotFound)
+		}
+	})
+}

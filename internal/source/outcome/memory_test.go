@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outcome_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+)
+
+// world is a memory, and what the host that it asks says.
+type world struct {
+	*outcome.Memory[string]
+	clock *clocktesting.FakeClock
+	asked atomic.Int32
+
+	mu     sync.Mutex
+	answer string
+	err    error
+	let    chan struct{} // nil: it answers at once
+}
+
+func newWorld() *world {
+	clock := clocktesting.NewFakeClock(time.Now())
+	return &world{
+		Memory: outcome.New(clock, outcome.NewHosts(clock), 100, func(string) int64 { return 1 }),
+		clock:  clock, answer: "one",
+	}
+}
+
+func (w *world) says(answer string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer, w.err = answer, err
+}
+
+func (w *world) call(ctx context.Context) (string, error) {
+	w.mu.Lock()
+	let, answer, err := w.let, w.answer, w.err
+	w.mu.Unlock()
+	w.asked.Add(1)
+	if let != nil {
+		select {
+		case <-let:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return answer, err
+}
+
+func (w *world) ask(ctx context.Context, q outcome.Question) (string, error) {
+	return w.Ask(ctx, q, w.call)
+}
+
+// expect asks, and expects an answer, or an error with that reason, and how often was asked in all.
+func (w *world) expect(t *testing.T, q outcome.Question, answer, reason string, asked int32) *failure.Error {
+	t.Helper()
+	got, err := w.ask(t.Context(), q)
+	failed, _ := errors.AsType[*failure.Error](err)
+	if got != answer || (err == nil) != (reason == "") || failed != nil && failed.Reason != reason || w.asked.Load() != asked {
+		t.Errorf("got %q, %v with %d requests in all; want %q, %s with %d", got, err, w.asked.Load(), answer, reason, asked)
+	}
+	return failed
+}
+
+var q = outcome.Question{Key: "what", Host: "host"}
+
+func TestAnswersAreAsOldAsTheyMayBe(t *testing.T) {
+	w := newWorld()
+	w.expect(t, q, "one", "", 1)
+	w.says("two", nil)
+	w.clock.Step(24 * time.Hour)
+	w.expect(t, q, "one", "", 1)
+	fresh := q
+	fresh.NotBefore = w.clock.Now()
+	w.expect(t, fresh, "two", "", 2)
+	w.expect(t, fresh, "two", "", 2)
+	w.expect(t, q, "two", "", 2)
+	w.expect(t, outcome.Question{Key: "else"}, "two", "", 3)
+	if answer, known := w.Peek("what"); answer != "two" || !known {
+		t.Errorf("the last one is %q (%v)", answer, known)
+	}
+	w.Forget("what")
+	if _, known := w.Peek("what"); known {
+		t.Error("it isn't forgotten")
+	}
+	w.expect(t, q, "two", "", 4)
+}
+
+// A failure is told again until it is time for the next try, and an answer that is new
+// enough is used meanwhile.
+func TestFailuresAreRemembered(t *testing.T) {
+	w := newWorld()
+	w.says("", failure.New(failure.SourceUnavailable, "down"))
+	for tries := range int32(6) {
+		failed := w.expect(t, q, "", failure.SourceUnavailable, tries+1)
+		usual := min(failure.FirstRetry<<tries, failure.MaxUnavailable)
+		if !failed.Wait || failed.RetryAfter < usual || failed.RetryAfter > usual*5/4 {
+			t.Errorf("try %d: again after %s, want about %s", tries, failed.RetryAfter, usual)
+		}
+		w.clock.Step(failed.RetryAfter - time.Millisecond)
+		if again := w.expect(t, q, "", failure.SourceUnavailable, tries+1); again.RetryAfter > time.Millisecond {
+			t.Errorf("try %d: again after %s, want the rest", tries, again.RetryAfter)
+		}
+		w.clock.Step(time.Millisecond)
+	}
+	w.says("one", nil)
+	w.expect(t, q, "one", "", 7)
+	answered := w.clock.Now()
+	w.says("", errors.New("the API server's"))
+	w.clock.Step(time.Minute)
+	w.expect(t, outcome.Question{Key: q.Key, NotBefore: w.clock.Now()}, "", failure.SourceUnavailable, 8)
+	w.expect(t, outcome.Question{Key: q.Key, NotBefore: answered}, "one", "", 8)
+	w.expect(t, q, "one", "", 8)
+}
+
+func TestSourcesSayWhenToAskAgain(t *testing.T) {
+	w := newWorld()
+	busy := failure.New(failure.SourceUnavailable, "busy")
+	busy.RetryAfter = time.Hour
+	w.says("", busy)
+	w.expect(t, q, "", failure.SourceUnavailable, 1)
+	w.clock.Step(59 * time.Minute)
+	w.expect(t, q, "", failure.SourceUnavailable, 1)
+	w.clock.Step(time.Minute)
+	w.expect(t, q, "", failure.SourceUnavailable, 2)
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	w := newWorld()
+	_, err := w.Ask(t.Context(), q, func(context.Context) (string, error) { panic("sentinel") })
+	if failed, ok := errors.AsType[*failure.Error](err); !ok || failed.Reason != failure.ArtifactInvalid {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestManyCallersAskOnce(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if got, err := w.ask(t.Context(), q); got != "one" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	for w.asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	close(w.let)
+	all.Wait()
+	if got := w.asked.Load(); got != 1 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+// Who asks for what there is now doesn't get what a request says that began before.
+func TestNobodyIsToldWhatIsTooOld(t *testing.T) {
+	w := newWorld()
+	let := make(chan struct{})
+	w.let = let
+	earlier := make(chan string)
+	go func() {
+		got, _ := w.ask(t.Context(), q)
+		earlier <- got
+	}()
+	for w.asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	w.clock.Step(time.Second)
+	w.says("two", nil)
+	later := make(chan string)
+	go func() {
+		got, _ := w.ask(t.Context(), outcome.Question{Key: q.Key, Host: q.Host, NotBefore: w.clock.Now()})
+		later <- got
+	}()
+	close(let)
+	if one, two := <-earlier, <-later; two != "two" {
+		t.Errorf("got %q, and then %q", one, two)
+	}
+}
+
+// A caller that leaves leaves the request to others.
+func TestRequestsOutliveTheirCallers(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.ask(ctx, q); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(w.let)
+	w.expect(t, q, "one", "", 1)
+}
+
+// One host has few requests under way at once, and holds up no other.
+func TestHostsAreBounded(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() { _, _ = w.ask(t.Context(), outcome.Question{Key: fmt.Sprint(i), Host: "slow"}) })
+	}
+	for w.asked.Load() < 8 {
+		runtime.Gosched()
+	}
+	other := make(chan error)
+	go func() {
+		_, err := w.Ask(t.Context(), outcome.Question{Key: "other", Host: "fast"}, func(context.Context) (string, error) { return "", nil })
+		other <- err
+	}()
+	if err := <-other; err != nil {
+		t.Error(err)
+	}
+	if got := w.asked.Load(); got != 8 {
+		t.Errorf("%d requests at once", got)
+	}
+	close(w.let)
+	all.Wait()
+	if got := w.asked.Load(); got != 50 {
+		t.Errorf("%d requests in all", got)
+	}
+}

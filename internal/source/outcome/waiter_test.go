@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outcome_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+)
+
+// waits asks as a reconcile, lets so much time pass while it waits, and returns what it is told.
+func (w *world) waits(ctx context.Context, asked outcome.Question, step time.Duration) *failure.Error {
+	told := make(chan error, 1)
+	go func() {
+		_, err := w.ask(ctx, asked)
+		told <- err
+	}()
+	for {
+		select {
+		case err := <-told:
+			failed, _ := errors.AsType[*failure.Error](err)
+			return failed
+		default:
+			if w.clock.HasWaiters() {
+				w.clock.Step(step)
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// A reconcile waits for a moment, all of its questions together, and comes back when it is woken.
+func TestReconcilesWaitForAMoment(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	woken := make(chan string, 10)
+	ctx := outcome.WithWaiter(t.Context(), "me", w.clock.Now(), func() { woken <- "me" })
+	begun := w.clock.Now()
+	for _, key := range []string{"a", "b", "c"} {
+		failed := w.waits(ctx, outcome.Question{Key: key, Host: key}, 10*time.Millisecond)
+		if failed == nil || failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter < 30*time.Second {
+			t.Errorf("%s: got %+v", key, failed)
+		}
+	}
+	if waited := w.clock.Since(begun); waited < outcome.Patience || waited > outcome.Patience*3/2 {
+		t.Errorf("it waited for %s", waited)
+	}
+	if len(woken) > 0 {
+		t.Error("it is woken before there is an answer")
+	}
+	close(w.let)
+	for range 3 {
+		<-woken
+	}
+	w.expect(t, outcome.Question{Key: "a", Host: "a"}, "one", "", 3)
+}
+
+// Others wait for a host that is silent for less than a moment.
+func TestSilentHostsAreHardlyWaitedFor(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	defer close(w.let)
+	first := outcome.WithWaiter(t.Context(), "first", w.clock.Now(), func() {})
+	w.waits(first, outcome.Question{Key: "a", Host: "silent"}, 10*time.Millisecond)
+	w.clock.Step(outcome.Patience)
+	begun := w.clock.Now()
+	second := outcome.WithWaiter(t.Context(), "second", begun, func() {})
+	w.waits(second, outcome.Question{Key: "b", Host: "silent"}, 10*time.Millisecond)
+	if waited := w.clock.Since(begun); waited > outcome.Patience/2 {
+		t.Errorf("it waited for %s", waited)
+	}
+}
+
+// While a source is asked again, its last failure is told.
+func TestTheLastFailureIsToldMeanwhile(t *testing.T) {
+	w := newWorld()
+	w.says("", failure.New(failure.SourceUnauthorized, "no"))
+	w.expect(t, q, "", failure.SourceUnauthorized, 1)
+	w.clock.Step(time.Hour)
+	w.let = make(chan struct{})
+	defer close(w.let)
+	failed := w.waits(outcome.WithWaiter(t.Context(), "me", w.clock.Now(), func() {}), q, time.Second)
+	if failed == nil || failed.Reason != failure.SourceUnauthorized || !failed.Again {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+// Who isn't woken waits as long as his context lasts.
+func TestOthersWait(t *testing.T) {
+	w := newWorld()
+	w.let = make(chan struct{})
+	answered := make(chan string)
+	go func() {
+		got, _ := w.ask(t.Context(), q)
+		answered <- got
+	}()
+	for w.asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	w.clock.Step(time.Hour)
+	close(w.let)
+	if got := <-answered; got != "one" {
+		t.Errorf("got %q", got)
+	}
+}
