@@ -178,6 +178,7 @@ func contentOf(t testing.TB, fetched *source.Artifact, name string) string {
 	file := artifact.Find(fetched.Files, name)
 	if file == nil {
 		t.Fatalf("there is no %s among %q", name, namesOf(fetched))
+		return ""
 	}
 	return string(file.Data)
 }

@@ -100,7 +100,7 @@ func (q *quarantine) expect(t *testing.T, archive []byte, fetch func(t *testing.
 		if err == nil {
 			continue
 		}
-		asError(t, err)
+		_ = asError(t, err)
 		if said != "" && said != err.Error() {
 			t.Errorf("%s it says %q, before %q", when, err, said)
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // impatient fetches as a reconcile does, and lets time pass until that gives up.
-func impatient(t *testing.T, sources *source.Sources, clock *clocktesting.FakeClock, ctx context.Context, ref reference.Reference) *failure.Error {
+func impatient(ctx context.Context, t *testing.T, sources *source.Sources, clock *clocktesting.FakeClock, ref reference.Reference) *failure.Error {
 	t.Helper()
 	told := make(chan error, 1)
 	go func() {
@@ -54,7 +54,7 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	ref := atAddress(server.URL+"/demo.tgz", digestOf(chart))
 	woken := make(chan string, 100)
 	for _, who := range []string{"one", "two"} {
-		failed := impatient(t, sources, clock, sources.Waiting(t.Context(), who, func() { woken <- who }), ref)
+		failed := impatient(sources.Waiting(t.Context(), who, func() { woken <- who }), t, sources, clock, ref)
 		if failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter < 30*time.Second {
 			t.Errorf("got %+v: who is woken needn't come each second", failed)
 		}
@@ -131,7 +131,7 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 			woken := make(chan bool, 10)
 			for range 3 {
 				ctx := sources.Waiting(t.Context(), "me", func() { woken <- true })
-				if again := impatient(t, sources, clock, ctx, ref); again.Error() != first.Error() || !again.Wait || !again.Again {
+				if again := impatient(ctx, t, sources, clock, ref); again.Error() != first.Error() || !again.Wait || !again.Again {
 					t.Errorf("while it is asked again: %+v, want %v", again, first)
 				}
 			}

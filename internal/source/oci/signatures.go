@@ -142,7 +142,7 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 		return s.counts(err)
 	}
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if json.Unmarshal(data, &manifest) != nil {
 		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
 		return false, nil
 	}

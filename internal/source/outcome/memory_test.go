@@ -64,14 +64,17 @@ func (w *world) ask(ctx context.Context, q outcome.Question) (string, error) {
 }
 
 // expect asks, and expects an answer, or an error with that reason, and how often was asked in all.
-func (w *world) expect(t *testing.T, q outcome.Question, answer, reason string, asked int32) *failure.Error {
+func (w *world) expect(t *testing.T, q outcome.Question, answer, reason string, asked int32) failure.Error {
 	t.Helper()
 	got, err := w.ask(t.Context(), q)
 	failed, _ := errors.AsType[*failure.Error](err)
 	if got != answer || (err == nil) != (reason == "") || failed != nil && failed.Reason != reason || w.asked.Load() != asked {
 		t.Errorf("got %q, %v with %d requests in all; want %q, %s with %d", got, err, w.asked.Load(), answer, reason, asked)
 	}
-	return failed
+	if failed == nil {
+		return failure.Error{}
+	}
+	return *failed
 }
 
 var q = outcome.Question{Key: "what", Host: "host"}

@@ -66,11 +66,11 @@ func TestSilentHostsAreHardlyWaitedFor(t *testing.T) {
 	w.let = make(chan struct{})
 	defer close(w.let)
 	first := outcome.WithWaiter(t.Context(), "first", w.clock.Now(), func() {})
-	w.waits(first, outcome.Question{Key: "a", Host: "silent"}, 10*time.Millisecond)
+	_ = w.waits(first, outcome.Question{Key: "a", Host: "silent"}, 10*time.Millisecond)
 	w.clock.Step(outcome.Patience)
 	begun := w.clock.Now()
 	second := outcome.WithWaiter(t.Context(), "second", begun, func() {})
-	w.waits(second, outcome.Question{Key: "b", Host: "silent"}, 10*time.Millisecond)
+	_ = w.waits(second, outcome.Question{Key: "b", Host: "silent"}, 10*time.Millisecond)
 	if waited := w.clock.Since(begun); waited > outcome.Patience/2 {
 		t.Errorf("it waited for %s", waited)
 	}
