@@ -66,25 +66,6 @@ func TestConcurrentFetchesShareOne(t *testing.T) {
 	}
 }
 
-func TestConcurrentResolvesShareOneRead(t *testing.T) {
-	c, digest := blockedCluster(t)
-	sources := newSources(t, source.Options{Client: c, Metadata: c.metadata()})
-	var done sync.WaitGroup
-	for range 50 {
-		done.Go(func() {
-			if got := expectResolved(t, sources, inConfigMap("team-a", "charts", "")); got != digest {
-				t.Errorf("digest %s", got)
-			}
-		})
-	}
-	c.asked()
-	close(c.block)
-	done.Wait()
-	if got := c.requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1", got)
-	}
-}
-
 func TestFailureOfAnotherReferenceIsNotOurs(t *testing.T) {
 	c, digest := blockedCluster(t)
 	c.fail = func(key client.ObjectKey) error {
