@@ -229,8 +229,8 @@ func TestChartsOfARealAPIServer(t *testing.T) {
 			t.Skipf("the client asks the API server for its kinds when it is made: %v", err)
 		}
 		_, err = newSources(t, source.Options{Client: away}).Resolve(t.Context(), inConfigMap("team-a", "charts", ""))
-		if known := asError(t, err); known.Reason != failure.SourceUnavailable || known.RetryAfter <= 0 {
-			t.Errorf("reason %s, and a retry after %s", known.Reason, known.RetryAfter)
+		if known := asError(t, err); known.Reason != failure.SourceUnavailable || known.Wait {
+			t.Errorf("reason %s, wait %v; want %s, and a retry", known.Reason, known.Wait, failure.SourceUnavailable)
 		}
 	})
 }

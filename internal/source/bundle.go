@@ -29,7 +29,7 @@ type Bundle struct {
 	scope   string          // see [Sources.scope]
 	files   []artifact.File
 	opened  map[string]*Bundle // archives, by path
-	left    *int64             // bytes that all archives together may have
+	left    *artifact.Limits   // of what all archives together may have
 }
 
 // OpenBundle reads a bundle.
@@ -43,7 +43,7 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 	if err != nil {
 		return nil, err
 	}
-	left := s.Limits.TotalBytes
+	left := s.Limits
 	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
 }
 
@@ -175,11 +175,16 @@ func (b *Bundle) open(name string) (*Bundle, error) {
 	if err != nil {
 		return nil, inArchive(name, err)
 	}
+	b.left.Entries -= len(got.Files)
 	for _, file := range got.Files {
-		*b.left -= int64(len(file.Data))
+		b.left.TotalBytes -= int64(len(file.Data))
 	}
-	if *b.left < 0 {
-		return nil, failure.TooLarge(failure.Quote(name)+", with the other archives of the bundle that paths lead into,", b.sources.Limits.TotalBytes)
+	what := failure.Quote(name) + ", with the other archives of the bundle that paths lead into,"
+	switch {
+	case b.left.TotalBytes < 0:
+		return nil, failure.TooLarge(what, b.sources.Limits.TotalBytes)
+	case b.left.Entries < 0:
+		return nil, failure.New(failure.ArtifactTooLarge, "%s has more than %d files; take out what isn't needed", what, b.sources.Limits.Entries)
 	}
 	b.opened[name] = &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
 	return b.opened[name], nil

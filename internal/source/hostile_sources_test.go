@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -199,14 +198,5 @@ func TestRetriesAreSpread(t *testing.T) {
 			t.Errorf("%d charts are asked for at %d different times only, after about %s", charts, len(seen), usual)
 		}
 		clock.Step(2 * usual)
-	}
-}
-
-// What is no chart, kustomization or bundle is refused as each of them.
-func TestPlainTextIsNoArchive(t *testing.T) {
-	server, _ := serveAt(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, installYAML) })
-	sources, _ := remoteSources(t, source.Options{})
-	for _, kind := range []artifact.Kind{artifact.KindChart, artifact.KindKustomization, artifact.KindBundle} {
-		expectRefused(t, get(t, sources, as(kind, atAddress(server.URL+"/x", digestOf(installYAML)))), failure.ArtifactInvalid)
 	}
 }

@@ -4,11 +4,9 @@ package source_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,36 +70,6 @@ func TestAnswersWakeWhoWaits(t *testing.T) {
 	}
 }
 
-// All that one reconcile wants of slow sources makes it wait for a moment, not for one each.
-func TestOneReconcileWaitsOnce(t *testing.T) {
-	server, _, _ := silentServer(t, func(http.ResponseWriter, *http.Request) {})
-	sources, clock := remoteSources(t, source.Options{})
-	begun := clock.Now()
-	ctx := sources.Waiting(t.Context(), "me", func() {})
-	for i := range 5 {
-		told := make(chan error, 1)
-		go func() {
-			digest := digestOf(fmt.Sprint(i))
-			_, err := sources.Fetch(ctx, atAddress(fmt.Sprintf("%s/%d.tgz", server.URL, i), digest), digest)
-			told <- err
-		}()
-		for done := false; !done; runtime.Gosched() {
-			select {
-			case err := <-told:
-				expectRefused(t, err, failure.ArtifactPending)
-				done = true
-			default:
-				if clock.HasWaiters() {
-					clock.Step(10 * time.Millisecond)
-				}
-			}
-		}
-	}
-	if waited := clock.Since(begun); waited > 2*outcome.Patience {
-		t.Errorf("it waited for %s", waited)
-	}
-}
-
 // How a source failed is told until it answers: also while it is asked again, and lets
 // everybody wait.
 func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
@@ -141,55 +109,5 @@ func TestFailuresAreToldWhileASourceIsSilent(t *testing.T) {
 				t.Errorf("after there was another answer: %v", now)
 			}
 		})
-	}
-}
-
-// A caller whose context ends leaves, and the next one finds the answer.
-func TestListsOutliveTheirCallers(t *testing.T) {
-	let := make(chan struct{})
-	var asked atomic.Int32
-	sources, ref, clock := tagServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		<-let
-		sendTags(w, []string{"1.0.0"})
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := sources.Newest(ctx, ref, rangeOf(t, "*"), clock.Now()); err == nil {
-		t.Fatal("there is no answer yet")
-	}
-	close(let)
-	expectNewest(t, sources, ref, clock.Now(), "1.0.0")
-	if got := asked.Load(); got != 1 {
-		t.Errorf("it was asked %d times", got)
-	}
-}
-
-// Hosts that don't answer, however often they are asked, hold up no others.
-func TestSilentHostHoldsUpNoOthers(t *testing.T) {
-	silent, asked, _ := silentServer(t, func(http.ResponseWriter, *http.Request) {})
-	other := serving(t, func(w http.ResponseWriter, _ *http.Request) { sendTags(w, []string{"1.0.0"}) })
-	sources, clock := remoteSources(t, source.Options{})
-	at := func(url string, i int) reference.Reference {
-		return plainly(inRegistry(fmt.Sprintf("oci://%s/%d/demo", strings.TrimPrefix(url, "http://"), i), "^1"))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan error, 200)
-	for i := range cap(left) {
-		go func() {
-			_, err := sources.Newest(ctx, at(silent.URL, i), rangeOf(t, "*"), clock.Now())
-			left <- err
-		}()
-	}
-	for asked.Load() == 0 {
-		runtime.Gosched()
-	}
-	expectNewest(t, sources, at(other.URL, 0), clock.Now(), "1.0.0")
-	if got := asked.Load(); got > 20 {
-		t.Errorf("%d requests to the silent host at once", got)
-	}
-	cancel()
-	for range cap(left) {
-		<-left
 	}
 }

@@ -71,15 +71,16 @@ func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) o
 // object (UID and resourceVersion) holds never changes, so it is read once. The metadata cache
 // may lag behind: then the object is read once too often, never once too rarely.
 func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (string, error) {
-	key := ref.Object()
-	q := outcome.Question{Key: key.String() + ref.Kind.Suffix() + " at " + s.objects.Version(ctx, key)}
-	if s.objects.Version(ctx, key) == "" {
-		q.NotBefore = s.Clock.Now()
-	}
-	return s.digests.Ask(ctx, q, func(ctx context.Context) (string, error) {
+	read := func(ctx context.Context) (string, error) {
 		got, err := s.readObject(ctx, ref)
 		return got.Digest(), err
-	})
+	}
+	key := ref.Object()
+	version := s.objects.Version(ctx, key)
+	if version == "" {
+		return read(ctx)
+	}
+	return s.digests.Ask(ctx, outcome.Question{Key: key.String() + ref.Kind.Suffix() + " at " + version}, read)
 }
 
 // readObject reads what a ConfigMap or Secret holds.

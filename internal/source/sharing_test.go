@@ -3,7 +3,6 @@
 package source_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,48 +63,6 @@ func TestConcurrentFetchesShareOne(t *testing.T) {
 	}
 	if got := c.requests.Load(); got != 2 {
 		t.Errorf("%d requests, want one for each namespace", got)
-	}
-}
-
-func TestConcurrentResolvesShareOneRead(t *testing.T) {
-	c, digest := blockedCluster(t)
-	sources := newSources(t, source.Options{Client: c, Metadata: c.metadata()})
-	var done sync.WaitGroup
-	for range 50 {
-		done.Go(func() {
-			if got := expectResolved(t, sources, inConfigMap("team-a", "charts", "")); got != digest {
-				t.Errorf("digest %s", got)
-			}
-		})
-	}
-	c.asked()
-	close(c.block)
-	done.Wait()
-	if got := c.requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1", got)
-	}
-}
-
-func TestFetchOutlivesTheCallerThatStartedIt(t *testing.T) {
-	c, digest := blockedCluster(t)
-	sources := newSources(t, source.Options{Client: c, Metadata: c.metadata()})
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan error)
-	go func() {
-		_, err := sources.Fetch(ctx, inConfigMap("team-a", "charts", ""), digest)
-		left <- err
-	}()
-	c.asked()
-	cancel()
-	if err := <-left; !errors.Is(err, context.Canceled) || errors.As(err, new(*failure.Error)) {
-		t.Errorf("the caller that left got %v, want the error of its context", err)
-	}
-	close(c.block)
-	if _, err := sources.Fetch(t.Context(), inConfigMap("team-a", "charts", ""), digest); err != nil {
-		t.Error(err)
-	}
-	if got := c.requests.Load(); got != 1 {
-		t.Errorf("%d requests, want 1", got)
 	}
 }
 
