@@ -16,7 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// standing says where a cluster stands with the stack's newest revision.
+// standing is where a cluster stands with the stack's newest revision.
 type standing int
 
 const (
@@ -26,40 +26,31 @@ const (
 	waiting
 )
 
-// countFormer counts by the newest revision, which is in force while the spec
-// that is written now isn't.
-func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) error {
-	former, clusters, err := r.inForce(ctx, s)
-	if former != nil {
-		s.Status.Sources = sourcesOf(s, former, clusters, nil)
-	}
-	return err
-}
-
-// countWaiting counts by the newest revision, too, while the spec waits for its sources:
-// status.sources is about these then.
-func (r *Reconciler) countWaiting(ctx context.Context, s *addonsv1.AddonStack, f *following) error {
-	former, clusters, err := r.inForce(ctx, s)
-	if err == nil {
-		s.Status.Sources = sourcesAwaited(s, former, clusters, f)
-	}
-	return err
-}
-
-// inForce counts by the newest revision, and returns its spec and its clusters, nil if
-// there is no revision yet.
-func (r *Reconciler) inForce(ctx context.Context, s *addonsv1.AddonStack) (*addonsv1.AddonStackSpec, []*addonsv1.ClusterAddon, error) {
+// countFormer counts by the newest revision, which is in force while the spec that is written
+// now isn't. While that waits for its sources, which f is about, so is status.sources.
+func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f *resolution) error {
 	revisions, err := r.former(ctx, s)
-	if err != nil || len(revisions) == 0 {
-		return nil, nil, err
-	}
-	spec, err := stack.SpecOf(&revisions[0])
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	s.Status.LatestRevision = revisions[0].Name
-	clusters, err := r.count(ctx, s, spec)
-	return spec, clusters, err
+	var spec *addonsv1.AddonStackSpec
+	var clusters []*addonsv1.ClusterAddon
+	if len(revisions) > 0 {
+		if spec, err = stack.SpecOf(&revisions[0]); err != nil {
+			return err
+		}
+		s.Status.LatestRevision = revisions[0].Name
+		if clusters, err = r.count(ctx, s, spec); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f != nil:
+		s.Status.Sources = pendingSources(s, spec, clusters, f)
+	case spec != nil:
+		s.Status.Sources = sourcesOf(s, spec, clusters, nil)
+	}
+	return nil
 }
 
 // count sums up the stack's clusters in status.clusters and ClustersReady, by the spec
@@ -91,10 +82,10 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		c.Status = metav1.ConditionFalse
 	}
 	if held := heldRemovals(s, all); len(held.clusters) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s)
-	}
-	if before := conditions.Get(s, c.Type); c.Reason == addonsv1.RemovalHeldReason && (before == nil || before.Reason != c.Reason) {
-		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Assign", "%s", shorten(c.Message))
+		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s))
+		if conditions.GetReason(s, c.Type) != c.Reason {
+			r.event(s, corev1.EventTypeWarning, c.Reason, "Assign", c.Message)
+		}
 	}
 	conditions.Set(s, c)
 	return selected, nil
@@ -171,25 +162,21 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with
 // the fleet: the first failures, as [causes.describe] returns them, stand for all.
 func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Condition {
-	c := metav1.Condition{Type: addonsv1.ClustersReadyCondition}
+	const kind = addonsv1.ClustersReadyCondition
+	readyOfAll := fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
 	switch {
 	case counts.Total == 0:
-		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoClusterMatchesReason
-		c.Message = "No Cluster of this namespace matches spec.clusterSelector and spec.classNames"
+		return newCondition(kind, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason,
+			"No Cluster of this namespace matches spec.clusterSelector and spec.classNames")
 	case counts.Failed > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersFailedReason
-		c.Message = fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures))
-	case counts.Ready < counts.Total:
-		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersProgressingReason
-		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
-		if counts.Waiting > 0 {
-			c.Message += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
-		}
-	default:
-		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ClustersReadyReason
-		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+		return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersFailedReason,
+			fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures)))
+	case counts.Ready == counts.Total:
+		return newCondition(kind, metav1.ConditionTrue, addonsv1.ClustersReadyReason, readyOfAll)
+	case counts.Waiting > 0:
+		readyOfAll += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
 	}
-	return c
+	return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, readyOfAll)
 }
 
 // revisionIn returns the revision of the stack that the cluster is to run, ""

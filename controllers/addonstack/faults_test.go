@@ -62,7 +62,7 @@ func TestSourcesThatAreDownAreToldOfOnce(t *testing.T) {
 					c.Status = metav1.ConditionUnknown
 				}
 				s.Status.Sources = []addonsv1.StackSource{{Addon: "web", Conditions: []metav1.Condition{c}}}
-				r.reportSources(s, &following{})
+				r.reportSources(s, &resolution{})
 			}
 			notes := notesOf(recorder)
 			if len(notes) != tc.want || slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "Warning Source") }) {

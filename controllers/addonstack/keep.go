@@ -5,6 +5,7 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,8 +64,9 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expans
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
-	r.announce(s, followers, before, pins)
-	return append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...), nil
+	r.announceVersions(s, followers, before, pins)
+	others := slices.DeleteFunc(revisions, func(other appsv1.ControllerRevision) bool { return other.Name == known.Name })
+	return slices.Insert(others, 0, *known), nil
 }
 
 // served reads the stack as the API server serves it.
@@ -146,21 +148,11 @@ func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, n
 	return nil
 }
 
+// find returns the revision with the content, nil if there is none.
 func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
-	for i := range revisions {
-		if stack.Keeps(&revisions[i], content) {
-			return revisions[i].DeepCopy()
-		}
+	at := slices.IndexFunc(revisions, func(known appsv1.ControllerRevision) bool { return stack.Keeps(&known, content) })
+	if at < 0 {
+		return nil
 	}
-	return nil
-}
-
-func without(revisions []appsv1.ControllerRevision, name string) []appsv1.ControllerRevision {
-	var others []appsv1.ControllerRevision
-	for i := range revisions {
-		if revisions[i].Name != name {
-			others = append(others, revisions[i])
-		}
-	}
-	return others
+	return revisions[at].DeepCopy()
 }

@@ -63,7 +63,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 		}
 		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
 	}
-	following := agreed(s, view)
+	following := mergeFollowing(s, view)
 	if equality.Semantic.DeepEqual(own, known) && equality.Semantic.DeepEqual(following, s.Status.Following) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	if len(after.Status.Instances) == 0 {
 		after.Status = view.Status
 	} else {
-		sumUp(after)
+		aggregate(after)
 	}
 	return r.statuses.PatchLocked(ctx, s, after)
 }
@@ -106,7 +106,7 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type != addonsv1.ReadyCondition { // it sums up the others
-			c.Message = shortenTo(c.Message, 1024)
+			c.Message = shorten(c.Message, 1024)
 			own.Conditions = append(own.Conditions, c)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// patiently is for calls that may have to wait for sources: together they wait a moment,
-// and the stack is enqueued when what they wait for has come.
-func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
+// waiting returns a context for calls that may have to wait for sources: together they wait
+// a moment, and the stack is enqueued when what they wait for has come.
+func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
 	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 

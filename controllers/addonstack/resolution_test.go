@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -29,123 +28,12 @@ func followingStack() *addonsv1.AddonStack {
 	return s
 }
 
-func TestWhenToLook(t *testing.T) {
-	s := followingStack()
-	start := time.Unix(1e9, 0)
-	turn := stack.ScheduleOf(s.UID, nil).Next(start)
-	var all outlooks
-	o := all.get(s)
-	keys := "1"
-	expect := func(now time.Time, looking bool, why string) {
-		t.Helper()
-		if all.plan(s, keys, now, true); o.looking != looking {
-			t.Fatalf("looking is %v: %s", o.looking, why)
-		}
-	}
-	expect(start, false, "after a restart of a settled stack nothing is asked")
-	if got := o.again(start); got != turn.Sub(start) {
-		t.Errorf("the next look is in %s, want it at the stack's own turn, in %s", got, turn.Sub(start))
-	}
-	expect(turn.Add(-time.Second), false, "it is early")
-	expect(turn, true, "it is its turn")
-	expect(turn, true, "it goes on until all have answered")
-	o.finish(s, turn, false)
-	expect(turn.Add(time.Minute), false, "there was nothing new")
-	if !o.next.Equal(turn.Add(addonsv1.DefaultUpdateInterval)) {
-		t.Errorf("the next turn is at %s", o.next)
-	}
-
-	s.Annotations = map[string]string{addonsv1.LookNowAnnotation: "now"}
-	now := turn.Add(2 * time.Minute)
-	expect(now, true, "somebody asks for it")
-	if o.notBefore != now {
-		t.Error("an older answer would do for somebody who asks")
-	}
-	o.finish(s, now, false)
-	expect(now, false, "the annotation is still there, but not new")
-
-	keys = "2"
-	expect(now, true, "a key is another")
-	if o.notBefore != now {
-		t.Error("an answer to somebody with other keys would do")
-	}
-	o.finish(s, now, false)
-	expect(now, false, "the key is the same")
-
-	s.Generation++
-	expect(now, true, "the spec is another")
-	o.finish(s, now, false)
-	s.UID = "2"
-	if all.get(s) == o {
-		t.Error("another stack of this name has the same outlook")
-	}
-	if o = all.get(s); o.looking {
-		t.Error("it is looking")
-	}
-	all.plan(s, keys, now, false)
-	if !o.looking {
-		t.Error("a new stack has to wait for its turn")
-	}
-}
-
-// A Secret that many stacks have changes: what one of them is told then does for all.
-func TestRotationIsLookedAtOnce(t *testing.T) {
-	var all outlooks
-	now := time.Unix(1e9, 0)
-	var stacks []*addonsv1.AddonStack
-	for _, name := range []string{"one", "two", "three"} {
-		s := followingStack()
-		s.Name, s.UID = name, types.UID(name)
-		stacks = append(stacks, s)
-		all.plan(s, "1", now, true)
-	}
-	rotated := now.Add(time.Minute)
-	for i, s := range stacks {
-		o := all.plan(s, "2", rotated.Add(time.Duration(i)*time.Second), true)
-		if !o.looking || !o.notBefore.Equal(rotated) {
-			t.Errorf("%s looks (%v) for what there is since %s, want %s", s.Name, o.looking, o.notBefore, rotated)
-		}
-	}
-	late := rotated.Add(time.Hour)
-	if o := all.plan(stacks[0], "1", late, true); !o.notBefore.Equal(late) {
-		t.Errorf("it takes answers of %s, which are old", o.notBefore)
-	}
-	if len(all.rotations) != 1 {
-		t.Errorf("%d are remembered", len(all.rotations))
-	}
-}
-
-func TestWhenToLookAgainAfterAFailure(t *testing.T) {
-	s := followingStack()
-	now := stack.ScheduleOf(s.UID, nil).Next(time.Unix(1e9, 0))
-	for name, tc := range map[string]struct {
-		after   time.Duration
-		waiting bool
-		want    time.Duration
-	}{
-		"a fleet has time":                          {2 * time.Second, false, followingRetry},
-		"a host that asks for peace gets it":        {5 * time.Minute, false, 5 * time.Minute},
-		"but no more than until the next turn":      {time.Hour, false, addonsv1.DefaultUpdateInterval},
-		"a new stack waits":                         {2 * time.Second, true, 2 * time.Second},
-		"a new stack sees corrected credentials":    {5 * time.Minute, true, waitingRetry},
-		"a new stack of a source that says nothing": {0, true, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := &outlook{looking: true, found: map[string]finding{"web": {err: &failure.Error{Reason: "X", Err: errors.New("x"), RetryAfter: tc.after}}}}
-			o.finish(s, now, tc.waiting)
-			if got := o.again(now); got != tc.want {
-				t.Errorf("again after %s, want %s", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestConclude(t *testing.T) {
+func TestResolve(t *testing.T) {
 	refused := &failure.Error{Reason: failure.DigestMismatch, Err: errors.New("it is damaged")}
 	pin := func(version string) stack.Pin { return stack.Pin{Version: version, Digest: "sha256:" + version} }
 	for name, tc := range map[string]struct {
 		current   string
-		found     finding
+		found     pollResult
 		suspend   bool
 		want      string
 		available string
@@ -153,20 +41,20 @@ func TestConclude(t *testing.T) {
 		reason    string
 	}{
 		"nothing is known":                 {status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
-		"the first version":                {found: finding{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
-		"a newer version":                  {current: "1.4.2", found: finding{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.3", status: metav1.ConditionTrue},
-		"nothing new":                      {current: "1.4.2", found: finding{newest: "1.4.2"}, want: "1.4.2", status: metav1.ConditionTrue},
-		"the newest one was withdrawn":     {current: "1.4.3", found: finding{newest: "1.4.2", withdrawn: "1.4.3"}, want: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
-		"the one before was withdrawn":     {current: "1.4.3", found: finding{newest: "1.4.3", withdrawn: "1.4.2"}, want: "1.4.3", status: metav1.ConditionTrue},
-		"withdrawn while suspended":        {current: "1.4.2", found: finding{newest: "1.4.3", withdrawn: "1.4.2"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
-		"another instance has seen more":   {current: "1.4.9", found: finding{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.9", status: metav1.ConditionTrue},
-		"suspended":                        {current: "1.4.2", found: finding{newest: "1.4.3"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
-		"suspended after it was found":     {current: "1.4.2", found: finding{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
-		"suspended, and nothing runs yet":  {found: finding{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.3", status: metav1.ConditionTrue},
-		"a newer version can't be used":    {current: "1.4.2", found: finding{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
-		"the first version can't be used":  {found: finding{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
-		"the source is down":               {current: "1.4.2", found: finding{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
-		"a digest is found for what there": {current: "1.4.2", found: finding{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
+		"the first version":                {found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
+		"a newer version":                  {current: "1.4.2", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.3", status: metav1.ConditionTrue},
+		"nothing new":                      {current: "1.4.2", found: pollResult{newest: "1.4.2"}, want: "1.4.2", status: metav1.ConditionTrue},
+		"the newest one was withdrawn":     {current: "1.4.3", found: pollResult{newest: "1.4.2", withdrawn: "1.4.3"}, want: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
+		"the one before was withdrawn":     {current: "1.4.3", found: pollResult{newest: "1.4.3", withdrawn: "1.4.2"}, want: "1.4.3", status: metav1.ConditionTrue},
+		"withdrawn while suspended":        {current: "1.4.2", found: pollResult{newest: "1.4.3", withdrawn: "1.4.2"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
+		"another instance has seen more":   {current: "1.4.9", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.9", status: metav1.ConditionTrue},
+		"suspended":                        {current: "1.4.2", found: pollResult{newest: "1.4.3"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
+		"suspended after it was found":     {current: "1.4.2", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
+		"suspended, and nothing runs yet":  {found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.3", status: metav1.ConditionTrue},
+		"a newer version can't be used":    {current: "1.4.2", found: pollResult{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
+		"the first version can't be used":  {found: pollResult{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
+		"the source is down":               {current: "1.4.2", found: pollResult{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
+		"a digest is found for what there": {current: "1.4.2", found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := followingStack()
@@ -175,8 +63,8 @@ func TestConclude(t *testing.T) {
 			if tc.current != "" {
 				current = stack.Pins{"web": {Version: tc.current}}
 			}
-			o := &outlook{found: map[string]finding{"web": tc.found}}
-			f := conclude(s, stack.Followers(&s.Spec), current, o)
+			o := &versionPoll{results: map[string]pollResult{"web": tc.found}}
+			f := resolve(s, stack.Followers(&s.Spec), current, o)
 			if f.pins["web"].Version != tc.want || f.available["web"] != tc.available || (len(f.waiting) > 0) != (tc.want == "") {
 				t.Errorf("pins %v, available %v, %d waiting; want %q, available %q", f.pins, f.available, len(f.waiting), tc.want, tc.available)
 			}
@@ -197,28 +85,28 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 	refused := &failure.Error{Reason: failure.SignatureMissing, Field: "chart.oci", Err: errors.New("it has no signature")}
 	const digest = "sha256:6"
 	for name, tc := range map[string]struct {
-		found   finding
+		found   pollResult
 		suspend bool
 		want    []string
 		says    string
 	}{
 		"it can't be used, as the newest": {
-			found: finding{newest: "1.4.8", err: refused},
+			found: pollResult{newest: "1.4.8", err: refused},
 			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
 				"and 1.4.6, which the spec named before, hasn't been found good either; clusters keep what they run",
 		},
 		"it can be used": {
-			found: finding{newest: "1.4.8", err: refused, pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},
+			found: pollResult{newest: "1.4.8", err: refused, pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},
 			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, it stays at 1.4.6",
 		},
-		"suspended":                       {found: finding{newest: "1.4.8", pin: stack.Pin{Version: "1.4.6", Digest: digest}}, suspend: true, want: []string{"1.4.6"}},
-		"suspended, and it can't be used": {found: finding{newest: "1.4.8"}, suspend: true},
+		"suspended":                       {found: pollResult{newest: "1.4.8", pin: stack.Pin{Version: "1.4.6", Digest: digest}}, suspend: true, want: []string{"1.4.6"}},
+		"suspended, and it can't be used": {found: pollResult{newest: "1.4.8"}, suspend: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := followingStack()
 			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
 			named := stack.Pins{"web": {Version: "1.4.6"}}
-			f := conclude(s, stack.Followers(&s.Spec), named, &outlook{found: map[string]finding{"web": tc.found}})
+			f := resolve(s, stack.Followers(&s.Spec), named, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			data, err := json.Marshal(f.pins.Into(&s.Spec))
 			if err != nil {
 				t.Fatal(err)
@@ -243,7 +131,7 @@ func TestWhatWasOnlyNamed(t *testing.T) {
 
 // Two instances that look after one stack agree on what is followed, whoever
 // writes first, and without answering each other for ever.
-func TestInstancesAgree(t *testing.T) {
+func TestMergeFollowing(t *testing.T) {
 	list := func(version, available string) []addonsv1.FollowedVersion {
 		return []addonsv1.FollowedVersion{{Addon: "web", Version: version, Available: available}}
 	}
@@ -261,12 +149,12 @@ func TestInstancesAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, view := followingStack(), followingStack()
 			s.Status.ObservedGeneration, s.Status.Following, view.Status.Following = tc.seen, tc.there, tc.own
-			got := agreed(s, view)
+			got := mergeFollowing(s, view)
 			if len(got) != len(tc.wanted) || len(got) > 0 && got[0] != tc.wanted[0] {
 				t.Errorf("got %v, want %v", got, tc.wanted)
 			}
 			s.Status.ObservedGeneration, s.Status.Following = 1, got
-			if again := agreed(s, view); len(again) > 0 && again[0] != got[0] {
+			if again := mergeFollowing(s, view); len(again) > 0 && again[0] != got[0] {
 				t.Errorf("it is written again: %v", again)
 			}
 		})
@@ -275,26 +163,26 @@ func TestInstancesAgree(t *testing.T) {
 
 // A release that was found good, and can't be used when it is to be taken, leaves the
 // former one in force.
-func TestStepBack(t *testing.T) {
+func TestRevertBundle(t *testing.T) {
 	was, is := stack.Pin{Version: "v1", Digest: "sha256:1"}, stack.Pin{Version: "v2", Digest: "sha256:2"}
 	const name = addonsv1.FollowedSource
-	begin := func(current stack.Pins) *following {
-		return &following{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
+	begin := func(current stack.Pins) *resolution {
+		return &resolution{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
 	}
 	broken := &failure.Error{Reason: failure.ArtifactInvalid, Err: errors.New("broken")}
 	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
 
 	f := begin(stack.Pins{name: was})
-	if !f.stepBack(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
+	if !f.revertBundle(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
 		t.Errorf("got %+v", f)
 	}
-	if f.stepBack(broken) {
+	if f.revertBundle(broken) {
 		t.Error("there is nothing to step back to from the former version")
 	}
-	if f = begin(stack.Pins{name: was}); !f.stepBack(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
+	if f = begin(stack.Pins{name: was}); !f.revertBundle(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
 		t.Errorf("a slow source is no failure: %+v", f)
 	}
-	if f = begin(nil); f.stepBack(broken) || f.pins[name] != is {
+	if f = begin(nil); f.revertBundle(broken) || f.pins[name] != is {
 		t.Errorf("got %+v: there is no former version", f)
 	}
 }
@@ -337,14 +225,14 @@ func TestWhatIsSaidOfABundle(t *testing.T) {
 		ArtifactSource: addonsv1.ArtifactSource{OCI: &addonsv1.OCISource{URL: "oci://example.org/stacks"}}, ClusterStack: "docker-scs-1-31",
 	}
 	followers := stack.Followers(&s.Spec)
-	o := &outlook{found: map[string]finding{}}
-	if got := sourcesReady(conclude(s, followers, nil, o), nil).Message; got != "Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
+	o := &versionPoll{results: map[string]pollResult{}}
+	if got := sourcesReady(resolve(s, followers, nil, o), nil).Message; got != "Looking for the newest version of spec.source in channel stable of docker-scs-1-31" {
 		t.Errorf("got %q", got)
 	}
-	o.found[addonsv1.FollowedSource] = finding{newest: "docker-scs-1-31-v10", err: &failure.Error{
+	o.results[addonsv1.FollowedSource] = pollResult{newest: "docker-scs-1-31-v10", err: &failure.Error{
 		Reason: failure.SignatureMissing, Field: "spec.source.oci", Subject: "oci://example.org/stacks", Err: errors.New("it has no signature"),
 	}}
-	f := conclude(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
+	f := resolve(s, followers, stack.Pins{addonsv1.FollowedSource: {Version: "docker-scs-1-31-v9"}}, o)
 	const want = "spec.source.oci: oci://example.org/stacks: it has no signature. So docker-scs-1-31-v10 isn't taken, it stays at docker-scs-1-31-v9"
 	if c := sourcesReady(f, nil); c.Message != want || c.Reason != failure.SignatureMissing || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s %q, want %q", c.Reason, c.Message, want)

@@ -13,10 +13,10 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// sumUp computes the status of a shared stack from what its instances say, of
+// aggregate computes the status of a shared stack from what its instances say, of
 // which there is at least one. The status is about the oldest generation that one
 // of them has seen last: until all have seen the newest, the stack isn't Ready.
-func sumUp(s *addonsv1.AddonStack) {
+func aggregate(s *addonsv1.AddonStack) {
 	instances := s.Status.Instances
 	var current, behind []*addonsv1.StackInstance
 	observed := instances[0].ObservedGeneration
@@ -88,7 +88,7 @@ func worst(kind string, instances []*addonsv1.StackInstance) *metav1.Condition {
 			continue
 		}
 		differ = differ || found != nil && found.Status != c.Status
-		if found == nil || badness(c) > badness(found) {
+		if found == nil || severity(c) > severity(found) {
 			found, by = c, instance.WatchFilter
 		}
 	}
@@ -102,7 +102,7 @@ func worst(kind string, instances []*addonsv1.StackInstance) *metav1.Condition {
 	return &c
 }
 
-func badness(c *metav1.Condition) int {
+func severity(c *metav1.Condition) int {
 	bad := metav1.ConditionFalse
 	if c.Type == addonsv1.PausedCondition {
 		bad = metav1.ConditionTrue

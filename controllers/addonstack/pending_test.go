@@ -39,12 +39,12 @@ func told(sources []addonsv1.StackSource) []string {
 
 // While a spec waits, each of its sources says for itself what is wrong, also if none
 // of it was ever in force.
-func TestSourcesAwaited(t *testing.T) {
+func TestPendingSources(t *testing.T) {
 	refused := &failure.Error{Reason: failure.SourceUnauthorized, Field: "chart.oci", Err: errors.New("example.org answers 401")}
 	gone := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Err: errors.New("there is none")}
 	for name, tc := range map[string]struct {
 		change  func(*addonsv1.AddonStackSpec)
-		found   finding
+		found   pollResult
 		bundle  *failure.Error
 		inForce bool
 		want    []string
@@ -53,16 +53,16 @@ func TestSourcesAwaited(t *testing.T) {
 			"web oci://example.org/web:~1.4 Unknown ArtifactPending Looking for its newest version",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
-		"it failed": {found: finding{err: refused}, want: []string{
+		"it failed": {found: pollResult{err: refused}, want: []string{
 			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
-		"clusters have the other one": {found: finding{err: refused}, inForce: true, want: []string{
+		"clusters have the other one": {found: pollResult{err: refused}, inForce: true, want: []string{
 			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 True Available ",
 		}},
 		"they have another version of it": {
-			change: func(spec *addonsv1.AddonStackSpec) { spec.Addons[1].Chart.Version = "2.0.0" }, found: finding{err: refused}, inForce: true,
+			change: func(spec *addonsv1.AddonStackSpec) { spec.Addons[1].Chart.Version = "2.0.0" }, found: pollResult{err: refused}, inForce: true,
 			want: []string{
 				"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 				"dns oci://example.org/dns:2.0.0 Unknown NotAsked No cluster has asked for it yet",
@@ -86,10 +86,10 @@ func TestSourcesAwaited(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s.Spec)
 			}
-			f := conclude(s, stack.Followers(&s.Spec), nil, &outlook{found: map[string]finding{"web": tc.found}})
+			f := resolve(s, stack.Followers(&s.Spec), nil, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			f.bundle = tc.bundle
 			clusters := clustersWith("dns", []addonsv1.AddonStatus{{Phase: addonsv1.AddonReady, Digest: "sha256:1"}})
-			if got := told(sourcesAwaited(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
+			if got := told(pendingSources(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -104,7 +104,7 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 		"web oci://example.org/web@sha256:a True Available ",
 		"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 	}
-	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &following{})); !slices.Equal(got, want) {
+	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &resolution{})); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -114,14 +114,14 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 func TestAvailableVersionsOutliveARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available string
-		found     finding
+		found     pollResult
 		line      string
 		want      string
 	}{
 		"nothing was looked at": {available: "1.4.3", want: "1.4.3"},
-		"the first look failed": {available: "1.4.3", found: finding{err: &failure.Error{Reason: failure.SourceUnavailable, Err: errors.New("down")}}, want: "1.4.3"},
-		"it was withdrawn":      {available: "1.4.3", found: finding{newest: "1.4.2"}},
-		"there is a newer one":  {available: "1.4.3", found: finding{newest: "1.4.4"}, want: "1.4.4"},
+		"the first look failed": {available: "1.4.3", found: pollResult{err: &failure.Error{Reason: failure.SourceUnavailable, Err: errors.New("down")}}, want: "1.4.3"},
+		"it was withdrawn":      {available: "1.4.3", found: pollResult{newest: "1.4.2"}},
+		"there is a newer one":  {available: "1.4.3", found: pollResult{newest: "1.4.4"}, want: "1.4.4"},
 		"it isn't allowed":      {available: "1.4.3", line: "~1.4, <1.4.3"},
 		"it was taken":          {available: "1.4.2"},
 	} {
@@ -135,7 +135,7 @@ func TestAvailableVersionsOutliveARestart(t *testing.T) {
 			pins := stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:a"}}
 			suspend := true
 			s.Spec.Updates = &addonsv1.Updates{Suspend: &suspend}
-			f := conclude(s, stack.Followers(&s.Spec), pins, &outlook{found: map[string]finding{"web": tc.found}})
+			f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			r := &Reconciler{}
 			if err := r.reportFollowing(s, revisionOf(t, pins.Into(&s.Spec)), false, f); err != nil {
 				t.Fatal(err)
