@@ -29,7 +29,7 @@ const (
 // countFormer counts by the newest revision, which is in force while the spec that is written
 // now isn't. While that waits for its sources, which f is about, so is status.sources.
 func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f *resolution) error {
-	revisions, err := r.former(ctx, s)
+	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -34,14 +34,13 @@ var (
 )
 
 // stackSources collects the series of all stacks' sources.
-var stackSources = &collector{of: map[client.ObjectKey]measured{}}
+var stackSources = &collector{}
 
 func init() { metrics.Registry.MustRegister(stackSources) }
 
 // collector makes the series when they are asked for, from what is known of the sources.
 type collector struct {
-	mu sync.Mutex
-	of map[client.ObjectKey]measured
+	stacks sync.Map // client.ObjectKey to measured
 }
 
 // measured are the sources of one stack.
@@ -50,7 +49,7 @@ type measured struct {
 	refs map[string]reference.Reference // by add-on, or [addonsv1.FollowedSource]
 }
 
-// set says which sources a stack has now.
+// set notes which sources a stack has now.
 func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addonsv1.AddonStackSpec) {
 	refs := map[string]reference.Reference{}
 	if spec.Source != nil {
@@ -61,32 +60,25 @@ func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addons
 			refs[spec.Addons[i].Name] = ref
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of[client.ObjectKeyFromObject(s)] = measured{by, refs}
+	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, refs})
 }
 
-func (c *collector) forget(key client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.of, key)
-}
+func (c *collector) forget(key client.ObjectKey) { c.stacks.Delete(key) }
 
-// Describe is that of a [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (*collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess} {
 		descs <- desc
 	}
 }
 
-// Collect is that of a [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (c *collector) Collect(series chan<- prometheus.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, stack := range c.of {
+	for key, value := range c.stacks.Range {
+		of, stack := key.(client.ObjectKey), value.(measured)
 		for addon, ref := range stack.refs {
 			if checks, known := stack.by.Checks(ref); known {
-				collect(series, checks, key.Namespace, key.Name, addon)
+				collect(series, checks, of.Namespace, of.Name, addon)
 			}
 		}
 	}

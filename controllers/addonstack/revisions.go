@@ -21,7 +21,7 @@ import (
 // request. It returns the spec with what its bundle adds to it; nil while the spec waits for
 // versions or its bundle.
 func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *resolution, err error) {
-	revisions, err := r.known(ctx, s)
+	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,18 +71,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// known returns the revisions, the newest first. Of those of a stack that follows
-// versions the cache may not have any, but the API server: they say what was taken.
-func (r *Reconciler) known(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	if len(stack.Followers(&s.Spec)) > 0 {
-		return r.former(ctx, s)
-	}
-	return r.revisions(ctx, r.Client, s)
-}
-
-// former returns the revisions of a stack whose spec isn't to be kept now. Those
-// with a former watch label of the stack aren't in the cache, but in its status.
-func (r *Reconciler) former(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+// knownRevisions returns the revisions that were kept before, the newest first. Those with a former
+// watch label of the stack aren't in the cache, but in its status. What they say was taken
+// is taken still.
+func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
 		revisions, err = r.revisions(ctx, r.APIReader, s)

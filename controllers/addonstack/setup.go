@@ -59,13 +59,5 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 // stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
 // cheap, and needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
-	stacks := &addonsv1.AddonStackList{}
-	if err := r.Client.List(ctx, stacks, client.InNamespace(obj.GetNamespace())); err != nil {
-		return nil // the cache is synced before events are handed on
-	}
-	keys := make([]client.ObjectKey, 0, len(stacks.Items))
-	for i := range stacks.Items {
-		keys = append(keys, client.ObjectKeyFromObject(&stacks.Items[i]))
-	}
-	return keys
+	return r.stacksWith(ctx, obj.GetNamespace(), func(*addonsv1.AddonStackSpec) bool { return true })
 }

@@ -41,7 +41,7 @@ func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Objec
 	}
 }
 
-// references are those that a stack asks sources about by itself.
+// references returns what a stack asks sources about by itself.
 func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
 	var all []reference.Reference
 	if spec.Source != nil {
@@ -53,7 +53,8 @@ func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Ref
 	return all
 }
 
-// stacksWith returns the stacks of a namespace whose spec is such a one.
+// stacksWith returns the stacks of a namespace whose spec is such a one, "" being all
+// namespaces.
 func (r *Reconciler) stacksWith(ctx context.Context, namespace string, such func(*addonsv1.AddonStackSpec) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
