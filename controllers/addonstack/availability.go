@@ -60,6 +60,7 @@ func wasRead(status *addonsv1.AddonStatus) bool {
 	return false
 }
 
+// sourceCondition returns the Available condition of a source.
 func sourceCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return newCondition(addonsv1.SourceAvailableCondition, status, reason, message)
 }
@@ -81,6 +82,7 @@ func worse(a, b metav1.Condition) metav1.Condition {
 	return b
 }
 
+// rank orders conditions: the highest is told.
 func rank(c metav1.Condition) int {
 	switch {
 	case c.Status == metav1.ConditionFalse:

@@ -40,6 +40,8 @@ func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *reso
 	return e, err
 }
 
+// expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
+// the source is asked whether it has another one by now.
 func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, newest *appsv1.ControllerRevision) (*expansion, error) {
 	f.rejected = 0
 	unpinned := pinnedSource(s, f.pins)
@@ -147,11 +149,11 @@ func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *add
 	if remote && kept.Source != nil && kept.Source.Digest != "" && sameSource(&from, kept.Source) {
 		return kept.Source.Digest, nil
 	}
-	said := from.Digest
+	named := from.Digest
 	from.Digest = "" // the bundle itself has to be asked for: whoever knows a digest may not be let in
 	digest, err := r.Sources.Resolve(ctx, reference.BundleOf(namespace, &from))
-	if err == nil && said != "" && said != digest {
-		err = &bundle.Error{Err: fmt.Errorf("spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, said)}
+	if err == nil && named != "" && named != digest {
+		err = &bundle.Error{Err: fmt.Errorf("spec.source.digest: the bundle has digest %s, not %s; correct it, or the bundle", digest, named)}
 	}
 	return digest, err
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// standing is where a cluster stands with the stack's newest revision.
-type standing int
+// clusterState is where a cluster is with the stack's newest revision.
+type clusterState int
 
 const (
-	progressing standing = iota
+	progressing clusterState = iota
 	ready
 	failed
 	waiting
@@ -53,10 +53,9 @@ func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f 
 	return nil
 }
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec
-// that is in force, and returns them.
-// A selected Cluster counts from the moment it is selected, not only once it is
-// assigned: else a new stack would be Ready before anything was done.
+// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec that
+// is in force. It returns them. A selected Cluster counts from the moment it is selected,
+// not only once it is assigned: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	selected, all, err := r.selected(ctx, s, spec)
 	if err != nil {
@@ -66,7 +65,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	failures := causes{}
 	for i := range selected {
-		switch stand, culprit := standingOf(selected[i], s, len(spec.Addons)); stand {
+		switch state, culprit := stateOf(selected[i], s, len(spec.Addons)); state {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
@@ -127,9 +126,9 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 	return selected, all, nil
 }
 
-// standingOf decides from a ClusterAddon's status where its cluster stands with
-// the stack, which has so many add-ons. Of a failed one it returns the add-on that failed.
-func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (standing, *addonsv1.AddonStatus) {
+// stateOf decides from a ClusterAddon's status where its cluster is with the stack, which has
+// so many add-ons. Of a failed cluster it returns the add-on that failed.
+func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clusterState, *addonsv1.AddonStatus) {
 	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
 		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
 			return waiting, nil

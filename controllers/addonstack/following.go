@@ -5,6 +5,7 @@ package addonstack
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,37 +15,36 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// reportFollowing writes status.following, by the newest revision. Kept says that this
-// reconcile made it the newest.
-func (r *Reconciler) reportFollowing(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, kept bool, f *resolution) error {
+// followingOf returns status.following, by the newest revision. If this reconcile made that
+// the newest, its versions are new since now.
+func followingOf(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, isNew bool, f *resolution, now time.Time) ([]addonsv1.FollowedVersion, error) {
 	spec, err := stack.SpecOf(newest)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pins := stack.PinsOf(&s.Spec, spec)
-	before := s.Status.Following
-	s.Status.Following = nil
+	var following []addonsv1.FollowedVersion
 	for _, follower := range f.followers {
 		pin := pins[follower.Name]
 		if !follower.HasFound(pin) {
 			continue
 		}
-		now := addonsv1.FollowedVersion{Addon: follower.Name, Version: pin.Version, Available: f.available[follower.Name]}
-		was := followedIn(before, follower.Name)
+		is := addonsv1.FollowedVersion{Addon: follower.Name, Version: pin.Version, Available: f.available[follower.Name]}
+		was := followedIn(s.Status.Following, follower.Name)
 		switch {
 		case was != nil && was.Version == pin.Version:
-			now.Since = was.Since
-			if now.Available == "" && f.unseen.Has(follower.Name) && follower.Line.Allows(was.Available) && follower.Line.Newer(was.Available, pin.Version) {
-				now.Available = was.Available // until it is known
+			is.Since = was.Since
+			if is.Available == "" && f.unseen.Has(follower.Name) && follower.Line.Allows(was.Available) && follower.Line.Newer(was.Available, pin.Version) {
+				is.Available = was.Available // until it is known
 			}
-		case was != nil || kept:
-			now.Since = metav1.NewTime(r.Clock.Now())
+		case was != nil || isNew:
+			is.Since = metav1.NewTime(now)
 		default: // the status was lost
-			now.Since = newest.CreationTimestamp
+			is.Since = newest.CreationTimestamp
 		}
-		s.Status.Following = append(s.Status.Following, now)
+		following = append(following, is)
 	}
-	return nil
+	return following, nil
 }
 
 // followedIn returns the entry of an add-on, nil if there is none.

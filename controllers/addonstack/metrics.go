@@ -43,7 +43,7 @@ type collector struct {
 	stacks sync.Map // client.ObjectKey to measured
 }
 
-// measured are the sources of one stack.
+// measured has the sources of one stack.
 type measured struct {
 	by   *source.Sources
 	refs map[string]reference.Reference // by add-on, or [addonsv1.FollowedSource]
@@ -63,6 +63,7 @@ func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addons
 	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, refs})
 }
 
+// forget drops the series of a stack that is gone.
 func (c *collector) forget(key client.ObjectKey) { c.stacks.Delete(key) }
 
 // Describe implements [prometheus.Collector].
@@ -84,6 +85,7 @@ func (c *collector) Collect(series chan<- prometheus.Metric) {
 	}
 }
 
+// collect makes the series of one source.
 func collect(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
 	total := uint64(0)
 	for result, count := range checks.Results {

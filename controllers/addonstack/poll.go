@@ -89,7 +89,7 @@ func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follow
 }
 
 // pinNamed pins the version that the newest revision has because the spec named it
-// before, which nobody looked for then: no pin if it can't be used, as clusters say, too.
+// before, which nobody polled for then: no pin if it can't be used, as clusters say, too.
 // An error is that of a request that goes on.
 func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
 	if pin.Version == "" || follower.HasFound(pin) {

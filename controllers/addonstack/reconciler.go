@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonstack looks after AddonStacks: it validates each one, keeps
-// every valid spec as a ControllerRevision, and sums up what became of it on
-// the clusters.
+// Package addonstack reconciles AddonStacks: it validates each one, keeps every valid spec as
+// a ControllerRevision, and sums up what became of it on the clusters.
 package addonstack
 
 import (
@@ -34,7 +33,7 @@ type Reconciler struct {
 	WatchFilter string
 	// Sources tell which versions there are.
 	Sources *source.Sources
-	// Clock tells when to look.
+	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
 	statuses  management.Statuses
@@ -82,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 // errBehind is returned if what the cache shows isn't so any more.
 var errBehind = errors.New("the cache is behind")
 
-// isBehind reports whether it takes another look: something else was written first, or
+// isBehind reports whether it takes another reconcile: something else was written first, or
 // what was read from the API server is newer than what the cache shows.
 func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
 

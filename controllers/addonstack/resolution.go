@@ -21,7 +21,7 @@ import (
 // What a spec follows is resolved here, once for all clusters, and never by them: the
 // revision that they run has the exact version, and the digest behind it. A newer
 // version makes another revision. Versions don't go back by themselves, also if the
-// newest one is withdrawn: so it doesn't matter which instance looks when.
+// newest one is withdrawn: so it doesn't matter which instance polls when.
 
 // resolution is what the parts of a stack that follow versions come to.
 type resolution struct {

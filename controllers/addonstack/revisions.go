@@ -42,12 +42,12 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	expanded := e.of(s)
 	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
 	if isNew {
-		if revisions, err = r.keep(ctx, s, e, f.pins); err != nil {
+		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
 			return nil, nil, err
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	if err := r.reportFollowing(s, &revisions[0], isNew, f); err != nil {
+	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
 		return nil, nil, err
 	}
 	kept = &expanded.Spec

@@ -37,6 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Complete(r)
 }
 
+// stackOfRevision enqueues the stack that a revision is of.
 func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "AddonStack" {
 		return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: owner.Name}}
@@ -44,6 +45,7 @@ func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return nil
 }
 
+// stacksOfClusterAddon enqueues the stacks that a cluster is to run.
 func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectKey {
 	ca, ok := obj.(*addonsv1.ClusterAddon)
 	if !ok {

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -113,37 +111,4 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.Clu
 		clusters = append(clusters, ca)
 	}
 	return clusters
-}
-
-func TestSourcesReadyOfClusters(t *testing.T) {
-	entry := func(addon string, status metav1.ConditionStatus, reason, message string) addonsv1.StackSource {
-		return addonsv1.StackSource{Addon: addon, Conditions: []metav1.Condition{
-			{Type: addonsv1.SourceAvailableCondition, Status: status, Reason: reason, Message: message},
-		}}
-	}
-	sources := []addonsv1.StackSource{
-		entry("a", metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "no"),
-		entry("b", metav1.ConditionFalse, failure.SourceUnavailable, "b is down"),
-		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
-		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
-	}
-	failed := &resolution{failures: []pollFailure{{addon: "c", err: &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
-	for name, tc := range map[string]struct {
-		f       *resolution
-		sources []addonsv1.StackSource
-		want    string
-	}{
-		"all is well":           {&resolution{}, sources[3:], "True SourcesReady: "},
-		"nobody asked":          {&resolution{}, sources[:1], "Unknown NotAsked: No cluster has asked for any of them yet"},
-		"one isn't asked":       {&resolution{}, []addonsv1.StackSource{sources[0], sources[3]}, "True SourcesReady: No cluster has asked yet for a"},
-		"there is none":         {&resolution{}, nil, "True SourcesReady: "},
-		"a cluster fails":       {&resolution{}, sources[:2], "False SourceUnavailable: b is down"},
-		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
-		"the spec waits anyway": {&resolution{waiting: stack.Followers(&followingStack().Spec)}, sources, "Unknown SourcesPending: "},
-	} {
-		c := sourcesReady(tc.f, tc.sources)
-		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, tc.want) || c.Status != metav1.ConditionUnknown && got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
-	}
 }

@@ -55,7 +55,7 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	for _, failed := range f.failures {
 		text := failed.text()
 		if version, refused := f.available[failed.addon]; refused && !failed.withdrawn {
-			text += fmt.Sprintf(". So %s isn't taken, %s", version, f.instead(failed.addon))
+			text += fmt.Sprintf(". So %s isn't taken, %s", version, f.fallback(failed.addon))
 		}
 		reasons, texts = append(reasons, failed.err.Reason), append(texts, text)
 	}
@@ -87,8 +87,8 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", shownProblems))
 }
 
-// instead says what becomes of a follower whose newest version isn't taken.
-func (f *resolution) instead(name string) string {
+// fallback says which version a follower has whose newest one isn't taken.
+func (f *resolution) fallback(name string) string {
 	pin := f.pins[name]
 	if slices.ContainsFunc(f.followers, func(w stack.Follower) bool { return w.Name == name && w.HasFound(pin) }) {
 		return "it stays at " + pin.Version

@@ -3,16 +3,10 @@
 package addonstack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -107,51 +101,4 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &resolution{})); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-}
-
-// A process that has just begun knows nothing better than what the status has, and
-// writes nothing; what a newer spec doesn't allow goes.
-func TestAvailableVersionsOutliveARestart(t *testing.T) {
-	for name, tc := range map[string]struct {
-		available string
-		found     pollResult
-		line      string
-		want      string
-	}{
-		"nothing was looked at": {available: "1.4.3", want: "1.4.3"},
-		"the first look failed": {available: "1.4.3", found: pollResult{err: &failure.Error{Reason: failure.SourceUnavailable, Err: errors.New("down")}}, want: "1.4.3"},
-		"it was withdrawn":      {available: "1.4.3", found: pollResult{newest: "1.4.2"}},
-		"there is a newer one":  {available: "1.4.3", found: pollResult{newest: "1.4.4"}, want: "1.4.4"},
-		"it isn't allowed":      {available: "1.4.3", line: "~1.4, <1.4.3"},
-		"it was taken":          {available: "1.4.2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := followingStack()
-			if tc.line != "" {
-				s.Spec.Addons[0].Chart.Version = tc.line
-			}
-			since := metav1.NewTime(time.Unix(1, 0))
-			s.Status.Following = []addonsv1.FollowedVersion{{Addon: "web", Version: "1.4.2", Since: since, Available: tc.available}}
-			pins := stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:a"}}
-			suspend := true
-			s.Spec.Updates = &addonsv1.Updates{Suspend: &suspend}
-			f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{results: map[string]pollResult{"web": tc.found}})
-			r := &Reconciler{}
-			if err := r.reportFollowing(s, revisionOf(t, pins.Into(&s.Spec)), false, f); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.Status.Following[0]; got.Available != tc.want || !got.Since.Equal(&since) {
-				t.Errorf("got %+v, want %q available", got, tc.want)
-			}
-		})
-	}
-}
-
-func revisionOf(t *testing.T, spec *addonsv1.AddonStackSpec) *appsv1.ControllerRevision {
-	t.Helper()
-	data, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
 }
