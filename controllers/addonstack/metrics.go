@@ -50,17 +50,8 @@ type measured struct {
 }
 
 // set notes which sources a stack has now.
-func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addonsv1.AddonStackSpec) {
-	refs := map[string]reference.Reference{}
-	if spec.Source != nil {
-		refs[addonsv1.FollowedSource] = reference.BundleOf(s.Namespace, spec.Source)
-	}
-	for i := range spec.Addons {
-		if ref := reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source); ref.Bundle == nil { // else it is the bundle's
-			refs[spec.Addons[i].Name] = ref
-		}
-	}
-	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, refs})
+func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources) {
+	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, sourcesIn(s)})
 }
 
 // forget drops the series of a stack that is gone.

@@ -29,7 +29,7 @@ func TestSeriesOfSources(t *testing.T) {
 		t.Error("there is no such host")
 	}
 	c := &collector{}
-	c.set(s, r.Sources, &s.Spec)
+	c.set(s, r.Sources)
 	const want = `
 # HELP chandler_stack_source_checks_total Number of times that a source of a stack was looked at, by result: Success, or why it failed.
 # TYPE chandler_stack_source_checks_total counter

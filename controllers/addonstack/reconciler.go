@@ -19,7 +19,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -60,11 +59,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 
-	stackSources.set(s, r.Sources, &s.Spec)
+	stackSources.set(s, r.Sources)
 	view := r.viewOf(s)
 	isNew, wait := r.memoryOf(s).request.update(s, r.Clock.Now())
 	if isNew {
-		r.reconsider(ctx, s)
+		r.retryRejected(ctx, s)
 	}
 	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
 	if isBehind(err) {
@@ -85,14 +84,11 @@ var errBehind = errors.New("the cache is behind")
 // what was read from the API server is newer than what the cache shows.
 func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
 
-// reconsider has the stack's sources asked at once, for itself and for its clusters, whether
-// what was rejected of them is published anew.
-func (r *Reconciler) reconsider(ctx context.Context, s *addonsv1.AddonStack) {
-	if s.Spec.Source != nil {
-		r.Sources.Reconsider(ctx, reference.BundleOf(s.Namespace, s.Spec.Source))
-	}
-	for i := range s.Spec.Addons {
-		r.Sources.Reconsider(ctx, reference.AddonOf(s.Namespace, &s.Spec.Addons[i], nil))
+// retryRejected has the stack's sources asked at once, for itself and for its clusters,
+// whether what was rejected of them is published anew.
+func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
+	for _, ref := range sourcesIn(s) {
+		r.Sources.Reconsider(ctx, ref)
 	}
 }
 

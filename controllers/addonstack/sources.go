@@ -18,6 +18,21 @@ import (
 // maxAddress is what status.sources has room for.
 const maxAddress = 2000 // bytes
 
+// sourcesIn returns where the stack's bundle and add-ons come from, by name, but for what is
+// in the bundle.
+func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
+	refs := map[string]reference.Reference{}
+	if s.Spec.Source != nil {
+		refs[addonsv1.FollowedSource] = reference.BundleOf(s.Namespace, s.Spec.Source)
+	}
+	for i := range s.Spec.Addons {
+		if ref := reference.AddonOf(s.Namespace, &s.Spec.Addons[i], s.Spec.Source); ref.Bundle == nil {
+			refs[s.Spec.Addons[i].Name] = ref
+		}
+	}
+	return refs
+}
+
 // sourcesOf returns of each add-on of the spec that is in force where it comes from, and
 // whether it can be had there. The ClusterAddons of the stack's clusters tell, and the last
 // poll for versions. The stack's bundle comes first.

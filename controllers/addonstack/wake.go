@@ -34,15 +34,15 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
 		return r.stacksWith(ctx, obj.GetNamespace(), func(spec *addonsv1.AddonStackSpec) bool {
-			return slices.ContainsFunc(references(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
+			return slices.ContainsFunc(polledSources(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
 				return ref.Uses(kind, obj.GetName())
 			})
 		})
 	}
 }
 
-// references returns what a stack asks sources about by itself.
-func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
+// polledSources returns what a stack asks sources about by itself.
+func polledSources(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
 	var all []reference.Reference
 	if spec.Source != nil {
 		all = append(all, reference.BundleOf(namespace, spec.Source))

@@ -29,7 +29,7 @@ func TestWhoseObjectsWakeAStack(t *testing.T) {
 		{"Secret", "of-bundle"}: true, {"ConfigMap", "keys"}: true, {"Secret", "of-range"}: true, {"Secret", "keyring"}: true, {"Secret", "of-files"}: true,
 		{"Secret", "of-version"}: false, {"Secret", "keys"}: false, {"ConfigMap", "of-bundle"}: false, {"ConfigMap", "other"}: false,
 	} {
-		uses := slices.ContainsFunc(references("team", spec), func(ref reference.Reference) bool { return ref.Uses(object[0], object[1]) })
+		uses := slices.ContainsFunc(polledSources("team", spec), func(ref reference.Reference) bool { return ref.Uses(object[0], object[1]) })
 		if uses != want {
 			t.Errorf("%s: %v, want %v", object, uses, want)
 		}
