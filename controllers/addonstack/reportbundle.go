@@ -50,7 +50,7 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 		return 0, err
 	}
 	if failed.Reason == addonsv1.InvalidSourceReason {
-		err = failed
+		err = failed // its text alone, not where in the bundle it was met
 	}
 	m, problem := r.memoryOf(s), shorten(ofBundle(err), maxProblem)
 	switch {
