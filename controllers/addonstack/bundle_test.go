@@ -15,10 +15,16 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
+
+func TestMain(m *testing.M) {
+	render.RunWorkerIfAsked()
+	os.Exit(m.Run())
+}
 
 // bundled is a reconciler, and a stack whose bundle is a Cluster Stack release below a
 // directory.
@@ -29,7 +35,9 @@ func bundled(t *testing.T) (*Reconciler, *addonsv1.AddonStack, string) {
 	put(t, root, "release/docker-scs-1-31-cluster-addon-v1.tgz", string(targz.Of(t, targz.Entry{Name: "cluster-addon/Chart.yaml", Data: "apiVersion: v2\nname: cluster-addon\nversion: 1.0.0\n"})))
 	put(t, root, "release/cluster-addon-values.yaml", "values: |\n  a: 1\n")
 	put(t, root, "release/node-images.yaml", "x: 1\n")
-	sources, err := source.New(source.Options{ArtifactRoot: root})
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	sources, err := source.New(source.Options{Opener: renderer, ArtifactRoot: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +64,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 	var newest *appsv1.ControllerRevision
 	expand := func(why, want string) {
 		t.Helper()
-		e, err := r.expand(t.Context(), s, &following{}, newest)
+		e, err := r.expand(t.Context(), s, &resolution{}, newest)
 		if err != nil {
 			if _, err := r.reportBundle(s, err); err != nil {
 				t.Fatal(err)
@@ -74,7 +82,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 	const is = "Cluster Stack release docker-scs-1-31-v1 for Kubernetes v1.31.6"
 	expand("a new stack", is)
 	expand("nothing changed", is)
-	r.reportValidity(s, nil)
+	setValid(s, "")
 	expand("it was paused", is)
 	put(t, root, "release/docker-scs-1-31-cluster-class-v1.tgz", "x")
 	put(t, root, "release/clusteraddon.yaml", "addonStages: {AfterControlPlaneInitialized: [{name: ../x, action: apply}]}")

@@ -15,7 +15,7 @@ import (
 // shownClusters of many are in a message.
 const shownClusters = 5
 
-// causes are the names of failed clusters by what failed there, as in "add-on web: HookFailed: ...".
+// causes holds the names of failed clusters by what failed there, as in "add-on web: HookFailed: ...".
 type causes map[string][]string
 
 // add notes the add-on that failed on a cluster.

@@ -16,56 +16,46 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// standing says where a cluster stands with the stack's newest revision.
-type standing int
+// clusterState is where a cluster is with the stack's newest revision.
+type clusterState int
 
 const (
-	progressing standing = iota
+	progressing clusterState = iota
 	ready
 	failed
 	waiting
 )
 
-// countFormer counts by the newest revision, which is in force while the spec
-// that is written now isn't.
-func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack) error {
-	former, clusters, err := r.inForce(ctx, s)
-	if former != nil {
-		s.Status.Sources = sourcesOf(s, former, clusters, nil)
-	}
-	return err
-}
-
-// countWaiting counts by the newest revision, too, while the spec waits for its sources:
-// status.sources is about these then.
-func (r *Reconciler) countWaiting(ctx context.Context, s *addonsv1.AddonStack, f *following) error {
-	former, clusters, err := r.inForce(ctx, s)
-	if err == nil {
-		s.Status.Sources = sourcesAwaited(s, former, clusters, f)
-	}
-	return err
-}
-
-// inForce counts by the newest revision, and returns its spec and its clusters, nil if
-// there is no revision yet.
-func (r *Reconciler) inForce(ctx context.Context, s *addonsv1.AddonStack) (*addonsv1.AddonStackSpec, []*addonsv1.ClusterAddon, error) {
-	revisions, err := r.former(ctx, s)
-	if err != nil || len(revisions) == 0 {
-		return nil, nil, err
-	}
-	spec, err := stack.SpecOf(&revisions[0])
+// countFormer counts by the newest revision, which is in force while the spec that is written
+// now isn't. While that waits for its sources, which f is about, so is status.sources.
+func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f *resolution) error {
+	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	s.Status.LatestRevision = revisions[0].Name
-	clusters, err := r.count(ctx, s, spec)
-	return spec, clusters, err
+	var spec *addonsv1.AddonStackSpec
+	var clusters []*addonsv1.ClusterAddon
+	if len(revisions) > 0 {
+		if spec, err = stack.SpecOf(&revisions[0]); err != nil {
+			return err
+		}
+		s.Status.LatestRevision = revisions[0].Name
+		if clusters, err = r.count(ctx, s, spec); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f != nil:
+		s.Status.Sources = pendingSources(s, spec, clusters, f)
+	case spec != nil:
+		s.Status.Sources = sourcesOf(s, spec, clusters, nil)
+	}
+	return nil
 }
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec
-// that is in force, and returns them.
-// A selected Cluster counts from the moment it is selected, not only once it is
-// assigned: else a new stack would be Ready before anything was done.
+// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec that
+// is in force. It returns them. A selected Cluster counts from the moment it is selected,
+// not only once it is assigned: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	selected, all, err := r.selected(ctx, s, spec)
 	if err != nil {
@@ -75,7 +65,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	failures := causes{}
 	for i := range selected {
-		switch stand, culprit := standingOf(selected[i], s, len(spec.Addons)); stand {
+		switch state, culprit := stateOf(selected[i], s, len(spec.Addons)); state {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
@@ -91,10 +81,10 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		c.Status = metav1.ConditionFalse
 	}
 	if held := heldRemovals(s, all); len(held.clusters) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s)
-	}
-	if before := conditions.Get(s, c.Type); c.Reason == addonsv1.RemovalHeldReason && (before == nil || before.Reason != c.Reason) {
-		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Assign", "%s", shorten(c.Message))
+		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s))
+		if conditions.GetReason(s, c.Type) != c.Reason {
+			r.event(s, corev1.EventTypeWarning, c.Reason, "Assign", c.Message)
+		}
 	}
 	conditions.Set(s, c)
 	return selected, nil
@@ -136,9 +126,9 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 	return selected, all, nil
 }
 
-// standingOf decides from a ClusterAddon's status where its cluster stands with
-// the stack, which has so many add-ons. Of a failed one it returns the add-on that failed.
-func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (standing, *addonsv1.AddonStatus) {
+// stateOf decides from a ClusterAddon's status where its cluster is with the stack, which has
+// so many add-ons. Of a failed cluster it returns the add-on that failed.
+func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clusterState, *addonsv1.AddonStatus) {
 	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
 		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
 			return waiting, nil
@@ -171,25 +161,21 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with
 // the fleet: the first failures, as [causes.describe] returns them, stand for all.
 func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Condition {
-	c := metav1.Condition{Type: addonsv1.ClustersReadyCondition}
+	const kind = addonsv1.ClustersReadyCondition
+	readyOfAll := fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
 	switch {
 	case counts.Total == 0:
-		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.NoClusterMatchesReason
-		c.Message = "No Cluster of this namespace matches spec.clusterSelector and spec.classNames"
+		return newCondition(kind, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason,
+			"No Cluster of this namespace matches spec.clusterSelector and spec.classNames")
 	case counts.Failed > 0:
-		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersFailedReason
-		c.Message = fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures))
-	case counts.Ready < counts.Total:
-		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersProgressingReason
-		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
-		if counts.Waiting > 0 {
-			c.Message += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
-		}
-	default:
-		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ClustersReadyReason
-		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+		return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersFailedReason,
+			fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures)))
+	case counts.Ready == counts.Total:
+		return newCondition(kind, metav1.ConditionTrue, addonsv1.ClustersReadyReason, readyOfAll)
+	case counts.Waiting > 0:
+		readyOfAll += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
 	}
-	return c
+	return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, readyOfAll)
 }
 
 // revisionIn returns the revision of the stack that the cluster is to run, ""

@@ -14,7 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-func TestStandingOf(t *testing.T) {
+func TestStateOf(t *testing.T) {
 	s := &addonsv1.AddonStack{
 		ObjectMeta: metav1.ObjectMeta{Name: "platform"},
 		Status:     addonsv1.AddonStackStatus{LatestRevision: "platform-2"},
@@ -26,7 +26,7 @@ func TestStandingOf(t *testing.T) {
 	}
 	cases := map[string]struct {
 		change func(*addonsv1.ClusterAddon)
-		want   standing
+		want   clusterState
 	}{
 		"all is ready":                         {func(*addonsv1.ClusterAddon) {}, ready},
 		"the control plane isn't up":           {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), waiting},
@@ -57,8 +57,8 @@ func TestStandingOf(t *testing.T) {
 				},
 			}
 			tc.change(ca)
-			if got, _ := standingOf(ca, s, 1); got != tc.want {
-				t.Errorf("standingOf() = %v, want %v", got, tc.want)
+			if got, _ := stateOf(ca, s, 1); got != tc.want {
+				t.Errorf("stateOf() = %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -14,77 +14,98 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// setPaused writes the Paused condition, and says whether the stack is paused.
+// newCondition returns a condition. What sets it adds the times.
+func newCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// setPaused writes the Paused condition, and reports whether the stack is paused.
 func setPaused(s *addonsv1.AddonStack) bool {
 	paused := annotations.HasPaused(s)
-	c := metav1.Condition{Type: addonsv1.PausedCondition, Status: metav1.ConditionFalse, Reason: addonsv1.NotPausedReason}
+	c := newCondition(addonsv1.PausedCondition, metav1.ConditionFalse, addonsv1.NotPausedReason, "")
 	if paused {
-		c.Status, c.Reason = metav1.ConditionTrue, addonsv1.PausedReason
-		c.Message = "Annotation cluster.x-k8s.io/paused is set: changes of spec are not taken up"
+		c = newCondition(c.Type, metav1.ConditionTrue, addonsv1.PausedReason,
+			"Annotation cluster.x-k8s.io/paused is set: changes of spec are not taken up")
 	}
 	conditions.Set(s, c)
 	return paused
 }
 
-// reportValidity writes the Valid condition, and an event when it turns False.
-func (r *Reconciler) reportValidity(s *addonsv1.AddonStack, problems []stack.Problem) {
-	c := metav1.Condition{Type: addonsv1.ValidCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ValidReason}
-	if len(problems) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, problems[0].Reason
-		c.Message = describe(problems) + ". Clusters stay as they are"
-	}
-	before := conditions.Get(s, addonsv1.ValidCondition)
-	if len(problems) == 0 && s.Spec.Source != nil && before != nil && before.Status == c.Status && before.ObservedGeneration == s.Generation {
-		c.Message = before.Message // what its bundle is
-	}
-	if len(problems) > 0 && (before == nil || before.Message != c.Message) {
-		r.Recorder.Eventf(s, nil, corev1.EventTypeWarning, c.Reason, "Validate", "%s", c.Message)
-	}
+// reportInvalid writes that the spec isn't valid, and an event when it is so for something
+// else than it was before.
+func (r *Reconciler) reportInvalid(s *addonsv1.AddonStack, reason, action, problem string) {
+	c := newCondition(addonsv1.ValidCondition, metav1.ConditionFalse, reason, problem+". Clusters stay as they are")
+	r.warn(s, c, action)
 	conditions.Set(s, c)
 }
 
 // describe names the first problems: a message has a limit.
 func describe(problems []stack.Problem) string {
-	var texts []string
+	texts := make([]string, 0, len(problems))
 	for _, p := range problems {
 		texts = append(texts, p.Error.Error())
 	}
 	return firstOf(texts)
 }
 
-// reportUnkept says that the spec is valid, and could not be kept as a revision.
+// setValid writes that the spec is valid. The message says what its bundle is. That of this
+// generation stays, if there is no other.
+func setValid(s *addonsv1.AddonStack, bundle string) {
+	before := conditions.Get(s, addonsv1.ValidCondition)
+	if bundle == "" && s.Spec.Source != nil && before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == s.Generation {
+		bundle = before.Message
+	}
+	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionTrue, addonsv1.ValidReason, bundle))
+}
+
+// reportUnkept writes that the spec is valid, and could not be kept as a revision.
 func reportUnkept(s *addonsv1.AddonStack, err error) {
 	if isBehind(err) {
 		return
 	}
-	conditions.Set(s, metav1.Condition{
-		Type: addonsv1.ValidCondition, Status: metav1.ConditionUnknown, Reason: addonsv1.InternalErrorReason,
-		Message: "The spec is valid, but can't be kept as a ControllerRevision: " + shorten(err.Error()),
-	})
+	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
+		"The spec is valid, but can't be kept as a ControllerRevision: "+shorten(err.Error(), maxProblem)))
 }
 
 // summarize writes the Ready condition from the others.
 func summarize(s *addonsv1.AddonStack) {
-	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
+	ready := newCondition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.ReadyReason, "")
 	parts := []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition}
-	if c := conditions.Get(s, addonsv1.SourcesReadyCondition); c != nil && c.Status == metav1.ConditionUnknown && c.Reason != addonsv1.SourceNotAskedReason { // then no revision has the spec
-		parts = []string{addonsv1.ValidCondition, addonsv1.SourcesReadyCondition}
+	sources := conditions.Get(s, addonsv1.SourcesReadyCondition)
+	if sources != nil && sources.Status == metav1.ConditionUnknown && sources.Reason != addonsv1.SourceNotAskedReason { // then no revision has the spec
+		parts[1] = addonsv1.SourcesReadyCondition
 	}
 	for _, kind := range parts {
 		part := conditions.Get(s, kind)
 		if part == nil {
 			continue
 		}
-		if c.Message = part.Message; part.Status != metav1.ConditionTrue {
-			c.Status, c.Reason = part.Status, part.Reason
+		if ready.Message = part.Message; part.Status != metav1.ConditionTrue {
+			ready.Status, ready.Reason = part.Status, part.Reason
 			break
 		}
 	}
-	if sources := conditions.GetMessage(s, addonsv1.SourcesReadyCondition); conditions.IsFalse(s, addonsv1.SourcesReadyCondition) && !strings.Contains(c.Message, sources) {
-		c.Message += ". " + sources
+	if sources != nil && sources.Status == metav1.ConditionFalse && !strings.Contains(ready.Message, sources.Message) {
+		ready.Message += ". " + sources.Message
 	}
 	if conditions.IsTrue(s, addonsv1.PausedCondition) {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition)
+		ready = newCondition(ready.Type, metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition))
 	}
-	conditions.Set(s, c)
+	conditions.Set(s, ready)
+}
+
+// warn sends an event of what a condition says is wrong, unless the last one said the same.
+// While a source is asked again the condition may be another one for a moment: what then
+// comes out is no news if it is the same.
+func (r *Reconciler) warn(s *addonsv1.AddonStack, c metav1.Condition, action string) {
+	m := r.memoryOf(s)
+	if m.lastFault(s, c.Type).message != c.Message {
+		r.event(s, corev1.EventTypeWarning, c.Reason, action, c.Message)
+	}
+	m.faults[c.Type] = fault{c.Reason, c.Message}
+}
+
+// event sends an event, whose text may be too long for one.
+func (r *Reconciler) event(s *addonsv1.AddonStack, kind, reason, action, text string) {
+	r.Recorder.Eventf(s, nil, kind, reason, action, "%s", shorten(text, maxNote))
 }

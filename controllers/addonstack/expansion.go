@@ -20,8 +20,8 @@ type expansion struct {
 	notes []string
 }
 
-// keptAddons are those of the bundle, as the newest revision has them. Of the stack's
-// own it tells the digests in the bundle: which versions these follow isn't up to it.
+// keptAddons returns the add-ons of the bundle, as the newest revision has them. Of the
+// stack's own add-ons only the digests in the bundle are taken from it.
 func keptAddons(own, kept []addonsv1.Addon) (addons []addonsv1.Addon, complete bool) {
 	if len(own) == 0 {
 		return kept, true
@@ -43,7 +43,7 @@ func keptAddons(own, kept []addonsv1.Addon) (addons []addonsv1.Addon, complete b
 	return addons, true
 }
 
-// of is the stack with the expansion in its spec. Without one it is the stack itself.
+// of returns the stack with the expansion in its spec. Without one it is the stack itself.
 func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	if e == nil {
 		return s

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,13 +38,14 @@ func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, re
 		return nil
 	}
 	if r.shares(s) {
-		if r.trims.isKnown(s, surplus) {
+		m, names := r.memoryOf(s), namesOf(surplus)
+		if m.surplus == names {
 			return nil
 		}
 		if inUse, err = r.inUse(ctx, r.APIReader, s, pageSize); err != nil {
 			return err
 		}
-		r.trims.learn(s, surplus)
+		m.surplus = names
 		surplus = surplusOf(revisions, inUse)
 	}
 	for i := range surplus {
@@ -58,21 +58,8 @@ func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, re
 	return nil
 }
 
-// trims remembers of shared stacks what was asked about, by name.
-type trims struct{ asked sync.Map }
-
-func (t *trims) isKnown(s *addonsv1.AddonStack, surplus []appsv1.ControllerRevision) bool {
-	asked, ok := t.asked.Load(client.ObjectKeyFromObject(s))
-	return ok && asked == namesIn(surplus)
-}
-
-func (t *trims) learn(s *addonsv1.AddonStack, surplus []appsv1.ControllerRevision) {
-	t.asked.Store(client.ObjectKeyFromObject(s), namesIn(surplus))
-}
-
-func (t *trims) forget(key client.ObjectKey) { t.asked.Delete(key) }
-
-func namesIn(revisions []appsv1.ControllerRevision) string {
+// namesOf joins the names of revisions.
+func namesOf(revisions []appsv1.ControllerRevision) string {
 	names := make([]string, 0, len(revisions))
 	for i := range revisions {
 		names = append(names, revisions[i].Name)

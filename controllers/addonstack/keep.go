@@ -5,6 +5,7 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +18,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// keep makes the revision of the spec, or makes the one that has it the newest.
-// All is read from the API server: the cache has neither fields that this program
-// doesn't know, nor revisions with a former watch label of the stack, nor perhaps what
-// another instance found a moment ago.
-func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
+// keepRevision makes the revision of the spec, or makes the one that has it the newest. All
+// is read from the API server. The cache has no fields that this program doesn't know, and no
+// revisions with a former watch label; it may lack what another instance found a moment ago.
+func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
 	served, err := r.served(ctx, s)
 	if err != nil {
 		return nil, err
@@ -63,8 +63,9 @@ func (r *Reconciler) keep(ctx context.Context, s *addonsv1.AddonStack, e *expans
 	if err != nil {
 		return nil, fmt.Errorf("keeping revision %s: %w", known.Name, err)
 	}
-	r.announce(s, followers, before, pins)
-	return append([]appsv1.ControllerRevision{*known}, without(revisions, known.Name)...), nil
+	r.announceVersions(s, followers, before, pins)
+	others := slices.DeleteFunc(revisions, func(other appsv1.ControllerRevision) bool { return other.Name == known.Name })
+	return slices.Insert(others, 0, *known), nil
 }
 
 // served reads the stack as the API server serves it.
@@ -146,21 +147,11 @@ func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, n
 	return nil
 }
 
+// find returns the revision with the content, nil if there is none.
 func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
-	for i := range revisions {
-		if stack.Keeps(&revisions[i], content) {
-			return revisions[i].DeepCopy()
-		}
+	at := slices.IndexFunc(revisions, func(known appsv1.ControllerRevision) bool { return stack.Keeps(&known, content) })
+	if at < 0 {
+		return nil
 	}
-	return nil
-}
-
-func without(revisions []appsv1.ControllerRevision, name string) []appsv1.ControllerRevision {
-	var others []appsv1.ControllerRevision
-	for i := range revisions {
-		if revisions[i].Name != name {
-			others = append(others, revisions[i])
-		}
-	}
-	return others
+	return revisions[at].DeepCopy()
 }

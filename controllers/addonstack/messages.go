@@ -10,28 +10,39 @@ import (
 )
 
 const (
-	// maxProblem leaves room in an event's note, which has up to 1024 bytes.
+	// maxNote leaves room in an event's note, which has up to 1024 bytes.
+	maxNote = 1000
+	// maxProblem leaves room for what a message says beside what is wrong.
 	maxProblem = 900
 	// shownProblems of many are in a message.
 	shownProblems = 3
 )
 
-// shorten a text that is all that a message has to say.
-func shorten(text string) string { return withoutMiddle(text, maxProblem) }
+// shorten cuts the middle out of a text that is longer than the limit in bytes: its start
+// names what is wrong, and its end the way out.
+func shorten(text string, limit int) string {
+	const gap = " ... "
+	if len(text) <= limit {
+		return text
+	}
+	left := (limit - len(gap)) / 2
+	right := len(text) - (limit - len(gap) - left)
+	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
+}
 
-// firstOf joins the first few of many texts, in about as many bytes as [shorten] leaves
-// to one: what the short ones don't need is the long ones'.
+// firstOf joins the first few of many texts, in about maxProblem bytes: what the short ones
+// don't need is the long ones'.
 func firstOf(texts []string) string {
 	shown := texts[:min(len(texts), shownProblems)]
 	most := evenly(shown, maxProblem)
 	all := slices.Clone(texts)
 	for i := range shown {
-		all[i] = withoutMiddle(shown[i], most)
+		all[i] = shorten(shown[i], most)
 	}
 	return message.List(all, "; ", shownProblems)
 }
 
-// evenly is the most bytes that each of the texts may have, so that all have that many.
+// evenly returns how many bytes each of the texts may have, so that all have that many.
 func evenly(texts []string, all int) int {
 	lengths := make([]int, 0, len(texts))
 	for _, text := range texts {
@@ -46,24 +57,4 @@ func evenly(texts []string, all int) int {
 		all -= length
 	}
 	return max(all, maxProblem)
-}
-
-// withoutMiddle shortens a text whose start names what is wrong, and whose end names the
-// way out.
-func withoutMiddle(text string, limit int) string {
-	const gap = " ... "
-	if len(text) <= limit {
-		return text
-	}
-	left := (limit - len(gap)) / 2
-	right := len(text) - (limit - len(gap) - left)
-	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
-}
-
-// shortenTo keeps the start of a text.
-func shortenTo(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " ..."
 }

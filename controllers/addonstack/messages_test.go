@@ -37,7 +37,7 @@ func TestMessagesNameTheWayOut(t *testing.T) {
 			t.Errorf("%s: %d bytes: %q", name, len(got), got)
 		}
 	}
-	if got := shorten(long("web")); len(got) > maxProblem || !strings.HasSuffix(got, "; correct web") {
+	if got := shorten(long("web"), maxProblem); len(got) > maxProblem || !strings.HasSuffix(got, "; correct web") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -34,64 +34,49 @@ var (
 )
 
 // stackSources collects the series of all stacks' sources.
-var stackSources = &collector{of: map[client.ObjectKey]measured{}}
+var stackSources = &collector{}
 
 func init() { metrics.Registry.MustRegister(stackSources) }
 
 // collector makes the series when they are asked for, from what is known of the sources.
 type collector struct {
-	mu sync.Mutex
-	of map[client.ObjectKey]measured
+	stacks sync.Map // client.ObjectKey to measured
 }
 
-// measured are the sources of one stack.
+// measured has the sources of one stack.
 type measured struct {
 	by   *source.Sources
 	refs map[string]reference.Reference // by add-on, or [addonsv1.FollowedSource]
 }
 
-// set says which sources a stack has now.
-func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources, spec *addonsv1.AddonStackSpec) {
-	refs := map[string]reference.Reference{}
-	if spec.Source != nil {
-		refs[addonsv1.FollowedSource] = reference.BundleOf(s.Namespace, spec.Source)
-	}
-	for i := range spec.Addons {
-		if ref := reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source); ref.Bundle == nil { // else it is the bundle's
-			refs[spec.Addons[i].Name] = ref
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of[client.ObjectKeyFromObject(s)] = measured{by, refs}
+// set notes which sources a stack has now.
+func (c *collector) set(s *addonsv1.AddonStack, by *source.Sources) {
+	c.stacks.Store(client.ObjectKeyFromObject(s), measured{by, sourcesIn(s)})
 }
 
-func (c *collector) forget(key client.ObjectKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.of, key)
-}
+// forget drops the series of a stack that is gone.
+func (c *collector) forget(key client.ObjectKey) { c.stacks.Delete(key) }
 
-// Describe is that of a [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (*collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{sourceChecks, sourceSeconds, sourceBytes, sourceLastCheck, sourceLastSuccess} {
 		descs <- desc
 	}
 }
 
-// Collect is that of a [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (c *collector) Collect(series chan<- prometheus.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, stack := range c.of {
+	for key, value := range c.stacks.Range {
+		of, stack := key.(client.ObjectKey), value.(measured)
 		for addon, ref := range stack.refs {
 			if checks, known := stack.by.Checks(ref); known {
-				collect(series, checks, key.Namespace, key.Name, addon)
+				collect(series, checks, of.Namespace, of.Name, addon)
 			}
 		}
 	}
 }
 
+// collect makes the series of one source.
 func collect(series chan<- prometheus.Metric, checks source.Checks, labels ...string) {
 	total := uint64(0)
 	for result, count := range checks.Results {

@@ -28,8 +28,8 @@ func TestSeriesOfSources(t *testing.T) {
 	if _, err := r.Sources.Resolve(t.Context(), dns); err == nil {
 		t.Error("there is no such host")
 	}
-	c := &collector{of: map[client.ObjectKey]measured{}}
-	c.set(s, r.Sources, &s.Spec)
+	c := &collector{}
+	c.set(s, r.Sources)
 	const want = `
 # HELP chandler_stack_source_checks_total Number of times that a source of a stack was looked at, by result: Success, or why it failed.
 # TYPE chandler_stack_source_checks_total counter

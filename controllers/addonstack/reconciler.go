@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addonstack looks after AddonStacks: it validates each one, keeps
-// every valid spec as a ControllerRevision, and sums up what became of it on
-// the clusters.
+// Package addonstack reconciles AddonStacks: it validates each one, keeps every valid spec as
+// a ControllerRevision, and sums up what became of it on the clusters.
 package addonstack
 
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -32,16 +32,13 @@ type Reconciler struct {
 	WatchFilter string
 	// Sources tell which versions there are.
 	Sources *source.Sources
-	// Clock tells when to look.
+	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
-	statuses management.Statuses
-	outlooks outlooks
-	faults   faults
-	trims    trims
-	mended   mended
-	wishes   wishes
-	wake     management.Queue // for what sources come to
+	statuses  management.Statuses
+	memories  sync.Map // client.ObjectKey to *memory
+	rotations rotations
+	wake      management.Queue // for what sources come to
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -50,12 +47,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
 			r.statuses.Forget(req.NamespacedName)
-			r.outlooks.forget(req.NamespacedName)
-			r.faults.forget(req.NamespacedName)
-			r.trims.forget(req.NamespacedName)
+			r.memories.Delete(req.NamespacedName)
 			stackSources.forget(req.NamespacedName)
-			r.mended.forget(req.NamespacedName)
-			r.wishes.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -66,12 +59,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 
-	stackSources.set(s, r.Sources, &s.Spec)
+	stackSources.set(s, r.Sources)
 	view := r.viewOf(s)
-	wait := r.wishes.heed(view, r.Clock.Now())
-	r.reconsider(ctx, view)
-	again, err := r.inspect(r.patiently(ctx, req.NamespacedName), view)
-	view.Annotations = s.Annotations
+	isNew, wait := r.memoryOf(s).request.update(s, r.Clock.Now())
+	if isNew {
+		r.retryRejected(ctx, s)
+	}
+	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
 	if isBehind(err) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
@@ -83,21 +77,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	return ctrl.Result{RequeueAfter: sooner(again, wait)}, errors.Join(err, werr)
 }
 
-// errBehind says that what the cache shows isn't so any more.
+// errBehind is returned if what the cache shows isn't so any more.
 var errBehind = errors.New("the cache is behind")
 
-// isBehind says that it takes another look: something else was written first, or
+// isBehind reports whether it takes another reconcile: something else was written first, or
 // what was read from the API server is newer than what the cache shows.
 func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
 
-// inspect keeps the spec as a revision, and says in the status what is to be seen. It
-// returns when to look for newer versions, 0 for never.
+// retryRejected has the stack's sources asked at once, for itself and for its clusters,
+// whether what was rejected of them is published anew.
+func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
+	for _, ref := range sourcesIn(s) {
+		r.Sources.Reconsider(ctx, ref)
+	}
+}
+
+// inspect keeps the spec as a revision, and writes into the status what is to be seen. It
+// returns when to poll for newer versions, 0 for never.
 func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
-	problems := stack.Validate(&s.Spec)
-	if paused := setPaused(s); len(problems) > 0 || paused {
-		r.reportValidity(s, problems)
-		return 0, r.countFormer(ctx, s)
+	problems, paused := stack.Validate(&s.Spec), setPaused(s)
+	switch {
+	case len(problems) > 0:
+		r.reportInvalid(s, problems[0].Reason, "Validate", describe(problems))
+		return 0, r.countFormer(ctx, s, nil)
+	case paused:
+		setValid(s, "")
+		return 0, r.countFormer(ctx, s, nil)
 	}
 	kept, f, err := r.snapshot(ctx, s)
 	switch {
@@ -105,7 +111,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		reportUnkept(s, err)
 		return 0, err
 	case kept == nil:
-		return f.again, r.countWaiting(ctx, s, f)
+		return f.again, r.countFormer(ctx, s, f)
 	}
 	clusters, err := r.count(ctx, s, kept)
 	if err != nil {

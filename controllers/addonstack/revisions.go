@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,16 +13,15 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec, with the versions that it follows, as the newest revision,
-// and names it in the status. While the newest revision is of this
-// generation, that takes no request. It returns the spec with what its bundle adds to
-// it; nil while the spec waits for versions or its bundle.
-func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *following, err error) {
-	revisions, err := r.known(ctx, s)
+// snapshot keeps the spec, with the versions that it follows, as the newest revision, and
+// names it in the status. While the newest revision is of this generation, that takes no
+// request. It returns the spec with what its bundle adds to it; nil while the spec waits for
+// versions or its bundle.
+func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *resolution, err error) {
+	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,17 +31,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
 		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
-			if failed, ok := errors.AsType[*failure.Error](err); ok && !isOfPart(err, failed) {
-				f.bundle = failed
-			}
-			asked := refusedFor(err)
-			invalid := isInvalid(err)
-			again, err := r.reportBundle(s, err)
-			if invalid && f.any() {
-				r.reportSources(s, f)
-			}
-			f.again = sooner(sooner(again, asked), f.again)
-			return nil, f, err
+			return nil, f, r.reportNoBundle(s, f, err)
 		}
 	}
 	r.reportValid(s, e)
@@ -54,16 +42,16 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	expanded := e.of(s)
 	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
 	if isNew {
-		if revisions, err = r.keep(ctx, s, e, f.pins); err != nil {
+		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
 			return nil, nil, err
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
-	if err := r.reportFollowing(s, &revisions[0], isNew, f); err != nil {
+	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
 		return nil, nil, err
 	}
 	kept = &expanded.Spec
-	if f.any() {
+	if len(f.followers) > 0 {
 		kept = f.pins.Into(kept)
 	}
 	if err := r.syncLabels(ctx, s, revisions); err != nil {
@@ -75,7 +63,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	return kept, f, nil
 }
 
-// sooner of two times, of which 0 is never.
+// sooner returns the earlier of two times, of which 0 is never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -83,18 +71,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// known returns the revisions, the newest first. Of those of a stack that follows
-// versions the cache may not have any, but the API server: they say what was taken.
-func (r *Reconciler) known(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
-	if len(stack.Followers(&s.Spec)) > 0 {
-		return r.former(ctx, s)
-	}
-	return r.revisions(ctx, r.Client, s)
-}
-
-// former returns the revisions of a stack whose spec isn't to be kept now. Those
-// with a former watch label of the stack aren't in the cache, but in its status.
-func (r *Reconciler) former(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
+// knownRevisions returns the revisions that were kept before, the newest first. Those with a former
+// watch label of the stack aren't in the cache, but in its status. What they say was taken
+// is taken still.
+func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
 		revisions, err = r.revisions(ctx, r.APIReader, s)
@@ -105,6 +85,7 @@ func (r *Reconciler) former(ctx context.Context, s *addonsv1.AddonStack) ([]apps
 	return revisions, r.syncLabels(ctx, s, revisions)
 }
 
+// revisions lists the revisions of a stack, the newest first.
 func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	all := &appsv1.ControllerRevisionList{}
 	if err := from.List(ctx, all, client.InNamespace(s.Namespace), client.MatchingLabels{addonsv1.StackNameLabel: s.Name}); err != nil {

@@ -37,6 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Complete(r)
 }
 
+// stackOfRevision enqueues the stack that a revision is of.
 func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "AddonStack" {
 		return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: owner.Name}}
@@ -44,6 +45,7 @@ func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
 	return nil
 }
 
+// stacksOfClusterAddon enqueues the stacks that a cluster is to run.
 func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectKey {
 	ca, ok := obj.(*addonsv1.ClusterAddon)
 	if !ok {
@@ -59,13 +61,5 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 // stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
 // cheap, and needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
-	stacks := &addonsv1.AddonStackList{}
-	if err := r.Client.List(ctx, stacks, client.InNamespace(obj.GetNamespace())); err != nil {
-		return nil // the cache is synced before events are handed on
-	}
-	keys := make([]client.ObjectKey, 0, len(stacks.Items))
-	for i := range stacks.Items {
-		keys = append(keys, client.ObjectKeyFromObject(&stacks.Items[i]))
-	}
-	return keys
+	return r.stacksWith(ctx, obj.GetNamespace(), func(*addonsv1.AddonStackSpec) bool { return true })
 }

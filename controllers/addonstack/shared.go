@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,10 +24,14 @@ import (
 // write it sums up all entries. So no instance ever answers a write of another
 // one, also if the two are of different versions and would put it differently.
 
-// maxInstances is how many instances status.instances can hold (MaxItems).
-const maxInstances = 64
+const (
+	// maxInstances is how many instances status.instances can hold (MaxItems).
+	maxInstances = 64
+	// maxInstanceMessage is how much of a condition's message the entry of an instance has.
+	maxInstanceMessage = 1024 // bytes
+)
 
-// shares says whether other instances have a part in the stack.
+// shares reports whether other instances have a part in the stack.
 func (r *Reconciler) shares(s *addonsv1.AddonStack) bool {
 	return r.WatchFilter != "" && s.Labels[clusterv1.WatchLabel] == addonsv1.SharedWatchFilter
 }
@@ -58,20 +63,20 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	}
 	known := instanceOf(s.Status.Instances, r.WatchFilter)
 	if own == nil && known == nil {
-		if len(s.Status.Instances) > 0 || saysTheSame(s, view) {
+		if len(s.Status.Instances) > 0 || isUpToDate(s, view) {
 			return nil
 		}
 		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
 	}
-	following := agreed(s, view)
+	following := mergeFollowing(s, view)
 	if equality.Semantic.DeepEqual(own, known) && equality.Semantic.DeepEqual(following, s.Status.Following) {
 		return nil
 	}
 	after := s.DeepCopy()
 	after.Status.Following, after.Status.Sources = following, nil
 	after.Status.Instances = withInstance(after.Status.Instances, r.WatchFilter, own)
-	if hasMoved(known, own) {
-		if after.Status.Instances, err = r.present(ctx, s.Namespace, after.Status.Instances); err != nil {
+	if mayMoveOthers(known, own) {
+		if after.Status.Instances, err = r.withoutGone(ctx, s.Namespace, after.Status.Instances); err != nil {
 			return err
 		}
 	}
@@ -83,13 +88,13 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	if len(after.Status.Instances) == 0 {
 		after.Status = view.Status
 	} else {
-		sumUp(after)
+		aggregate(after)
 	}
 	return r.statuses.PatchLocked(ctx, s, after)
 }
 
-// entry is what this instance has to say of the stack: nothing, while it has no
-// Cluster in the namespace.
+// entry returns what this instance has to say of the stack: nil while it has no Cluster in
+// the namespace.
 func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
 	clusters := &clusterv1.ClusterList{}
 	if err := r.Client.List(ctx, clusters, client.InNamespace(view.Namespace), client.Limit(1)); err != nil {
@@ -106,17 +111,16 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type != addonsv1.ReadyCondition { // it sums up the others
-			c.Message = shortenTo(c.Message, 1024)
+			c.Message = shorten(c.Message, maxInstanceMessage)
 			own.Conditions = append(own.Conditions, c)
 		}
 	}
 	return own, nil
 }
 
-// present leaves out the instances of filters that no Cluster of the namespace has
-// any more: they ended for good, or have nothing to say, and take themselves out.
-// One object's metadata is asked for each.
-func (r *Reconciler) present(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
+// withoutGone leaves out the instances of filters that no Cluster of the namespace has any
+// more: they ended for good, or take themselves out. One object's metadata is asked for each.
+func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {
 		if instance.WatchFilter != r.WatchFilter {
@@ -135,9 +139,9 @@ func (r *Reconciler) present(ctx context.Context, namespace string, instances []
 	return kept, nil
 }
 
-// hasMoved says that the instance saw another spec, or that Clusters came or went:
-// then others may have ended, or lost theirs.
-func hasMoved(before, after *addonsv1.StackInstance) bool {
+// mayMoveOthers reports whether the instance saw another spec, or Clusters came or went: then
+// others may have ended, or lost theirs.
+func mayMoveOthers(before, after *addonsv1.StackInstance) bool {
 	if before == nil || after == nil || before.ObservedGeneration != after.ObservedGeneration {
 		return true
 	}
@@ -145,8 +149,9 @@ func hasMoved(before, after *addonsv1.StackInstance) bool {
 	return (was == nil) != (is == nil) || was != nil && was.Total != is.Total
 }
 
-// saysTheSame leaves out how it is said, which another version may do otherwise.
-func saysTheSame(s, view *addonsv1.AddonStack) bool {
+// isUpToDate reports whether the status has what this instance would write, but for the
+// wording, which another version may do otherwise.
+func isUpToDate(s, view *addonsv1.AddonStack) bool {
 	valid, paused := conditions.Get(s, addonsv1.ValidCondition), conditions.Get(s, addonsv1.PausedCondition)
 	if valid == nil || paused == nil || s.Status.ObservedGeneration != view.Status.ObservedGeneration {
 		return false
@@ -155,26 +160,22 @@ func saysTheSame(s, view *addonsv1.AddonStack) bool {
 		(valid.Status != metav1.ConditionUnknown || conditions.IsUnknown(view, addonsv1.ValidCondition))
 }
 
+// instanceOf returns the entry of a filter, nil if there is none.
 func instanceOf(instances []addonsv1.StackInstance, filter string) *addonsv1.StackInstance {
-	for i := range instances {
-		if instances[i].WatchFilter == filter {
-			return &instances[i]
-		}
+	at := slices.IndexFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter == filter })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &instances[at]
 }
 
 // withInstance replaces the entry of a filter, adds it in its place, or takes it out.
 func withInstance(instances []addonsv1.StackInstance, filter string, entry *addonsv1.StackInstance) []addonsv1.StackInstance {
-	at := slices.IndexFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter >= filter })
-	if at < 0 {
-		at = len(instances)
-	}
-	if at < len(instances) && instances[at].WatchFilter == filter {
-		instances = slices.Delete(instances, at, at+1)
-	}
+	instances = slices.DeleteFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter == filter })
 	if entry == nil {
 		return instances
 	}
-	return slices.Insert(instances, at, *entry)
+	instances = append(instances, *entry)
+	slices.SortFunc(instances, func(a, b addonsv1.StackInstance) int { return strings.Compare(a.WatchFilter, b.WatchFilter) })
+	return instances
 }

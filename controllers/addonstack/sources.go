@@ -3,202 +3,135 @@
 package addonstack
 
 import (
-	"fmt"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// What is known of sources is what clusters and looks for versions came to: a source
-// isn't asked in order to have something to report.
+// What is known of sources is what clusters and polls for versions came to: a source isn't
+// asked in order to have something to report.
 
-// sourcesOf says of each add-on of the spec that is in force where it comes from, and
-// whether it can be had there, by the ClusterAddons of the stack's clusters and the
-// last look for versions. The stack's bundle comes first.
-func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *following) []addonsv1.StackSource {
-	r := newSourceReport(s, spec, f)
-	if spec.Source != nil {
-		// It was read to make the revision.
-		r.add(addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason})
-	}
-	for i := range spec.Addons {
-		addon := &spec.Addons[i]
-		r.add(addon.Name, reference.AddonOf(s.Namespace, addon, spec.Source), availability(addon.Name, s, clusters))
-	}
-	return r.sources
-}
-
-// sourceReport makes the entries of status.sources.
-type sourceReport struct {
-	stack   *addonsv1.AddonStack
-	f       *following       // nil if nothing was looked for
-	found   sets.Set[string] // of what is followed: the versions that the spec is pinned to
-	sources []addonsv1.StackSource
-}
-
-// newSourceReport is about a spec whose versions are pinned, as far as they are known.
-func newSourceReport(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *following) *sourceReport {
-	pins, found := stack.PinsOf(&s.Spec, spec), sets.New[string]()
-	for _, follower := range stack.Followers(&s.Spec) {
-		if follower.HasFound(pins[follower.Name]) {
-			found.Insert(follower.Name)
-		}
-	}
-	return &sourceReport{stack: s, f: f, found: found}
-}
-
-// add an entry with what clusters say, or the stack itself: it fetched what it follows.
-func (r *sourceReport) add(name string, ref reference.Reference, c metav1.Condition) {
-	if r.found.Has(name) && c.Reason == addonsv1.SourceNotAskedReason {
-		c = metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
-	}
-	c = r.f.orFailed(name, c)
-	entry := addonsv1.StackSource{Addon: name, Address: shortenTo(ref.Subject(), maxAddress)}
-	for i := range r.stack.Status.Sources {
-		if r.stack.Status.Sources[i].Addon == name {
-			entry.Conditions = append(entry.Conditions, r.stack.Status.Sources[i].Conditions...)
-		}
-	}
-	c.Type, c.ObservedGeneration = addonsv1.SourceAvailableCondition, r.stack.Generation
-	meta.SetStatusCondition(&entry.Conditions, c)
-	r.sources = append(r.sources, entry)
-}
-
-// maxAddress is what status.sources has room for, with what says that there is more.
+// maxAddress is what status.sources has room for.
 const maxAddress = 2000 // bytes
 
-// availability of an add-on's source, by what became of the add-on on the clusters
-// that are at the newest revision. One failure is enough: of several, that which comes
-// first in the alphabet, so that it is the same one in the next reconcile.
-func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
-	c := notAsked()
-	for _, ca := range clusters {
-		if ca.Status.ObservedGeneration != ca.Generation || revisionIn(ca, s.Name) != s.Status.LatestRevision {
-			continue
+// sourcesIn returns where the stack's bundle and add-ons come from, by name, but for what is
+// in the bundle.
+func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
+	refs := map[string]reference.Reference{}
+	if s.Spec.Source != nil {
+		refs[addonsv1.FollowedSource] = reference.BundleOf(s.Namespace, s.Spec.Source)
+	}
+	for i := range s.Spec.Addons {
+		if ref := reference.AddonOf(s.Namespace, &s.Spec.Addons[i], s.Spec.Source); ref.Bundle == nil {
+			refs[s.Spec.Addons[i].Name] = ref
 		}
-		for i := range ca.Status.Addons {
-			status := &ca.Status.Addons[i]
-			if status.Stack == s.Name && status.Name == addon {
-				c = worse(c, said(status))
-			}
+	}
+	return refs
+}
+
+// sourcesOf returns of each add-on of the spec that is in force where it comes from, and
+// whether it can be had there. The ClusterAddons of the stack's clusters tell, and the last
+// poll for versions. The stack's bundle comes first.
+func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
+	// The bundle was read to make the revision.
+	return reportOf(s, spec, f, available(), func(addon string, _ reference.Reference) metav1.Condition {
+		return availability(addon, s, clusters)
+	})
+}
+
+// pendingSources does so of a spec that waits for versions or its bundle: each source that
+// it waits for says why. Of those that the revision in force has as well its clusters tell;
+// it may be nil.
+func pendingSources(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
+	spec, former := f.pins.Into(&s.Spec), map[string]string{}
+	if inForce != nil {
+		for i := range inForce.Addons {
+			former[inForce.Addons[i].Name] = reference.AddonOf(s.Namespace, &inForce.Addons[i], inForce.Source).String()
 		}
+		if len(spec.Addons) == 0 { // those of the bundle, as it was
+			spec.Addons = inForce.Addons
+		}
+	}
+	return reportOf(s, spec, f, f.bundleCondition(), func(addon string, ref reference.Reference) metav1.Condition {
+		if former[addon] == ref.String() {
+			return availability(addon, s, clusters)
+		}
+		return notAsked()
+	})
+}
+
+// reportOf makes status.sources of a spec whose versions are pinned, as far as they are
+// known. What the stack follows it fetched itself, whether clusters want it or not.
+func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resolution, ofBundle metav1.Condition,
+	ofAddon func(name string, ref reference.Reference) metav1.Condition,
+) []addonsv1.StackSource {
+	var sources []addonsv1.StackSource
+	if spec.Source != nil {
+		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), f.orFailed(addonsv1.FollowedSource, ofBundle)))
+	}
+	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
+	for _, follower := range stack.Followers(&s.Spec) {
+		fetched[follower.Name] = follower.HasFound(pins[follower.Name])
+	}
+	for i := range spec.Addons {
+		name, ref := spec.Addons[i].Name, reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source)
+		c := ofAddon(name, ref)
+		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
+			c = available()
+		}
+		sources = append(sources, entryOf(s, name, ref, f.orFailed(name, c)))
+	}
+	return sources
+}
+
+// entryOf makes an entry of status.sources. What is unchanged keeps its time.
+func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c metav1.Condition) addonsv1.StackSource {
+	entry := addonsv1.StackSource{Addon: name, Address: shorten(ref.Subject(), maxAddress)}
+	for i := range s.Status.Sources {
+		if s.Status.Sources[i].Addon == name {
+			entry.Conditions = append(entry.Conditions, s.Status.Sources[i].Conditions...)
+		}
+	}
+	c.ObservedGeneration = s.Generation
+	meta.SetStatusCondition(&entry.Conditions, c)
+	return entry
+}
+
+// bundleCondition returns what is known of a bundle that a spec waits for, or could wait for.
+func (f *resolution) bundleCondition() metav1.Condition {
+	if f.bundle == nil {
+		return available()
+	}
+	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, shorten(ofBundle(f.bundle), maxProblem))
+	if c.Reason == failure.ArtifactPending {
+		c.Status = metav1.ConditionUnknown
 	}
 	return c
 }
 
-// said is what an add-on's status says of its source.
-func said(status *addonsv1.AddonStatus) metav1.Condition {
-	switch {
-	case status.Reason == failure.ArtifactPending:
-		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: status.Reason, Message: status.Message}
-	case failure.IsReason(status.Reason):
-		return metav1.Condition{Status: metav1.ConditionFalse, Reason: status.Reason, Message: status.Message}
-	case status.Digest != "" || wasRead(status):
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
-	}
-	return notAsked()
-}
-
-// wasRead says whether an add-on has a reason that is about what its source gave. That a
-// template of the values fails is told before the source is asked.
-func wasRead(status *addonsv1.AddonStatus) bool {
-	switch status.Reason {
-	case render.ReasonTemplateFailed, render.ReasonRenderTimeout, render.ReasonOutputTooLarge, render.ReasonOutOfMemory:
-		return !strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
-	case render.ReasonChartInvalid, render.ReasonSchemaViolation, render.ReasonKustomizationInvalid, render.ReasonPatchFailed, render.ReasonManifestInvalid,
-		deliver.ReasonObjectExists, deliver.ReasonOwnedByOther, deliver.ReasonObjectRejected, deliver.ReasonKindMissing, deliver.ReasonEmptyRendering:
-		return true
-	}
-	return false
-}
-
-func notAsked() metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: addonsv1.SourceNotAskedReason, Message: "No cluster has asked for it yet"}
-}
-
-// worse of two: False, then pending, then True, then not asked.
-func worse(a, b metav1.Condition) metav1.Condition {
-	rank := func(c metav1.Condition) int {
-		switch {
-		case c.Status == metav1.ConditionFalse:
-			return 3
-		case c.Reason == failure.ArtifactPending:
-			return 2
-		case c.Status == metav1.ConditionTrue:
-			return 1
-		}
-		return 0
-	}
-	switch ra, rb := rank(a), rank(b); {
-	case ra != rb && ra > rb:
-		return a
-	case ra != rb:
-		return b
-	case a.Reason+a.Message <= b.Reason+b.Message:
-		return a
-	}
-	return b
-}
-
-// orFailed is the condition, unless the last look for versions failed, or is the first
+// orFailed returns the condition, unless the last poll for versions failed, or is the first
 // and goes on.
-func (f *following) orFailed(name string, c metav1.Condition) metav1.Condition {
+func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition {
 	if f == nil || c.Status == metav1.ConditionFalse {
 		return c
 	}
-	for _, failed := range f.failures {
-		if failed.addon == name {
-			about := "Looking for newer versions: "
-			if f.waitsFor(name) {
-				about = ""
-			}
-			said := failed.err.Error()
-			if failed.err.Field != "" {
-				said = failed.text()
-			}
-			return metav1.Condition{Status: metav1.ConditionFalse, Reason: failed.err.Reason, Message: about + shorten(said)}
+	if failed := f.failureOf(name); failed != nil {
+		text := failed.err.Error()
+		if failed.err.Field != "" {
+			text = failed.text()
 		}
+		text = shorten(text, maxProblem)
+		if !f.waitsFor(name) {
+			text = "Looking for newer versions: " + text
+		}
+		return sourceCondition(metav1.ConditionFalse, failed.err.Reason, text)
 	}
 	if f.waitsFor(name) {
-		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: failure.ArtifactPending, Message: "Looking for its newest version"}
+		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
 	}
 	return c
-}
-
-// notAskedIn names the add-ons whose sources nobody has asked.
-func notAskedIn(sources []addonsv1.StackSource) []string {
-	var names []string
-	for i := range sources {
-		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)
-		if c != nil && c.Reason == addonsv1.SourceNotAskedReason {
-			names = append(names, sources[i].Addon)
-		}
-	}
-	return names
-}
-
-// unavailable is why a source isn't available.
-type unavailable struct {
-	addon string
-	*metav1.Condition
-}
-
-func unavailableIn(sources []addonsv1.StackSource) []unavailable {
-	var found []unavailable
-	for i := range sources {
-		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)
-		if c != nil && c.Status == metav1.ConditionFalse {
-			found = append(found, unavailable{sources[i].Addon, c})
-		}
-	}
-	return found
 }

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestSourcesOf(t *testing.T) {
@@ -53,9 +51,9 @@ func TestSourcesOf(t *testing.T) {
 			spec := &addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{
 				OCI: &addonsv1.OCISource{URL: "oci://r.example/cni"}, Version: "1.0.0",
 			}}}}
-			f := &following{}
+			f := &resolution{}
 			if tc.look != nil {
-				f.failures = []failedLook{{addon: "cni", err: tc.look}}
+				f.failures = []pollFailure{{addon: "cni", err: tc.look}}
 			}
 			got := sourcesOf(s, spec, clustersWith("cni", tc.clusters), f)
 			if len(got) != 1 || got[0].Addon != "cni" || got[0].Address != "oci://r.example/cni:1.0.0" || len(got[0].Conditions) != 1 {
@@ -113,37 +111,4 @@ func clustersWith(addon string, statuses []addonsv1.AddonStatus) []*addonsv1.Clu
 		clusters = append(clusters, ca)
 	}
 	return clusters
-}
-
-func TestSourcesReadyOfClusters(t *testing.T) {
-	entry := func(addon string, status metav1.ConditionStatus, reason, message string) addonsv1.StackSource {
-		return addonsv1.StackSource{Addon: addon, Conditions: []metav1.Condition{
-			{Type: addonsv1.SourceAvailableCondition, Status: status, Reason: reason, Message: message},
-		}}
-	}
-	sources := []addonsv1.StackSource{
-		entry("a", metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "no"),
-		entry("b", metav1.ConditionFalse, failure.SourceUnavailable, "b is down"),
-		entry("c", metav1.ConditionFalse, failure.ArtifactNotFound, "Looking for newer versions: c is gone"),
-		entry("d", metav1.ConditionTrue, addonsv1.SourceAvailableReason, ""),
-	}
-	failed := &following{failures: []failedLook{{addon: "c", err: &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("c is gone")}}}}
-	for name, tc := range map[string]struct {
-		f       *following
-		sources []addonsv1.StackSource
-		want    string
-	}{
-		"all is well":           {&following{}, sources[3:], "True SourcesReady: "},
-		"nobody asked":          {&following{}, sources[:1], "Unknown NotAsked: No cluster has asked for any of them yet"},
-		"one isn't asked":       {&following{}, []addonsv1.StackSource{sources[0], sources[3]}, "True SourcesReady: No cluster has asked yet for a"},
-		"there is none":         {&following{}, nil, "True SourcesReady: "},
-		"a cluster fails":       {&following{}, sources[:2], "False SourceUnavailable: b is down"},
-		"and so does a look":    {failed, sources, "False ArtifactNotFound: Add-on c: c is gone; b is down"},
-		"the spec waits anyway": {&following{waiting: stack.Followers(&followingStack().Spec)}, sources, "Unknown SourcesPending: "},
-	} {
-		c := sourcesReady(tc.f, tc.sources)
-		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); !strings.HasPrefix(got, tc.want) || c.Status != metav1.ConditionUnknown && got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
-	}
 }

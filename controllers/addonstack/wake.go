@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// patiently is for calls that may have to wait for sources: together they wait a moment,
-// and the stack is enqueued when what they wait for has come.
-func (r *Reconciler) patiently(ctx context.Context, key client.ObjectKey) context.Context {
+// waiting returns a context for calls that may have to wait for sources: together they wait
+// a moment, and the stack is enqueued when what they wait for has come.
+func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
 	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 
@@ -34,15 +34,15 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
 		return r.stacksWith(ctx, obj.GetNamespace(), func(spec *addonsv1.AddonStackSpec) bool {
-			return slices.ContainsFunc(references(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
+			return slices.ContainsFunc(polledSources(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
 				return ref.Uses(kind, obj.GetName())
 			})
 		})
 	}
 }
 
-// references are those that a stack asks sources about by itself.
-func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
+// polledSources returns what a stack asks sources about by itself.
+func polledSources(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
 	var all []reference.Reference
 	if spec.Source != nil {
 		all = append(all, reference.BundleOf(namespace, spec.Source))
@@ -53,7 +53,8 @@ func references(namespace string, spec *addonsv1.AddonStackSpec) []reference.Ref
 	return all
 }
 
-// stacksWith returns the stacks of a namespace whose spec is such a one.
+// stacksWith returns the stacks of a namespace whose spec is such a one, "" being all
+// namespaces.
 func (r *Reconciler) stacksWith(ctx context.Context, namespace string, such func(*addonsv1.AddonStackSpec) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,13 +50,13 @@ func ChangesLocked(before, after client.Object) (client.Patch, error) {
 }
 
 func changes(before, after client.Object, lock bool) (client.Patch, error) {
-	was, err := asMap(before)
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%T %s: %w", before, before.GetName(), err)
 	}
-	is, err := asMap(after)
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%T %s: %w", after, after.GetName(), err)
 	}
 	p := &jsonPatch{}
 	if filter, ok := before.GetLabels()[clusterv1.WatchLabel]; ok {
@@ -78,7 +79,7 @@ func changes(before, after client.Object, lock bool) (client.Patch, error) {
 	return client.RawPatch(types.JSONPatchType, data), nil
 }
 
-// IsLost says that a patch was refused, since the object isn't as it was when the
+// IsLost reports whether a patch was refused, since the object isn't as it was when the
 // patch was made: the next look at it decides anew.
 func IsLost(err error) bool {
 	if apierrors.IsConflict(err) {
@@ -93,18 +94,6 @@ func IsLost(err error) bool {
 	return details == nil || details.Kind == "" && len(details.Causes) == 0
 }
 
-func asMap(obj client.Object) (map[string]any, error) {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, fmt.Errorf("%T %s: %w", obj, obj.GetName(), err)
-	}
-	m := map[string]any{}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("%T %s: %w", obj, obj.GetName(), err)
-	}
-	return m, nil
-}
-
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -117,24 +106,19 @@ func (p *jsonPatch) add(op, path string, value any) {
 	p.operations = append(p.operations, operation{op, path, value})
 }
 
+// object patches the fields of an object.
 func (p *jsonPatch) object(path string, before, after map[string]any) {
-	keys := slices.Collect(maps.Keys(before))
-	for key := range after {
-		if _, ok := before[key]; !ok {
-			keys = append(keys, key)
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, has := after[key]; !has {
+			p.add("remove", path+pathOf(key), nil)
 		}
 	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		is, has := after[key]
-		if !has {
-			p.add("remove", path+pathOf(key), nil)
-			continue
-		}
-		p.value(path+pathOf(key), key, before[key], is)
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		p.value(path+pathOf(key), key, before[key], after[key])
 	}
 }
 
+// value patches a field, which may be new.
 func (p *jsonPatch) value(path, key string, before, after any) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return
@@ -153,7 +137,7 @@ func (p *jsonPatch) value(path, key string, before, after any) {
 	p.add("add", path, after) // which replaces what is there
 }
 
-// list patches a list element by element. It is false if that can't be done: the
+// list patches a list element by element. It returns false if that can't be done: the
 // elements have no identity, or are in another order.
 func (p *jsonPatch) list(path string, keys []string, before, after []any) bool {
 	was, ok := elementsOf(keys, before)
@@ -195,7 +179,7 @@ type elements struct {
 	byID map[string]map[string]any
 }
 
-// elementsOf is false if an element has no identity, or that of another one.
+// elementsOf returns false if an element has no identity, or that of another one.
 func elementsOf(keys []string, list []any) (elements, bool) {
 	e := elements{byID: map[string]map[string]any{}}
 	for _, element := range list {
@@ -225,7 +209,7 @@ func (e elements) alsoIn(other elements) []string {
 	return slices.DeleteFunc(slices.Clone(e.ids), func(id string) bool { return other.byID[id] == nil })
 }
 
-// pathOf is a JSON pointer.
+// pathOf returns a JSON pointer.
 func pathOf(parts ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var path strings.Builder

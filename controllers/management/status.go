@@ -51,7 +51,7 @@ type version struct {
 // the versions went back, as with a restore of etcd.
 const staleFor = time.Minute
 
-// Stale says that the cache doesn't show the last write of this object yet.
+// Stale reports whether the cache doesn't show the last write of this object yet.
 func (s *Statuses) Stale(obj client.Object) bool {
 	key := client.ObjectKeyFromObject(obj)
 	last, ok := s.versions.Load(key)

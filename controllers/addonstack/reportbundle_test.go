@@ -18,60 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/bundle"
 )
 
-// notesOf returns what the recorder got until now.
-func notesOf(recorder *events.FakeRecorder) []string {
-	var notes []string
-	for len(recorder.Events) > 0 {
-		notes = append(notes, <-recorder.Events)
-	}
-	return notes
-}
-
-// A source that is down is told of once, whatever the clusters make of it, and again
-// only after it was there.
-func TestSourcesThatAreDownAreToldOfOnce(t *testing.T) {
-	const down, asked, good = failure.SourceUnavailable, failure.ArtifactPending, addonsv1.SourceAvailableReason
-	for name, tc := range map[string]struct {
-		reasons []string // that clusters give, one after the other
-		restart int      // the manager, before the reason of this index
-		want    int
-	}{
-		"all is well":                 {reasons: []string{good, good}},
-		"nobody has asked":            {reasons: []string{addonsv1.SourceNotAskedReason, asked, good}},
-		"it is down":                  {reasons: []string{good, down, down, down}, want: 1},
-		"it is asked again":           {reasons: []string{asked, down, asked, down, asked, down}, want: 1},
-		"it was there meanwhile":      {reasons: []string{down, asked, good, down}, want: 2},
-		"another reason":              {reasons: []string{down, failure.SourceUnauthorized, failure.SourceUnauthorized}, want: 2},
-		"a restart":                   {reasons: []string{good, down, down}, restart: 2, want: 1},
-		"a restart, and then a look":  {reasons: []string{good, down, asked, down}, restart: 2, want: 1},
-		"a restart while all is well": {reasons: []string{good, good}, restart: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			recorder := events.NewFakeRecorder(100)
-			r := &Reconciler{Recorder: recorder}
-			s := followingStack()
-			for i, reason := range tc.reasons {
-				if tc.restart == i {
-					r = &Reconciler{Recorder: recorder}
-				}
-				c := metav1.Condition{Type: addonsv1.SourceAvailableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprint("as cluster ", i, " says")}
-				switch reason {
-				case good:
-					c.Status = metav1.ConditionTrue
-				case asked, addonsv1.SourceNotAskedReason:
-					c.Status = metav1.ConditionUnknown
-				}
-				s.Status.Sources = []addonsv1.StackSource{{Addon: "web", Conditions: []metav1.Condition{c}}}
-				r.reportSources(s, &following{})
-			}
-			notes := notesOf(recorder)
-			if len(notes) != tc.want || slices.ContainsFunc(notes, func(note string) bool { return !strings.HasPrefix(note, "Warning Source") }) {
-				t.Errorf("told %q, want %d events", notes, tc.want)
-			}
-		})
-	}
-}
-
 // What a spec waits for is told when it becomes something else, and the bundle isn't
 // said to be away because of something in it.
 func TestWaitingForABundleIsToldOnce(t *testing.T) {

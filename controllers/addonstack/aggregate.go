@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,31 +14,29 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// sumUp computes the status of a shared stack from what its instances say, of
-// which there is at least one. The status is about the oldest generation that one
-// of them has seen last: until all have seen the newest, the stack isn't Ready.
-func sumUp(s *addonsv1.AddonStack) {
+// aggregate computes the status of a shared stack from the entries of its instances, of
+// which there is at least one. The status is about the oldest generation that one of them
+// has seen last: until all have seen the newest, the stack isn't Ready.
+func aggregate(s *addonsv1.AddonStack) {
 	instances := s.Status.Instances
-	var current, behind []*addonsv1.StackInstance
 	observed := instances[0].ObservedGeneration
-	for i := range instances {
-		observed = min(observed, instances[i].ObservedGeneration)
-		if instances[i].ObservedGeneration == s.Generation {
-			current = append(current, &instances[i])
+	var current []addonsv1.StackInstance
+	var behind []string
+	for _, instance := range instances {
+		observed = min(observed, instance.ObservedGeneration)
+		if instance.ObservedGeneration == s.Generation {
+			current = append(current, instance)
 		} else {
-			behind = append(behind, &instances[i])
+			behind = append(behind, instance.WatchFilter)
 		}
 	}
 	if len(current) == 0 {
-		current = behind // the last one that was up to date has left
+		current = instances // the last one that was up to date has left
 	}
 	sum := &addonsv1.AddonStack{Status: *s.Status.DeepCopy()}
 	sum.Generation, sum.Status.ObservedGeneration = observed, observed // conditions are about it, too
-	for _, instance := range current {
-		if instance.LatestRevision != "" {
-			sum.Status.LatestRevision = instance.LatestRevision
-			break
-		}
+	if at := slices.IndexFunc(current, func(i addonsv1.StackInstance) bool { return i.LatestRevision != "" }); at >= 0 {
+		sum.Status.LatestRevision = current[at].LatestRevision
 	}
 	for _, kind := range []string{addonsv1.PausedCondition, addonsv1.ValidCondition, addonsv1.SourcesReadyCondition} {
 		if c := worst(kind, current); c != nil {
@@ -57,52 +56,53 @@ func sumUp(s *addonsv1.AddonStack) {
 // totals adds up the clusters, nil if nobody has counted. What an instance calls
 // ready that hasn't seen the newest spec isn't ready at that.
 func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.ClusterCounts {
-	var sum *addonsv1.ClusterCounts
-	for i := range instances {
-		counts := instances[i].Clusters
+	sum, counted := addonsv1.ClusterCounts{}, false
+	for _, instance := range instances {
+		counts := instance.Clusters
 		if counts == nil {
 			continue
 		}
-		if sum == nil {
-			sum = &addonsv1.ClusterCounts{}
-		}
+		counted = true
 		sum.Total += counts.Total
 		sum.Failed += counts.Failed
 		sum.Waiting += counts.Waiting
-		if instances[i].ObservedGeneration == generation {
+		if instance.ObservedGeneration == generation {
 			sum.Ready += counts.Ready
 		}
 	}
-	return sum
+	if !counted {
+		return nil
+	}
+	return &sum
 }
 
 // worst returns the condition of the instance for which it is the worst. If they
 // disagree, as two versions may, the message tells whose it is.
-func worst(kind string, instances []*addonsv1.StackInstance) *metav1.Condition {
+func worst(kind string, instances []addonsv1.StackInstance) *metav1.Condition {
 	var found *metav1.Condition
-	var by string
-	differ := false
+	by, differ := "", false
 	for _, instance := range instances {
 		c := meta.FindStatusCondition(instance.Conditions, kind)
 		if c == nil {
 			continue
 		}
 		differ = differ || found != nil && found.Status != c.Status
-		if found == nil || badness(c) > badness(found) {
+		if found == nil || severity(c) > severity(found) {
 			found, by = c, instance.WatchFilter
 		}
 	}
 	if found == nil {
 		return nil
 	}
-	c := metav1.Condition{Type: kind, Status: found.Status, Reason: found.Reason, Message: found.Message}
+	c := newCondition(kind, found.Status, found.Reason, found.Message)
 	if differ && c.Message != "" {
 		c.Message = fmt.Sprintf("Instance %s: %s", by, c.Message)
 	}
 	return &c
 }
 
-func badness(c *metav1.Condition) int {
+// severity ranks what instances say: the highest counts for all of them.
+func severity(c *metav1.Condition) int {
 	bad := metav1.ConditionFalse
 	if c.Type == addonsv1.PausedCondition {
 		bad = metav1.ConditionTrue
@@ -118,27 +118,24 @@ func badness(c *metav1.Condition) int {
 	return 0
 }
 
-// sharedClustersReady is ClustersReady of all instances together.
-func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, behind []*addonsv1.StackInstance) metav1.Condition {
+// sharedClustersReady makes the ClustersReady condition of all instances together, some of
+// which haven't seen the newest spec yet.
+func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, behind []string) metav1.Condition {
 	var failures []string
-	for i := range instances {
-		c := meta.FindStatusCondition(instances[i].Conditions, addonsv1.ClustersReadyCondition)
+	for _, instance := range instances {
+		c := meta.FindStatusCondition(instance.Conditions, addonsv1.ClustersReadyCondition)
 		if c != nil && c.Reason == addonsv1.ClustersFailedReason {
-			failures = append(failures, instances[i].WatchFilter+": "+c.Message)
+			failures = append(failures, instance.WatchFilter+": "+c.Message)
 		}
 	}
 	c := clustersReady(counts, failures)
 	if len(behind) == 0 {
 		return c
 	}
-	names := make([]string, 0, len(behind))
-	for _, instance := range behind {
-		names = append(names, instance.WatchFilter)
-	}
 	if c.Status == metav1.ConditionTrue {
-		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.ClustersProgressingReason
-		c.Message = fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total)
+		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,
+			fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total))
 	}
-	c.Message += fmt.Sprintf("; no instance with --watch-filter=%s has seen the newest spec yet", strings.Join(names, ", "))
+	c.Message += fmt.Sprintf("; no instance with --watch-filter=%s has seen the newest spec yet", strings.Join(behind, ", "))
 	return c
 }

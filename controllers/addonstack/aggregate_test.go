@@ -42,7 +42,7 @@ func says(i addonsv1.StackInstance, status metav1.ConditionStatus, reason, messa
 	return i
 }
 
-func TestSumUp(t *testing.T) {
+func TestAggregate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		instances []addonsv1.StackInstance
 		counts    addonsv1.ClusterCounts
@@ -103,7 +103,7 @@ func TestSumUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &addonsv1.AddonStack{Status: addonsv1.AddonStackStatus{Instances: tc.instances}}
 			s.Generation = 2
-			sumUp(s)
+			aggregate(s)
 			if diff := cmp.Diff(&tc.counts, s.Status.Clusters); diff != "" {
 				t.Errorf("clusters: -want +got:\n%s", diff)
 			}
@@ -123,7 +123,7 @@ func TestSumUp(t *testing.T) {
 
 // Whatever the instances say: the sum says no more than they do, in any order of
 // their writes, and summing up again changes nothing.
-func TestSumUpOfAnything(t *testing.T) {
+func TestAggregateOfAnything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		s := &addonsv1.AddonStack{}
@@ -135,7 +135,7 @@ func TestSumUpOfAnything(t *testing.T) {
 			s.Status.Instances = withInstance(s.Status.Instances, entry.WatchFilter, &entry)
 		}
 		once := s.DeepCopy()
-		sumUp(once)
+		aggregate(once)
 		all := true
 		var total int32
 		for _, i := range s.Status.Instances {
@@ -146,7 +146,7 @@ func TestSumUpOfAnything(t *testing.T) {
 			t.Fatalf("ready %v of %d clusters, from %+v", ready, once.Status.Clusters.Total, s.Status.Instances)
 		}
 		twice := once.DeepCopy()
-		sumUp(twice)
+		aggregate(twice)
 		if diff := cmp.Diff(once, twice); diff != "" {
 			t.Fatalf("a second time makes a difference:\n%s", diff)
 		}
@@ -157,7 +157,7 @@ func TestSumUpOfAnything(t *testing.T) {
 		for i := range order {
 			shuffled.Status.Instances = withInstance(shuffled.Status.Instances, order[i].WatchFilter, &order[i])
 		}
-		sumUp(shuffled)
+		aggregate(shuffled)
 		if shuffled.Status.Clusters.Ready != once.Status.Clusters.Ready || conditions.GetMessage(shuffled, addonsv1.ReadyCondition) != conditions.GetMessage(once, addonsv1.ReadyCondition) {
 			t.Fatalf("the order of writes makes a difference: %+v, %+v", shuffled.Status, once.Status)
 		}
@@ -165,7 +165,7 @@ func TestSumUpOfAnything(t *testing.T) {
 }
 
 // 64 instances may fail in many words.
-func TestSumUpStaysShort(t *testing.T) {
+func TestAggregateStaysShort(t *testing.T) {
 	s := &addonsv1.AddonStack{}
 	for i := range maxInstances {
 		entry := instance(fmt.Sprintf("filter-%d", i), 0, 5, 0, 5)
@@ -174,7 +174,7 @@ func TestSumUpStaysShort(t *testing.T) {
 		}
 		s.Status.Instances = append(s.Status.Instances, entry)
 	}
-	sumUp(s)
+	aggregate(s)
 	if message := conditions.GetMessage(s, addonsv1.ClustersReadyCondition); len(message) > 8192 || !strings.Contains(message, "and 61 more") {
 		t.Errorf("message of %d bytes: %.200s", len(message), message)
 	}

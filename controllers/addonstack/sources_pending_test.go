@@ -3,16 +3,10 @@
 package addonstack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -39,12 +33,12 @@ func told(sources []addonsv1.StackSource) []string {
 
 // While a spec waits, each of its sources says for itself what is wrong, also if none
 // of it was ever in force.
-func TestSourcesAwaited(t *testing.T) {
+func TestPendingSources(t *testing.T) {
 	refused := &failure.Error{Reason: failure.SourceUnauthorized, Field: "chart.oci", Err: errors.New("example.org answers 401")}
 	gone := &failure.Error{Reason: failure.ArtifactNotFound, Field: "spec.source.oci", Err: errors.New("there is none")}
 	for name, tc := range map[string]struct {
 		change  func(*addonsv1.AddonStackSpec)
-		found   finding
+		found   pollResult
 		bundle  *failure.Error
 		inForce bool
 		want    []string
@@ -53,16 +47,16 @@ func TestSourcesAwaited(t *testing.T) {
 			"web oci://example.org/web:~1.4 Unknown ArtifactPending Looking for its newest version",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
-		"it failed": {found: finding{err: refused}, want: []string{
+		"it failed": {found: pollResult{err: refused}, want: []string{
 			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 		}},
-		"clusters have the other one": {found: finding{err: refused}, inForce: true, want: []string{
+		"clusters have the other one": {found: pollResult{err: refused}, inForce: true, want: []string{
 			"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 			"dns oci://example.org/dns:1.0.0 True Available ",
 		}},
 		"they have another version of it": {
-			change: func(spec *addonsv1.AddonStackSpec) { spec.Addons[1].Chart.Version = "2.0.0" }, found: finding{err: refused}, inForce: true,
+			change: func(spec *addonsv1.AddonStackSpec) { spec.Addons[1].Chart.Version = "2.0.0" }, found: pollResult{err: refused}, inForce: true,
 			want: []string{
 				"web oci://example.org/web:~1.4 False SourceUnauthorized addons[web].chart.oci: example.org answers 401",
 				"dns oci://example.org/dns:2.0.0 Unknown NotAsked No cluster has asked for it yet",
@@ -86,10 +80,10 @@ func TestSourcesAwaited(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s.Spec)
 			}
-			f := conclude(s, stack.Followers(&s.Spec), nil, &outlook{found: map[string]finding{"web": tc.found}})
+			f := resolve(s, stack.Followers(&s.Spec), nil, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			f.bundle = tc.bundle
 			clusters := clustersWith("dns", []addonsv1.AddonStatus{{Phase: addonsv1.AddonReady, Digest: "sha256:1"}})
-			if got := told(sourcesAwaited(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
+			if got := told(pendingSources(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -104,54 +98,7 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 		"web oci://example.org/web@sha256:a True Available ",
 		"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 	}
-	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &following{})); !slices.Equal(got, want) {
+	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &resolution{})); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-}
-
-// A process that has just begun knows nothing better than what the status has, and
-// writes nothing; what a newer spec doesn't allow goes.
-func TestAvailableVersionsOutliveARestart(t *testing.T) {
-	for name, tc := range map[string]struct {
-		available string
-		found     finding
-		line      string
-		want      string
-	}{
-		"nothing was looked at": {available: "1.4.3", want: "1.4.3"},
-		"the first look failed": {available: "1.4.3", found: finding{err: &failure.Error{Reason: failure.SourceUnavailable, Err: errors.New("down")}}, want: "1.4.3"},
-		"it was withdrawn":      {available: "1.4.3", found: finding{newest: "1.4.2"}},
-		"there is a newer one":  {available: "1.4.3", found: finding{newest: "1.4.4"}, want: "1.4.4"},
-		"it isn't allowed":      {available: "1.4.3", line: "~1.4, <1.4.3"},
-		"it was taken":          {available: "1.4.2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := followingStack()
-			if tc.line != "" {
-				s.Spec.Addons[0].Chart.Version = tc.line
-			}
-			since := metav1.NewTime(time.Unix(1, 0))
-			s.Status.Following = []addonsv1.FollowedVersion{{Addon: "web", Version: "1.4.2", Since: since, Available: tc.available}}
-			pins := stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:a"}}
-			suspend := true
-			s.Spec.Updates = &addonsv1.Updates{Suspend: &suspend}
-			f := conclude(s, stack.Followers(&s.Spec), pins, &outlook{found: map[string]finding{"web": tc.found}})
-			r := &Reconciler{}
-			if err := r.reportFollowing(s, revisionOf(t, pins.Into(&s.Spec)), false, f); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.Status.Following[0]; got.Available != tc.want || !got.Since.Equal(&since) {
-				t.Errorf("got %+v, want %q available", got, tc.want)
-			}
-		})
-	}
-}
-
-func revisionOf(t *testing.T, spec *addonsv1.AddonStackSpec) *appsv1.ControllerRevision {
-	t.Helper()
-	data, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
 }

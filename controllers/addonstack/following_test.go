@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Two instances that look after one stack agree on what is followed, whoever
+// writes first, and without answering each other for ever.
+func TestMergeFollowing(t *testing.T) {
+	list := func(version, available string) []addonsv1.FollowedVersion {
+		return []addonsv1.FollowedVersion{{Addon: "web", Version: version, Available: available}}
+	}
+	for name, tc := range map[string]struct {
+		seen               int64
+		there, own, wanted []addonsv1.FollowedVersion
+	}{
+		"the first to write":            {1, nil, list("1.4.2", ""), list("1.4.2", "")},
+		"one whose cache is behind":     {1, list("1.4.3", ""), list("1.4.2", "1.4.3"), list("1.4.3", "")},
+		"one that looked later":         {1, list("1.4.2", ""), list("1.4.3", ""), list("1.4.3", "")},
+		"one that has seen less":        {1, list("1.4.2", "1.4.9"), list("1.4.2", "1.4.3"), list("1.4.2", "1.4.9")},
+		"another spec, back to before":  {0, list("1.4.3", ""), list("1.4.2", ""), list("1.4.2", "")},
+		"an add-on that isn't followed": {1, list("1.4.3", ""), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, view := followingStack(), followingStack()
+			s.Status.ObservedGeneration, s.Status.Following, view.Status.Following = tc.seen, tc.there, tc.own
+			got := mergeFollowing(s, view)
+			if len(got) != len(tc.wanted) || len(got) > 0 && got[0] != tc.wanted[0] {
+				t.Errorf("got %v, want %v", got, tc.wanted)
+			}
+			s.Status.ObservedGeneration, s.Status.Following = 1, got
+			if again := mergeFollowing(s, view); len(again) > 0 && again[0] != got[0] {
+				t.Errorf("it is written again: %v", again)
+			}
+		})
+	}
+}
+
+// A version that the spec named exactly, and that was never found good, isn't what is
+// followed; one that was found is, also if updates are suspended.
+func TestWhatWasOnlyNamed(t *testing.T) {
+	refused := &failure.Error{Reason: failure.SignatureMissing, Field: "chart.oci", Err: errors.New("it has no signature")}
+	const digest = "sha256:6"
+	for name, tc := range map[string]struct {
+		found   pollResult
+		suspend bool
+		want    []string
+		says    string
+	}{
+		"it can't be used, as the newest": {
+			found: pollResult{newest: "1.4.8", err: refused},
+			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, " +
+				"and 1.4.6, which the spec named before, hasn't been found good either; clusters keep what they run",
+		},
+		"it can be used": {
+			found: pollResult{newest: "1.4.8", err: refused, pin: stack.Pin{Version: "1.4.6", Digest: digest}}, want: []string{"1.4.6"},
+			says: "addons[web].chart.oci: it has no signature. So 1.4.8 isn't taken, it stays at 1.4.6",
+		},
+		"suspended":                       {found: pollResult{newest: "1.4.8", pin: stack.Pin{Version: "1.4.6", Digest: digest}}, suspend: true, want: []string{"1.4.6"}},
+		"suspended, and it can't be used": {found: pollResult{newest: "1.4.8"}, suspend: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := followingStack()
+			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
+			named := stack.Pins{"web": {Version: "1.4.6"}}
+			f := resolve(s, stack.Followers(&s.Spec), named, &versionPoll{results: map[string]pollResult{"web": tc.found}})
+			data, err := json.Marshal(f.pins.Into(&s.Spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			following, err := followingOf(s, stack.Snapshot(s, data, 1), true, f, time.Unix(1, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, followed := range following {
+				got = append(got, followed.Version)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("following %q, want %q", got, tc.want)
+			}
+			if c := sourcesReady(f, nil); c.Message != tc.says {
+				t.Errorf("got  %q\nwant %q", c.Message, tc.says)
+			}
+		})
+	}
+}
+
+// A process that has just begun knows nothing better than what the status has, and
+// writes nothing; what a newer spec doesn't allow goes.
+func TestAvailableVersionsOutliveARestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		available string
+		found     pollResult
+		line      string
+		want      string
+	}{
+		"nothing was looked at": {available: "1.4.3", want: "1.4.3"},
+		"the first look failed": {available: "1.4.3", found: pollResult{err: &failure.Error{Reason: failure.SourceUnavailable, Err: errors.New("down")}}, want: "1.4.3"},
+		"it was withdrawn":      {available: "1.4.3", found: pollResult{newest: "1.4.2"}},
+		"there is a newer one":  {available: "1.4.3", found: pollResult{newest: "1.4.4"}, want: "1.4.4"},
+		"it isn't allowed":      {available: "1.4.3", line: "~1.4, <1.4.3"},
+		"it was taken":          {available: "1.4.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := followingStack()
+			if tc.line != "" {
+				s.Spec.Addons[0].Chart.Version = tc.line
+			}
+			since := metav1.NewTime(time.Unix(1, 0))
+			s.Status.Following = []addonsv1.FollowedVersion{{Addon: "web", Version: "1.4.2", Since: since, Available: tc.available}}
+			pins := stack.Pins{"web": {Version: "1.4.2", Digest: "sha256:a"}}
+			suspend := true
+			s.Spec.Updates = &addonsv1.Updates{Suspend: &suspend}
+			f := resolve(s, stack.Followers(&s.Spec), pins, &versionPoll{results: map[string]pollResult{"web": tc.found}})
+			following, err := followingOf(s, revisionOf(t, pins.Into(&s.Spec)), false, f, time.Unix(2, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := following[0]; got.Available != tc.want || !got.Since.Equal(&since) {
+				t.Errorf("got %+v, want %q available", got, tc.want)
+			}
+		})
+	}
+}
+
+func revisionOf(t *testing.T, spec *addonsv1.AddonStackSpec) *appsv1.ControllerRevision {
+	t.Helper()
+	data, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// memory is what this process knows of one stack beside what is in its status. One
+// reconcile at a time uses it.
+type memory struct {
+	uid     types.UID
+	request request
+	poll    versionPoll
+	// faults are those that events told last, by the type of the condition.
+	faults map[string]fault
+	// surplus names the revisions that were looked for on the clusters of other filters.
+	surplus string
+}
+
+// fault is what a condition says is wrong. It is empty if nothing is.
+type fault struct{ reason, message string }
+
+// memoryOf returns the memory of a stack. It is empty if the stack is new to this process.
+func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
+	key := client.ObjectKeyFromObject(s)
+	if known, ok := r.memories.Load(key); ok && known.(*memory).uid == s.UID {
+		return known.(*memory)
+	}
+	fresh := &memory{uid: s.UID, faults: map[string]fault{}}
+	r.memories.Store(key, fresh)
+	return fresh
+}
+
+// lastFault returns the fault that was told last of a type of condition. Before the first
+// one in this process it is that of the status.
+func (m *memory) lastFault(s *addonsv1.AddonStack, kind string) fault {
+	if known, ok := m.faults[kind]; ok {
+		return known
+	}
+	if c := conditions.Get(s, kind); c != nil && c.Status != metav1.ConditionTrue {
+		return fault{c.Reason, c.Message}
+	}
+	return fault{}
+}
+
+// keepFault remembers the last fault while the condition says something else.
+func (m *memory) keepFault(s *addonsv1.AddonStack, kind string) {
+	m.faults[kind] = m.lastFault(s, kind)
+}
+
+// lookNowPause is the least time between two polls that somebody asks for. Many
+// namespaces may share credentials, and with them what a host allows.
+const lookNowPause = 5 * time.Second
+
+// request is what somebody asked for last: by an edit of the spec, or by the annotation
+// look-now.
+type request struct {
+	generation int64
+	lookNow    string    // the value that is acted on
+	since      time.Time // zero if the value was there from the start
+}
+
+// update takes up what is asked for now, and reports whether that is new. It returns how
+// long a newer value of the annotation has to wait, 0 if there is none.
+func (q *request) update(s *addonsv1.AddonStack, now time.Time) (isNew bool, wait time.Duration) {
+	value, first := s.Annotations[addonsv1.LookNowAnnotation], q.generation == 0
+	isNew = !first && q.generation != s.Generation
+	q.generation = s.Generation
+	switch {
+	case first:
+		q.lookNow = value
+	case value != q.lookNow:
+		if wait = q.since.Add(lookNowPause).Sub(now); wait > 0 {
+			return isNew, wait
+		}
+		q.lookNow, q.since, isNew = value, now, true
+	}
+	return isNew, 0
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/versions"
+)
+
+const (
+	// firstTimeout is how long a reconcile waits for sources. Requests go on after it.
+	firstTimeout = time.Second
+	// laterTimeout is how long the next ones wait, which only ask whether the answers
+	// have come: sources that are slow must not keep the workers from other stacks.
+	laterTimeout = 20 * time.Millisecond
+)
+
+// poll asks the sources that haven't answered yet, and reports whether all have.
+func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) (ended bool) {
+	timeout := firstTimeout
+	if p.asked {
+		timeout = laterTimeout
+	}
+	p.asked = true
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, follower := range followers {
+		if p.answered.Has(follower.Name) {
+			continue
+		}
+		result, err := r.pollOne(ctx, s, follower, current[follower.Name], p)
+		failed, ok := errors.AsType[*failure.Error](err)
+		switch {
+		case ok && failed.Reason != failure.ArtifactPending && !failed.Again:
+			result.newest = cmp.Or(result.newest, p.results[follower.Name].newest)
+			result.err = failed
+		case err != nil: // its request goes on
+			continue
+		}
+		p.results[follower.Name] = result
+		p.answered.Insert(follower.Name)
+	}
+	return p.answered.Len() == len(followers)
+}
+
+// pollOne finds the newest version that a follower may have. If that is to be taken, it
+// also finds out whether it can be used.
+func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, pin stack.Pin, p *versionPoll) (pollResult, error) {
+	ref := referenceOf(s.Namespace, follower)
+	newest, err := r.Sources.Newest(ctx, ref, follower.Line, p.notBefore)
+	if err != nil {
+		return pollResult{}, err
+	}
+	result := pollResult{newest: newest}
+	if suspended(s) && pin.Version != "" || !follower.IsNewer(newest, pin) {
+		withdrawn, err := r.withdrawn(ctx, ref, follower.Line, pin.Version, p)
+		if withdrawn {
+			result.withdrawn = pin.Version
+		}
+		if withdrawn || err != nil {
+			return result, err
+		}
+		result.pin, err = r.pinNamed(ctx, ref, follower, pin, p)
+		return result, err
+	}
+	taken := stack.Pin{Version: newest}
+	if taken.Digest, err = r.Sources.Pin(ctx, ref, newest, p.notBefore); err != nil {
+		var pending error
+		if result.pin, pending = r.pinNamed(ctx, ref, follower, pin, p); pending != nil {
+			err = pending
+		}
+		return result, err
+	}
+	if follower.Bundle != nil {
+		if err := r.tryBundle(ctx, s, taken); err != nil {
+			return result, err
+		}
+	}
+	result.pin = taken
+	return result, nil
+}
+
+// pinNamed pins the version that the newest revision has because the spec named it
+// before, which nobody polled for then: no pin if it can't be used, as clusters say, too.
+// An error is that of a request that goes on.
+func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
+	if pin.Version == "" || follower.HasFound(pin) {
+		return stack.Pin{}, nil
+	}
+	digest, err := r.Sources.Pin(ctx, ref, pin.Version, p.notBefore)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason != failure.ArtifactPending {
+		return stack.Pin{}, nil
+	}
+	if err != nil {
+		return stack.Pin{}, err
+	}
+	return stack.Pin{Version: pin.Version, Digest: digest}, nil
+}
+
+// withdrawn reports whether a version that was taken isn't published any more. Another
+// instance may have taken it from a list that is newer than what was found before: so
+// that is asked for again.
+func (r *Reconciler) withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, p *versionPoll) (bool, error) {
+	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, p.notBefore)
+	if err != nil || !withdrawn {
+		return false, err
+	}
+	return r.Sources.Withdrawn(ctx, ref, line, version, p.begun)
+}
+
+// referenceOf returns where a follower's versions are.
+func referenceOf(namespace string, follower stack.Follower) reference.Reference {
+	if follower.Bundle != nil {
+		return reference.BundleOf(namespace, follower.Bundle)
+	}
+	return reference.AddonOf(namespace, follower.Addon, nil)
+}
+
+// errWithdrawn returns the failure of a follower whose version isn't published any more.
+func errWithdrawn(follower stack.Follower, version string) *failure.Error {
+	return failure.New(failure.ArtifactNotFound, "%s isn't published any more. What has it keeps it, but it may not be had again: "+
+		"publish a newer version, publish it again with the same content, or change %s so that it doesn't allow it, to go back", version, follower.Line)
+}

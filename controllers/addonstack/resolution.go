@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// What a spec follows is resolved here, once for all clusters, and never by them: the
+// revision that they run has the exact version, and the digest behind it. A newer
+// version makes another revision. Versions don't go back by themselves, also if the
+// newest one is withdrawn: so it doesn't matter which instance polls when.
+
+// resolution is what the parts of a stack that follow versions come to.
+type resolution struct {
+	followers []stack.Follower
+	current   stack.Pins // of the newest revision
+	pins      stack.Pins
+	available map[string]string // newer versions that aren't taken, by follower
+	unseen    sets.Set[string]  // followers whose newest version this process doesn't know
+	waiting   []stack.Follower  // have no version yet
+	failures  []pollFailure
+	bundle    *failure.Error // why the bundle can't be had
+	rejected  time.Duration  // until the source is asked for another bundle; 0 if this one can be used
+	polling   bool
+	again     time.Duration // until the next reconcile is needed; 0 if none is
+}
+
+// pollFailure is why a source couldn't be polled, or what it has not be taken.
+type pollFailure struct {
+	addon     string // or spec.source: the follower's name
+	err       *failure.Error
+	withdrawn bool // the version that it has isn't published any more
+}
+
+// text names the add-on, or the field.
+func (l pollFailure) text() string {
+	switch {
+	case l.addon == addonsv1.FollowedSource:
+		return ofBundle(l.err)
+	case l.err.Field == "":
+		return fmt.Sprintf("Add-on %s: %s", l.addon, l.err)
+	}
+	return fmt.Sprintf("addons[%s].%s", l.addon, l.err)
+}
+
+// failureOf returns why polling for a follower failed, nil if it didn't.
+func (f *resolution) failureOf(name string) *pollFailure {
+	at := slices.IndexFunc(f.failures, func(failed pollFailure) bool { return failed.addon == name })
+	if at < 0 {
+		return nil
+	}
+	return &f.failures[at]
+}
+
+// waitsFor reports whether a follower has no version yet.
+func (f *resolution) waitsFor(name string) bool {
+	return slices.ContainsFunc(f.waiting, func(w stack.Follower) bool { return w.Name == name })
+}
+
+// follow finds the versions that the stack is to have.
+func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
+	m, followers, now := r.memoryOf(s), stack.Followers(&s.Spec), r.Clock.Now()
+	p := &m.poll
+	if len(followers) == 0 {
+		*p = versionPoll{}
+		return &resolution{}, nil
+	}
+	current, err := currentPins(s, revisions)
+	if err != nil {
+		return nil, err
+	}
+	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
+		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
+	t, since := trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now
+	if t.keys != p.trigger.keys {
+		since = r.rotations.since(t.keys, now)
+	}
+	p.plan(s, t, since, now, settled)
+	if p.running && r.poll(ctx, s, followers, current, p) {
+		p.finish(s, r.Clock.Now(), len(resolve(s, followers, current, p).waiting) > 0)
+	}
+	f := resolve(s, followers, current, p)
+	f.again = p.pause(r.Clock.Now())
+	return f, nil
+}
+
+// keys identifies the credentials and keys that the sources are asked with.
+func (r *Reconciler) keys(ctx context.Context, namespace string, followers []stack.Follower) string {
+	var all []string
+	for _, follower := range followers {
+		all = append(all, r.Sources.Keys(ctx, referenceOf(namespace, follower)))
+	}
+	return strings.Join(all, " ")
+}
+
+// currentPins returns those of the newest revision.
+func currentPins(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (stack.Pins, error) {
+	if len(revisions) == 0 {
+		return nil, nil
+	}
+	kept, err := stack.SpecOf(&revisions[0])
+	if err != nil {
+		return nil, err
+	}
+	return stack.PinsOf(&s.Spec, kept), nil
+}
+
+// resolve decides from what the newest revision has, and from what polls found.
+func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) *resolution {
+	f := &resolution{followers: followers, current: current, available: map[string]string{}, unseen: sets.New[string](), polling: p.running}
+	taken := stack.Pins{}
+	for _, follower := range followers {
+		found := p.results[follower.Name]
+		if pin, pinned := current[follower.Name]; found.pin.Version != "" && (!suspended(s) || !pinned || found.pin.Version == pin.Version) {
+			taken[follower.Name] = found.pin
+		}
+		if found.err != nil {
+			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: found.err})
+		}
+		if found.newest == "" {
+			f.unseen.Insert(follower.Name)
+		}
+	}
+	f.pins = stack.NewestOf(followers, current, taken)
+	for _, follower := range followers {
+		pin, pinned := f.pins[follower.Name]
+		if !pinned {
+			f.waiting = append(f.waiting, follower)
+		} else if newest := p.results[follower.Name].newest; follower.Line.Newer(newest, pin.Version) {
+			f.available[follower.Name] = newest
+		}
+		if withdrawn := p.results[follower.Name].withdrawn; pinned && withdrawn == pin.Version && f.failureOf(follower.Name) == nil {
+			f.failures = append(f.failures, pollFailure{addon: follower.Name, err: errWithdrawn(follower, withdrawn), withdrawn: true})
+		}
+	}
+	return f
+}
+
+// revertBundle leaves spec.source at the version of the newest revision, as the newer one
+// can't be used after all. It reports whether there is such a version. The newer one is
+// tried again.
+func (f *resolution) revertBundle(failed *failure.Error) bool {
+	const name = addonsv1.FollowedSource
+	pin, pinned := f.current[name]
+	if !pinned || f.pins[name] == pin {
+		return false
+	}
+	f.available[name], f.pins[name] = f.pins[name].Version, pin
+	if failed.Reason == failure.ArtifactPending {
+		f.polling, f.again = true, failed.RetryAfter
+		return true
+	}
+	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
+	f.again = sooner(f.again, max(failed.RetryAfter, followingRetry))
+	return true
+}
+
+// suspended reports whether newer versions are only reported, and not taken.
+func suspended(s *addonsv1.AddonStack) bool {
+	return s.Spec.Updates != nil && s.Spec.Updates.Suspend != nil && *s.Spec.Updates.Suspend
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+func followingStack() *addonsv1.AddonStack {
+	s := &addonsv1.AddonStack{}
+	s.Namespace, s.Name, s.UID, s.Generation = "team", "platform", "1", 1
+	s.Spec.Addons = []addonsv1.Addon{{
+		Name: "web", Chart: addonsv1.ChartSource{Version: "~1.4", OCI: &addonsv1.OCISource{URL: "oci://example.org/web"}},
+	}}
+	return s
+}
+
+func TestResolve(t *testing.T) {
+	refused := &failure.Error{Reason: failure.DigestMismatch, Err: errors.New("it is damaged")}
+	pin := func(version string) stack.Pin { return stack.Pin{Version: version, Digest: "sha256:" + version} }
+	for name, tc := range map[string]struct {
+		current   string
+		found     pollResult
+		suspend   bool
+		want      string
+		available string
+		status    metav1.ConditionStatus
+		reason    string
+	}{
+		"nothing is known":                 {status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
+		"the first version":                {found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
+		"a newer version":                  {current: "1.4.2", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.3", status: metav1.ConditionTrue},
+		"nothing new":                      {current: "1.4.2", found: pollResult{newest: "1.4.2"}, want: "1.4.2", status: metav1.ConditionTrue},
+		"the newest one was withdrawn":     {current: "1.4.3", found: pollResult{newest: "1.4.2", withdrawn: "1.4.3"}, want: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
+		"the one before was withdrawn":     {current: "1.4.3", found: pollResult{newest: "1.4.3", withdrawn: "1.4.2"}, want: "1.4.3", status: metav1.ConditionTrue},
+		"withdrawn while suspended":        {current: "1.4.2", found: pollResult{newest: "1.4.3", withdrawn: "1.4.2"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.ArtifactNotFound},
+		"another instance has seen more":   {current: "1.4.9", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, want: "1.4.9", status: metav1.ConditionTrue},
+		"suspended":                        {current: "1.4.2", found: pollResult{newest: "1.4.3"}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
+		"suspended after it was found":     {current: "1.4.2", found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.2", available: "1.4.3", status: metav1.ConditionTrue},
+		"suspended, and nothing runs yet":  {found: pollResult{newest: "1.4.3", pin: pin("1.4.3")}, suspend: true, want: "1.4.3", status: metav1.ConditionTrue},
+		"a newer version can't be used":    {current: "1.4.2", found: pollResult{newest: "1.4.3", err: refused}, want: "1.4.2", available: "1.4.3", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
+		"the first version can't be used":  {found: pollResult{newest: "1.4.3", err: refused}, status: metav1.ConditionUnknown, reason: addonsv1.SourcesPendingReason},
+		"the source is down":               {current: "1.4.2", found: pollResult{err: refused}, want: "1.4.2", status: metav1.ConditionFalse, reason: failure.DigestMismatch},
+		"a digest is found for what there": {current: "1.4.2", found: pollResult{newest: "1.4.2", pin: pin("1.4.2")}, want: "1.4.2", status: metav1.ConditionTrue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := followingStack()
+			s.Spec.Updates = &addonsv1.Updates{Suspend: ptr.To(tc.suspend)}
+			var current stack.Pins
+			if tc.current != "" {
+				current = stack.Pins{"web": {Version: tc.current}}
+			}
+			o := &versionPoll{results: map[string]pollResult{"web": tc.found}}
+			f := resolve(s, stack.Followers(&s.Spec), current, o)
+			if f.pins["web"].Version != tc.want || f.available["web"] != tc.available || (len(f.waiting) > 0) != (tc.want == "") {
+				t.Errorf("pins %v, available %v, %d waiting; want %q, available %q", f.pins, f.available, len(f.waiting), tc.want, tc.available)
+			}
+			c := sourcesReady(f, nil)
+			if tc.reason == "" {
+				tc.reason = addonsv1.SourcesReadyReason
+			}
+			if c.Status != tc.status || c.Reason != tc.reason {
+				t.Errorf("condition %v", c)
+			}
+		})
+	}
+}
+
+// A release that was found good, and can't be used when it is to be taken, leaves the
+// former one in force.
+func TestRevertBundle(t *testing.T) {
+	was, is := stack.Pin{Version: "v1", Digest: "sha256:1"}, stack.Pin{Version: "v2", Digest: "sha256:2"}
+	const name = addonsv1.FollowedSource
+	begin := func(current stack.Pins) *resolution {
+		return &resolution{current: current, pins: stack.Pins{name: is}, available: map[string]string{}, again: time.Hour}
+	}
+	broken := &failure.Error{Reason: failure.ArtifactInvalid, Err: errors.New("broken")}
+	slow := &failure.Error{Reason: failure.ArtifactPending, Err: errors.New("slow")}
+
+	f := begin(stack.Pins{name: was})
+	if !f.revertBundle(broken) || f.pins[name] != was || f.available[name] != "v2" || len(f.failures) != 1 || f.again != followingRetry {
+		t.Errorf("got %+v", f)
+	}
+	if f.revertBundle(broken) {
+		t.Error("there is nothing to step back to from the former version")
+	}
+	if f = begin(stack.Pins{name: was}); !f.revertBundle(slow) || f.pins[name] != was || len(f.failures) > 0 || f.again > time.Second {
+		t.Errorf("a slow source is no failure: %+v", f)
+	}
+	if f = begin(nil); f.revertBundle(broken) || f.pins[name] != is {
+		t.Errorf("got %+v: there is no former version", f)
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// Times between polls that failed. Sources bound their requests themselves: a poll that
+// comes too early repeats the error.
+const (
+	// pollTimeout is when a stack comes back that no answer has woken.
+	pollTimeout = 15 * time.Second
+	// waitingRetry is the most while no version is known yet: somebody waits for it.
+	waitingRetry = 15 * time.Second
+	// followingRetry is the least while clusters have a version.
+	followingRetry = time.Minute
+	// sharedAnswers is how old an answer may be that was given for another stack.
+	sharedAnswers = 30 * time.Second
+)
+
+// versionPoll is what the sources of one stack are asked for newer versions, and what they
+// answered. It ends with the process: what was taken is in the revisions.
+type versionPoll struct {
+	trigger trigger
+	results map[string]pollResult // by follower
+
+	running   bool
+	next      time.Time        // poll, while none is running
+	begun     time.Time        // the poll that is running
+	notBefore time.Time        // of answers, while running
+	asked     bool             // all sources, while running
+	answered  sets.Set[string] // followers whose sources have, while running
+}
+
+// trigger is what starts a poll before its turn when it is another.
+type trigger struct {
+	generation int64
+	lookNow    string // the annotation's value that is acted on
+	keys       string // that sources are asked with, and signatures verified
+}
+
+// pollResult is what polling came to for one follower.
+type pollResult struct {
+	newest    string    // of its line
+	pin       stack.Pin // of newest, if it was found good
+	withdrawn string    // the version of the newest revision, if it isn't published any more
+	err       *failure.Error
+}
+
+// plan decides whether to poll now. What a settled stack follows was found by an earlier
+// process: that is good until its next turn. With other keys, which are known since then,
+// what failed may do, and what did may fail.
+func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Time, settled bool) {
+	first, last := p.results == nil, p.trigger
+	p.trigger = t
+	switch {
+	case first && settled:
+		p.results = map[string]pollResult{}
+		p.next = stack.ScheduleOf(s.UID, s.Spec.Updates).Next(now)
+	case first, t.generation != last.generation:
+		p.results = map[string]pollResult{}
+		p.begin(now, sharedAnswers)
+	case t.lookNow != last.lookNow:
+		p.begin(now, 0)
+	case t.keys != last.keys:
+		p.begin(now, now.Sub(since))
+	case !p.running && !now.Before(p.next):
+		p.begin(now, sharedAnswers)
+	}
+}
+
+// begin starts a poll. Answers that were given for others may have some age.
+func (p *versionPoll) begin(now time.Time, age time.Duration) {
+	p.running, p.asked, p.answered, p.begun, p.notBefore = true, false, sets.New[string](), now, now.Add(-age)
+}
+
+// finish plans the next poll, after one that came to an end.
+func (p *versionPoll) finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
+	schedule := stack.ScheduleOf(s.UID, s.Spec.Updates)
+	p.running, p.next = false, schedule.Next(now)
+	for _, result := range p.results {
+		if result.err == nil {
+			continue
+		}
+		retry := min(max(result.err.RetryAfter, followingRetry), schedule.Interval())
+		if waiting {
+			retry = min(max(result.err.RetryAfter, time.Second), waitingRetry)
+		}
+		if again := now.Add(retry); again.Before(p.next) {
+			p.next = again
+		}
+	}
+}
+
+// pause returns how long there is nothing to do.
+func (p *versionPoll) pause(now time.Time) time.Duration {
+	if p.running {
+		return pollTimeout // answers are on their way, and wake the stack
+	}
+	return max(p.next.Sub(now), time.Millisecond)
+}
+
+// rotations are when keys were first seen that stacks have now. What was found since then
+// with the same ones does for all of them.
+type rotations struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+// since returns when the keys were seen first, of late.
+func (r *rotations) since(keys string, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.seen, func(_ string, seen time.Time) bool { return now.Sub(seen) > sharedAnswers })
+	if r.seen == nil {
+		r.seen = map[string]time.Time{}
+	}
+	if _, known := r.seen[keys]; !known {
+		r.seen[keys] = now
+	}
+	return r.seen[keys]
+}
