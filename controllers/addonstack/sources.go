@@ -12,8 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -100,7 +99,7 @@ func said(status *addonsv1.AddonStatus) metav1.Condition {
 	switch {
 	case status.Reason == failure.ArtifactPending:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: status.Reason, Message: status.Message}
-	case failure.IsReason(status.Reason):
+	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: status.Reason, Message: status.Message}
 	case status.Digest != "" || wasRead(status):
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: addonsv1.SourceAvailableReason}
@@ -111,14 +110,8 @@ func said(status *addonsv1.AddonStatus) metav1.Condition {
 // wasRead says whether an add-on has a reason that is about what its source gave. That a
 // template of the values fails is told before the source is asked.
 func wasRead(status *addonsv1.AddonStatus) bool {
-	switch status.Reason {
-	case render.ReasonTemplateFailed, render.ReasonRenderTimeout, render.ReasonOutputTooLarge, render.ReasonOutOfMemory:
-		return !strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
-	case render.ReasonChartInvalid, render.ReasonSchemaViolation, render.ReasonKustomizationInvalid, render.ReasonPatchFailed, render.ReasonManifestInvalid,
-		deliver.ReasonObjectExists, deliver.ReasonOwnedByOther, deliver.ReasonObjectRejected, deliver.ReasonKindMissing, deliver.ReasonEmptyRendering:
-		return true
-	}
-	return false
+	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
+		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
 }
 
 func notAsked() metav1.Condition {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // announce writes wanted add-ons into the status before anything of them is installed.
@@ -26,7 +27,7 @@ func (p *pass) announce(ctx context.Context, wanted []addon) error {
 		switch {
 		case at < 0:
 			all, added = append(all, p.formerly(status)), true
-		case all[at].Reason == ReasonStackUnknown:
+		case all[at].Reason == reasons.StackUnknown:
 			all[at].Reason, all[at].Message, added = "", "", true
 		}
 	}

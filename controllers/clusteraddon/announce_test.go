@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // oneStack is a management cluster with one stack, in which no status can be written.
@@ -70,9 +71,13 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	records.clusters["team/prod"] = known
+	sources, err := source.New(source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &pass{ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, Reconciler: &Reconciler{
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
-		records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
+		Sources: sources, records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
 	}}
 	if _, err := p.deliver(t.Context()); !errors.Is(err, hub.refusal) {
 		t.Errorf("the pass goes on: %v", err)

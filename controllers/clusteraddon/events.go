@@ -14,7 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // event is something that happened to a ClusterAddon, or to one of its add-ons.
@@ -112,7 +112,7 @@ func becameReady(was, is addonsv1.AddonStatus) string {
 	switch {
 	case was.Revision != is.Revision:
 		return "Installed"
-	case was.Phase == addonsv1.AddonReady, isPendingOn(was, passing):
+	case was.Phase == addonsv1.AddonReady, isPassing(was):
 		return ""
 	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
 		return "Still installed:"
@@ -126,8 +126,8 @@ func isNews(was, is addonsv1.AddonStatus) bool {
 	if was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision {
 		return true
 	}
-	ofSource := is.Phase == addonsv1.AddonFailed && failure.IsReason(is.Reason)
-	return was.Message != is.Message && (ofSource || isPendingOn(is, mendable))
+	ofSource := is.Phase == addonsv1.AddonFailed && reasons.Of(is.Reason).Is(reasons.SourceBad)
+	return was.Message != is.Message && (ofSource || is.Phase == addonsv1.AddonPending && !isPassing(is))
 }
 
 // addonEvent returns nil if there is nothing to tell.
@@ -140,6 +140,9 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			note: fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)}
 	}
 	warning := func(action, what string) *event {
+		if !reasons.Of(is.Reason).Warns(is.Phase) {
+			return nil
+		}
 		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: action, addon: &is,
 			note: fmt.Sprintf("Add-on %s %s: %s", is.Name, what, is.Message)}
 	}
@@ -162,15 +165,11 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			return normal("AddonRemoving", "Remove", "Removing")
 		}
 	case addonsv1.AddonFailed:
-		if is.Reason != ReasonRetrying { // it failed before, and its cluster doesn't answer
-			return warning("Install", "failed")
-		}
+		return warning("Install", "failed")
 	case addonsv1.AddonUnassigned:
 		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:
-		if mendable(is.Reason) {
-			return warning("Install", "is pending")
-		}
+		return warning("Install", "is pending")
 	}
 	return nil
 }

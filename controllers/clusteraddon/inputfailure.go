@@ -10,6 +10,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -42,7 +43,7 @@ func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *
 	}
 	if in, ok := errors.AsType[*failure.Error](err); ok && in.RetryAfter > 0 {
 		p.retryIn(in.RetryAfter)
-	} else if retried(reason) {
+	} else if reasons.Of(reason).Is(reasons.Retried) {
 		p.errs = append(p.errs, fmt.Errorf("add-on %s: %w", a.Name, err)) // no event will tell
 	}
 	status.Phase, status.Reason, status.Message = addonsv1.AddonFailed, reason, shorten(message)
@@ -55,7 +56,7 @@ func (p *pass) inputFailed(err error, a *addon, record deliver.Summary, status *
 // keepReady makes an add-on Ready whose source can't be read, if it is installed as
 // its spec wants it.
 func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
-	if away(status.Reason) && installedAsWanted(a, record) {
+	if reasons.Of(status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) {
 		status.Phase = addonsv1.AddonReady
 		status.Message = shorten("Installed; its source can't be read now: " + status.Message)
 	}
@@ -64,17 +65,6 @@ func keepReady(a *addon, record deliver.Summary, status *addonsv1.AddonStatus) {
 // installedAsWanted says whether an add-on is installed as its spec wants it.
 func installedAsWanted(a *addon, record deliver.Summary) bool {
 	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
-}
-
-// away says whether a reason is about a source, and not about what is in the chart.
-func away(reason string) bool {
-	switch reason {
-	case failure.SourceUnavailable, failure.SourceUnauthorized, failure.ArtifactNotFound,
-		failure.ArtifactChanged, failure.ArtifactPending, failure.DigestMismatch,
-		failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid:
-		return true
-	}
-	return false
 }
 
 // describeInput returns what is wrong with the inputs, and whether it may come
@@ -126,14 +116,4 @@ func contentField(a *addon, failed *render.Error) string {
 		return "manifests: "
 	}
 	return "chart: "
-}
-
-// retried says whether a failure may pass without an event that tells of it.
-func retried(reason string) bool {
-	switch reason {
-	case failure.SourceUnavailable, failure.ArtifactChanged, ReasonProviderObjectUnavailable,
-		render.ReasonRenderTimeout, render.ReasonOutOfMemory:
-		return true
-	}
-	return false
 }

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
@@ -86,7 +87,7 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		"Secret team/v doesn't exist; create it, or set optional: true":            false,
 		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: true,
 	} {
-		if err := valuesMissing(ref, at, "k", found); err.Error() != want || !err.wait || err.reason != ReasonValuesNotFound {
+		if err := valuesMissing(ref, at, "k", found); err.Error() != want || !err.wait || err.reason != reasons.ValuesNotFound {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // pass is one pass over the add-ons of a cluster.
@@ -56,7 +57,7 @@ func (p *pass) ensureAll(ctx context.Context, wanted []addon) {
 		if by := holder[a.release()]; p.silent || a.behind {
 			status = p.formerly(status)
 		} else if by != a.stack {
-			status.Phase, status.Reason = addonsv1.AddonFailed, ReasonReleaseTaken
+			status.Phase, status.Reason = addonsv1.AddonFailed, reasons.ReleaseTaken
 			status.Message = fmt.Sprintf("AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
 				by, a.Name, a.release().Namespace)
 		} else {
@@ -105,7 +106,7 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		return false
 	}
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
-		status.Phase, status.Reason = addonsv1.AddonPending, ReasonWaitingForDependency
+		status.Phase, status.Reason = addonsv1.AddonPending, reasons.WaitingForDependency
 		status.Message = fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i])
 		return false
 	}
@@ -113,13 +114,13 @@ func (p *pass) ensure(ctx context.Context, a *addon, ready map[string]bool, stat
 		p.clusterFailed(err, status)
 		return false
 	} else if held != nil {
-		status.Phase, status.Reason, status.Message = addonsv1.AddonPending, ReasonWaitingForPrecondition, shorten(held.message)
+		status.Phase, status.Reason, status.Message = addonsv1.AddonPending, reasons.WaitingForPrecondition, shorten(held.message)
 		p.retryIn(held.retryAfter)
 		return false
 	}
 	install := p.installKey(a.release())
 	if pause := p.reinstalls.pause(install, p.Clock.Now()); pause > 0 && !known {
-		status.Phase, status.Reason = addonsv1.AddonPending, ReasonRecordLost
+		status.Phase, status.Reason = addonsv1.AddonPending, reasons.RecordLost
 		status.Message = fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; see what deletes Secrets with the label owner=helm there. It is installed again after a while", install.release.Namespace)
 		p.retryIn(pause)
 		return false
@@ -169,7 +170,7 @@ func (p *pass) note(outcome deliver.Outcome, status *addonsv1.AddonStatus) {
 // versions) go to the log.
 func (p *pass) clusterFailed(err error, status *addonsv1.AddonStatus) {
 	*status = p.formerly(*status)
-	status.Reason = ReasonRetrying
+	status.Reason = reasons.Retrying
 	answer := apierrors.APIStatus(nil)
 	limit, exceeded := errors.AsType[*fleet.LimitError](err)
 	switch {

@@ -30,6 +30,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // awaited is how long a test waits for what should take milliseconds.
@@ -217,11 +218,11 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				many = append(many, recordOf(fmt.Sprint("r", i), nil))
 			}
 			writeList(w, "", many...)
-		}, limit(ReasonRecordsUnreadable, "4096")},
+		}, limit(reasons.RecordsUnreadable, "4096")},
 		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
 			large := recordOf("x", map[string]string{record.DigestAnnotation: strings.Repeat("x", 2<<20)})
 			writeList(w, "more", large, large, large)
-		}, limit(ReasonRecordsUnreadable, "16 MiB")},
+		}, limit(reasons.RecordsUnreadable, "16 MiB")},
 		"events of too many": {func(w http.ResponseWriter, r *http.Request) {
 			if !watches(r) {
 				writeList(w, "")
@@ -232,7 +233,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 					return
 				}
 			}
-		}, limit(ReasonRecordsUnreadable, "4096")},
+		}, limit(reasons.RecordsUnreadable, "4096")},
 		"an event without end": {func(w http.ResponseWriter, r *http.Request) {
 			if !watches(r) {
 				writeList(w, "")

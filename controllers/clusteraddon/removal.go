@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // removalOrder returns the records of releases that are not kept: first what has
@@ -45,13 +46,13 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]
 	ran := hasRun(ca, record)
 	if stack, ok := stacks[record.Stack]; ok {
 		if !ran {
-			return ReasonStackUnknown, stack.why + "; the add-on is left as it is"
+			return reasons.StackUnknown, stack.why + "; the add-on is left as it is"
 		}
-		return ReasonStackUndecided, stack.why + "; the add-on is left as it is"
+		return reasons.StackUndecided, stack.why + "; the add-on is left as it is"
 	}
 	isAssigned := slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack })
 	if successor, ok := firstAwaited(stacks); ok && ran && !isAssigned {
-		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
+		return reasons.StackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
 			stacks[successor].why, record.Stack)
 	}
 	if ran && isTakenOver(ca, record) {
@@ -60,7 +61,7 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]
 	if ran {
 		return "", ""
 	}
-	return ReasonStackUnknown, fmt.Sprintf(
+	return reasons.StackUnknown, fmt.Sprintf(
 		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
 }
 
@@ -73,7 +74,7 @@ func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 		return record.OwnerUID == ca.UID
 	}
 	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
-		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown
+		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != reasons.StackUnknown
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // findUnwanted looks for what is installed and no longer wanted. What is in doubt is
@@ -23,7 +24,7 @@ func (p *pass) findUnwanted(wanted []addon) {
 	for _, record := range removalOrder(p.installed, keep) {
 		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
 			status := statusOf(record, addonsv1.AddonUnassigned)
-			if reason == ReasonStackUndecided && p.undecided[record.Stack].quiet {
+			if reason == reasons.StackUndecided && p.undecided[record.Stack].quiet {
 				p.statuses = append(p.statuses, p.formerly(status))
 				continue
 			}
@@ -45,10 +46,10 @@ func (p *pass) removeLeaving(ctx context.Context) {
 		status := statusOf(record, addonsv1.AddonRemoving)
 		if successors := p.successorsOf(ctx, record, arrivals); len(successors) > 0 {
 			held.Insert(record.Release)
-			status.Reason, status.Message = ReasonWaitingForSuccessor, shorten(fmt.Sprintf(
+			status.Reason, status.Message = reasons.WaitingForSuccessor, shorten(fmt.Sprintf(
 				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", message.List(successors, ", ", named)))
 		} else if by, ok := waiting[record.Release]; ok {
-			status.Reason, status.Message = ReasonWaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
+			status.Reason, status.Message = reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
 		} else {
 			continue
 		}

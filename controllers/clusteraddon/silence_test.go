@@ -29,6 +29,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // reading is a request for a ConfigMap to a server that may fail in many ways.
@@ -206,7 +207,7 @@ func TestFailuresOfRequests(t *testing.T) {
 		p := &pass{ca: &addonsv1.ClusterAddon{}}
 		status := addonsv1.AddonStatus{Name: "web"}
 		p.clusterFailed(tc.err, &status)
-		if p.silent != tc.silent || status.Reason != ReasonRetrying || !strings.HasPrefix(status.Message, tc.says) ||
+		if p.silent != tc.silent || status.Reason != reasons.Retrying || !strings.HasPrefix(status.Message, tc.says) ||
 			strings.Contains(status.Message, "sentinel") || !errors.Is(p.err(), tc.err) {
 			t.Errorf("%v: silent %v, %+v", tc.err, p.silent, status)
 		}
@@ -227,7 +228,7 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		p := &pass{ca: ca}
 		status := addonsv1.AddonStatus{Name: "web"}
 		p.upgradeFailed(context.DeadlineExceeded, &status)
-		if status.Phase != want || status.Reason != ReasonRetrying || !p.silent {
+		if status.Phase != want || status.Reason != reasons.Retrying || !p.silent {
 			t.Errorf("was %s: %+v", was, status)
 		}
 	}
@@ -241,7 +242,7 @@ func TestAnswersBeyondALimit(t *testing.T) {
 		p := &pass{ca: &addonsv1.ClusterAddon{}}
 		status := addonsv1.AddonStatus{Name: "web"}
 		p.clusterFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), &status)
-		if p.silent != discovery || status.Reason != ReasonResponseTooLarge || status.Phase != addonsv1.AddonPending ||
+		if p.silent != discovery || status.Reason != reasons.ResponseTooLarge || status.Phase != addonsv1.AddonPending ||
 			!strings.HasPrefix(status.Message, limit.Message) || p.err() == nil {
 			t.Errorf("discovery %v: silent %v, %+v", discovery, p.silent, status)
 		}

@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // isArriving says whether a wanted add-on may take objects over yet from one that is
@@ -17,9 +18,9 @@ import (
 // that isn't waited for.
 func isArriving(status *addonsv1.AddonStatus, applied bool) bool {
 	switch {
-	case status.Phase == addonsv1.AddonReady && status.Reason != ReasonRetrying:
+	case status.Phase == addonsv1.AddonReady && status.Reason != reasons.Retrying:
 		return false
-	case status.Reason == ReasonReleaseTaken:
+	case status.Reason == reasons.ReleaseTaken:
 		return false // another one has the release, and counts itself
 	case status.Phase != addonsv1.AddonFailed:
 		return true

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -58,13 +59,13 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 	if ofClusterStack {
 		unwrapped, err := clusterstack.Unwrap([]byte(text))
 		if err != nil {
-			return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s: %w", name, err)}
+			return nil, &inputError{reason: reasons.ValuesInvalid, err: fmt.Errorf("%s: %w", name, err)}
 		}
 		text = string(unwrapped)
 	}
 	values, err := parse([]byte(text))
 	if err != nil {
-		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s makes what can't be used, correct it: %w", name, err)}
+		return nil, &inputError{reason: reasons.ValuesInvalid, err: fmt.Errorf("%s makes what can't be used, correct it: %w", name, err)}
 	}
 	p.templates.entries.Add(key, text)
 	return values, nil
@@ -87,10 +88,10 @@ func (p *pass) templateData(ctx context.Context, text string) (map[string]any, e
 		}
 		obj, err := p.providerObject(ctx, ref)
 		if errors.Is(err, errNotNamespaced) {
-			return nil, &inputError{reason: ReasonProviderObjectRefused, err: fmt.Errorf(".%s, %s %s: %w", root, ref.Kind, ref.Name, err)}
+			return nil, &inputError{reason: reasons.ProviderObjectRefused, err: fmt.Errorf(".%s, %s %s: %w", root, ref.Kind, ref.Name, err)}
 		}
 		if err != nil {
-			return nil, &inputError{reason: ReasonProviderObjectUnavailable, wait: true,
+			return nil, &inputError{reason: reasons.ProviderObjectUnavailable, wait: true,
 				err: fmt.Errorf("reading .%s, %s %s: %w", root, ref.Kind, p.keyOf(ref.Name), err)}
 		}
 		data[root] = withoutNoise(obj.Object)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -32,7 +33,7 @@ func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, 
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return nil, nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("addons[%s].values is no map, correct it: %w", a.Name, err)}
+			return nil, nil, &inputError{reason: reasons.ValuesInvalid, err: fmt.Errorf("addons[%s].values is no map, correct it: %w", a.Name, err)}
 		}
 		layers = append(layers, layer)
 	}
@@ -91,7 +92,7 @@ func (p *pass) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (ma
 	}
 	values, err := render.ParseValues(text)
 	if err != nil {
-		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s %s, key %q: %w", ref.Kind, o.key, key, err)}
+		return nil, &inputError{reason: reasons.ValuesInvalid, err: fmt.Errorf("%s %s, key %q: %w", ref.Kind, o.key, key, err)}
 	}
 	return values, nil
 }
@@ -102,5 +103,5 @@ func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string
 	if found {
 		missing = fmt.Errorf("%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
 	}
-	return &inputError{reason: ReasonValuesNotFound, wait: true, err: missing}
+	return &inputError{reason: reasons.ValuesNotFound, wait: true, err: missing}
 }

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -165,8 +166,8 @@ func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVers
 
 // The assignment goes by the reason, too.
 func TestStackUnknownHasOneName(t *testing.T) {
-	if ReasonStackUnknown != stack.ReasonUnknown {
-		t.Errorf("%q is %q elsewhere", ReasonStackUnknown, stack.ReasonUnknown)
+	if reasons.StackUnknown != stack.ReasonUnknown {
+		t.Errorf("%q is %q elsewhere", reasons.StackUnknown, stack.ReasonUnknown)
 	}
 }
 
@@ -187,22 +188,22 @@ func TestDoubtKeeps(t *testing.T) {
 		"it is in the status, and its stack is gone":     {known: ready},
 		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
 		"a ClusterAddon before has begun to remove it":   {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}},
-		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: ReasonStackUnknown},
-		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
-		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
-		"the status is from a backup":                    {observed: "former", known: ready, want: ReasonStackUnknown},
+		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
+		"a new ClusterAddon finds it":                    {want: reasons.StackUnknown},
+		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, reasons.StackUnknown), want: reasons.StackUnknown},
+		"the status is from a backup":                    {observed: "former", known: ready, want: reasons.StackUnknown},
 		"an older version wrote status and record":       {observed: "none", record: deliver.Summary{OwnerUID: "own"}},
-		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: ReasonStackUnknown},
-		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: ReasonStackUnknown},
-		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
-		"its stack is undecided":                         {undecided: map[string]undecided{"platform": {why: "why"}}, known: ready, want: ReasonStackUndecided},
-		"a new ClusterAddon finds it undecided":          {undecided: map[string]undecided{"platform": {why: "why"}}, want: ReasonStackUnknown},
-		"a new ClusterAddon, and a stack is awaited":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, want: ReasonStackUnknown},
+		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: reasons.StackUnknown},
+		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
+		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, reasons.StackUndecided)},
+		"its stack is undecided":                         {undecided: map[string]undecided{"platform": {why: "why"}}, known: ready, want: reasons.StackUndecided},
+		"a new ClusterAddon finds it undecided":          {undecided: map[string]undecided{"platform": {why: "why"}}, want: reasons.StackUnknown},
+		"a new ClusterAddon, and a stack is awaited":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
 		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: ready},
-		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: ReasonStackUndecided},
+		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: reasons.StackUndecided},
 		"a stack is awaited, and its own dropped it":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
 		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
-		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
+		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: reasons.StackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
