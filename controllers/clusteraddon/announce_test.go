@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -75,17 +76,18 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pass{ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, Reconciler: &Reconciler{
+	r := &Reconciler{
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
-		Sources: sources, records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
-	}}
-	if _, err := p.deliver(t.Context()); !errors.Is(err, hub.refusal) {
+		Sources: sources, records: records, lanes: newLanes(2, func(client.ObjectKey) {}), users: newReferences(),
+	}
+	q := &request{Reconciler: r, ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
 		t.Errorf("the pass goes on: %v", err)
 	}
 	if len(hub.written) != 1 || hub.written[0].Name != "web" || hub.written[0].Phase != addonsv1.AddonPending {
 		t.Errorf("the status was to say %+v", hub.written)
 	}
-	if len(p.statuses) > 0 {
-		t.Errorf("what was tried: %+v", p.statuses)
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil {
+		t.Errorf("something was tried: %+v", c)
 	}
 }

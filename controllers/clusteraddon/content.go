@@ -10,46 +10,29 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// reference says where the add-on's chart, kustomization or manifests are.
-func (p *pass) reference(a *addon) reference.Reference {
-	return reference.AddonOf(p.ca.Namespace, &a.Addon, a.bundle)
-}
-
-// directory of the kustomization or the manifests, "" for the artifact's root.
-func (a *addon) directory() string {
-	switch {
-	case a.Kustomization != nil:
-		return a.Kustomization.Directory
-	case a.Manifests != nil:
-		return a.Manifests.Directory
-	}
-	return ""
-}
-
 // build makes the add-on's objects of its files.
-func (p *pass) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
+func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
 	release := render.Release{Name: in.release.Name, Namespace: in.release.Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
 	plain := render.FilesRequest{
 		Files: files, Directory: in.directory, Release: release, Version: in.filesVersion(), Patches: in.patches,
 	}
 	switch in.chart.Kind {
 	case artifact.KindKustomization:
-		return p.Renderer.Kustomization(ctx, plain)
+		return q.Renderer.Kustomization(ctx, plain)
 	case artifact.KindManifests:
 		if artifact.IsPlain(files) {
 			plain.Single = in.chart.Subject()
 		}
-		return p.Renderer.Manifests(ctx, plain)
+		return q.Renderer.Manifests(ctx, plain)
 	}
 	release.Name = cmp.Or(in.templateName, release.Name)
-	facts, _, err := p.workload.facts(ctx)
+	facts, _, err := q.workload.facts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.Renderer.Chart(ctx, render.ChartRequest{
+	return q.Renderer.Chart(ctx, render.ChartRequest{
 		Files:      files,
 		Release:    release,
 		Values:     in.values,

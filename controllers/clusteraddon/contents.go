@@ -16,9 +16,9 @@ const rememberedContents = 256
 
 // contentsOf are the objects that an add-on is to have. It is false if that can't be
 // known now.
-func (p *pass) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
-	record := p.installed[a.release()]
-	in, err := p.inputs(ctx, a, record)
+func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
+	record := q.installed[a.release()]
+	in, err := q.inputs(ctx, a, record)
 	if err != nil {
 		return nil, false // as its status says
 	}
@@ -26,20 +26,20 @@ func (p *pass) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.Objec
 	if err != nil {
 		return nil, false
 	}
-	name := p.keyOf(p.ca.Name).String() + " " + digest
-	if has, known := p.contents.Get(name); known {
+	name := q.keyOf(q.ca.Name).String() + " " + digest
+	if has, known := q.contents.Get(name); known {
 		return has, true
 	}
-	want := p.desired(a, in)
+	want := q.desired(a, in)
 	rendering, err := want.Render(ctx, deliver.RenderInput{Revision: record.Revision + 1, Upgrade: record.Installed})
 	if err != nil {
 		return nil, false
 	}
-	keys, err := p.Deliverer.Keys(p.workload.target(), a.release(), rendering)
+	keys, err := q.Deliverer.Keys(q.workload.target(), a.release(), rendering)
 	if err != nil {
 		return nil, false
 	}
 	has := sets.New(keys...)
-	p.contents.Put(name, has)
+	q.contents.Put(name, has)
 	return has, true
 }

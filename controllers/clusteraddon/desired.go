@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -23,12 +22,12 @@ import (
 
 // settled says whether the newest record is deployed, of just these inputs, and
 // has no certificate that is to be renewed.
-func (p *pass) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	renew := !record.RenewAt.IsZero() && !p.Clock.Now().Before(record.RenewAt)
+func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
+	renew := !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 	if record.Status != deliver.StatusDeployed || renew {
 		return false, nil
 	}
-	digest, err := p.digestNow(ctx, in, record.FactsUsed)
+	digest, err := q.digestNow(ctx, in, record.FactsUsed)
 	if err != nil {
 		return false, err
 	}
@@ -39,7 +38,7 @@ func (p *pass) settled(ctx context.Context, in *inputs, record deliver.Summary) 
 // rendering asked about the cluster. While these would get the same answers, it
 // is the record's digest if no other input changed. If not, it is of all that is
 // known of the cluster now.
-func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
+func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
 	var asked render.FactsUsed
 	if factsUsed == "" {
 		return in.digest(asked)
@@ -50,8 +49,8 @@ func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (str
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked)
 	}
-	p.kinds.ensure(p.workload.name, p.workload.conn, asked)
-	facts, missing, err := p.workload.facts(ctx)
+	q.kinds.ensure(q.workload.name, q.workload.conn, asked)
+	facts, missing, err := q.workload.facts(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -83,31 +82,31 @@ func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) re
 }
 
 // desired is the add-on as the deliverer takes it.
-func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
+func (q *request) desired(a *addon, in *inputs) deliver.Desired {
 	return deliver.Desired{
 		Release:          in.release,
-		Owner:            ownerOf(p.ca),
-		OwnerUID:         p.ca.UID,
+		Owner:            ownerOf(q.ca),
+		OwnerUID:         q.ca.UID,
 		Artifact:         in.artifact,
 		ArtifactVersion:  in.version,
 		Stack:            a.stack,
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,
-		Leaving:          p.leavingReleases(),
+		Leaving:          q.leavingReleases(),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		DeletionPolicy:   a.deletionPolicy,
 		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
-		Postcondition:    p.postcondition(a),
+		Postcondition:    q.postcondition(a),
 		Postconditions:   postconditionsDigest(a),
 		Sensitive:        in.secrets,
-		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
+		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return p.digestNow(ctx, in, factsUsed)
+			return q.digestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return p.render(ctx, a, in, r)
+			return q.render(ctx, a, in, r)
 		},
 	}
 }
@@ -117,12 +116,12 @@ func progressDeadline(a *addon) time.Duration {
 }
 
 // render makes the add-on's objects. It is called only when something changed.
-func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
-	artifact, err := p.Sources.Fetch(ctx, in.chart, in.artifact)
+func (q *request) render(ctx context.Context, a *addon, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+	artifact, err := q.Sources.Fetch(ctx, in.chart, in.artifact)
 	if err != nil {
 		return nil, ofAddon(a, err)
 	}
-	result, err := p.build(ctx, in, artifact.Files, r)
+	result, err := q.build(ctx, in, artifact.Files, r)
 	if err != nil {
 		return nil, ofAddon(a, err)
 	}
@@ -135,13 +134,4 @@ func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.Rende
 		return nil, fmt.Errorf("facts of release %s: %w", in.release.Name, err)
 	}
 	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
-}
-
-func (p *pass) keyOf(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.ca.Namespace, Name: name}
-}
-
-// installKey returns what installations of the release on this cluster are counted under.
-func (p *pass) installKey(release deliver.Release) installKey {
-	return installKey{cluster: p.keyOf(p.ca.Name), release: release}
 }

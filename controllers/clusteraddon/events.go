@@ -26,11 +26,11 @@ type event struct {
 // recordEvents tells what changed since events were last recorded. The status in
 // the cache may be older than that.
 func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.ClusterAddon) {
-	key := client.ObjectKeyFromObject(after)
-	if told, ok := r.told.Load(key); ok {
-		before = &addonsv1.ClusterAddon{Status: told.(addonsv1.ClusterAddonStatus)}
+	memory := r.memoryOf(client.ObjectKeyFromObject(after))
+	if memory.lastEvents != nil {
+		before = &addonsv1.ClusterAddon{Status: *memory.lastEvents}
 	}
-	r.told.Store(key, toldBy(&before.Status, &after.Status))
+	memory.lastEvents = lastEvents(&before.Status, &after.Status)
 	for _, e := range eventsOf(before, after) {
 		r.record(ctx, after, e)
 	}
@@ -74,6 +74,33 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 		}
 	}
 	return events
+}
+
+// lastEvents returns the status that events are about by now. An add-on that somebody was
+// told of keeps that while its source is asked again, or its cluster is: what then comes out
+// is no news if it is the same. What another stack had isn't its own.
+func lastEvents(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
+	last := after.DeepCopy()
+	for i, s := range last.Addons {
+		was := formerOf(s, before.Addons)
+		if was.Stack == s.Stack && was.Revision == s.Revision && isWaiting(was, s) {
+			last.Addons[i] = was
+		}
+	}
+	return last
+}
+
+// isWaiting says whether what was told of an add-on may still be so after it has waited.
+func isWaiting(was, is addonsv1.AddonStatus) bool {
+	if is.Reason == reasons.Retrying && is.Phase == was.Phase {
+		return true
+	}
+	return isPassing(is) && reasons.Of(was.Reason).Warns(was.Phase) && was.Phase != addonsv1.AddonUnassigned
+}
+
+// isPassing reports whether an add-on waits for what comes by itself.
+func isPassing(s addonsv1.AddonStatus) bool {
+	return s.Phase == addonsv1.AddonPending && reasons.Of(s.Reason).Is(reasons.Passing)
 }
 
 // formerOf is the add-on's former status: that of its stack, or else that of the stack

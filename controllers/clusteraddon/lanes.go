@@ -42,7 +42,7 @@ func newLanes(workers int, wake func(client.ObjectKey)) *lanes {
 
 // enter begins a pass. It is false if there is no room for it: it is woken when there is.
 // The caller says at the end whether the cluster fell silent.
-func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(silent bool), ok bool) {
+func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(unreachable bool), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	holds := l.slow[key]
@@ -71,12 +71,12 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		l.room--
 		holds = true
 	})
-	return ctx, func(silent bool) {
+	return ctx, func(unreachable bool) {
 		timer.Stop()
 		cancel(nil)
 		l.mu.Lock()
 		ended = true
-		if delete(l.slow, key); silent || late {
+		if delete(l.slow, key); unreachable || late {
 			l.slow[key] = true
 		}
 		if holds {

@@ -28,7 +28,7 @@ func newLaneTest() *laneTest {
 }
 
 // begin starts a pass that has to be let in.
-func (l *laneTest) begin(t *testing.T, name string) (context.Context, func(silent bool)) {
+func (l *laneTest) begin(t *testing.T, name string) (context.Context, func(unreachable bool)) {
 	t.Helper()
 	ctx, leave, ok := l.enter(t.Context(), client.ObjectKey{Name: name})
 	if !ok {

@@ -14,11 +14,10 @@ import (
 const panicRetry = reconcileTimeout
 
 // contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
-func (p *pass) contain(ctx context.Context, status *addonsv1.AddonStatus) {
+func (q *request) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
 	if value := recover(); value != nil {
-		status.Phase, status.Reason = addonsv1.AddonFailed, deliver.ReasonInternalError
-		status.Message = deliver.Panicked(ctx, p.workload.name.String(), value)
-		p.retryIn(panicRetry)
+		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.name.String(), value))
+		one.retryAfter = panicRetry
 	}
 }
 

@@ -33,13 +33,13 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 	return records
 }
 
-// doubt tells why an add-on that no stack wants is left as it is, "" if there is
+// whyKept tells why an add-on that no stack wants is left as it is, "" if there is
 // no doubt. It is removed only by a ClusterAddon that has run it, or if its removal is
 // under way. A ClusterAddon that was made anew over a cluster with add-ons (after a
 // restore, or by a GitOps tool that brings Clusters before AddonStacks) has no reason to
 // take anything away. Nor is there one while a stack is awaited that may take the place
 // of the one that was assigned.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]undecided) (reason, message string) {
+func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]unresolvedStack) (reason, message string) {
 	if isRemoving(record) {
 		return "", ""
 	}

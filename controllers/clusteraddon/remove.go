@@ -14,73 +14,75 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// findUnwanted looks for what is installed and no longer wanted. What is in doubt is
-// left as it is, and the rest is leaving.
-func (p *pass) findUnwanted(wanted []addon) {
+// unwanted returns the records of what is installed and no longer wanted, in the order of
+// removal. Of what is in doubt, and is left as it is, it returns the statuses.
+func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
 	keep := sets.New[deliver.Release]()
-	for i := range wanted {
-		keep.Insert(wanted[i].release())
+	for i := range q.wanted {
+		keep.Insert(q.wanted[i].release())
 	}
-	for _, record := range removalOrder(p.installed, keep) {
-		if reason, message := doubt(p.ca, record, p.undecided); reason != "" {
-			status := statusOf(record, addonsv1.AddonUnassigned)
-			if reason == reasons.StackUndecided && p.undecided[record.Stack].quiet {
-				p.statuses = append(p.statuses, p.formerly(status))
-				continue
-			}
+	for _, record := range removalOrder(q.installed, keep) {
+		reason, message := whyKept(q.ca, record, q.unresolved)
+		status := statusOf(record, addonsv1.AddonUnassigned)
+		switch {
+		case reason == "":
+			leaving = append(leaving, record)
+		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
+			kept = append(kept, q.previousStatus(status))
+		default:
 			status.Reason, status.Message = reason, shorten(message)
-			p.statuses = append(p.statuses, status)
-			continue
+			kept = append(kept, status)
 		}
-		p.leaving = append(p.leaving, record)
 	}
+	return leaving, kept
 }
 
 // removeLeaving removes what is leaving: what others depend on goes after these, and
 // each one after those that may take something of it over. Otherwise an object that is
 // in both would be deleted, and made anew.
-func (p *pass) removeLeaving(ctx context.Context) {
-	now, waiting := removable(p.leaving)
-	arrivals, held := p.arrivals(ctx), sets.New[deliver.Release]()
-	for _, record := range p.leaving {
+func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *result) {
+	if len(q.leaving) == 0 {
+		return
+	}
+	now, waiting := removable(q.leaving)
+	contents := q.contentsOfEach(ctx, successors)
+	awaiting := sets.New[deliver.Release]()
+	for _, record := range q.leaving {
 		status := statusOf(record, addonsv1.AddonRemoving)
-		if successors := p.successorsOf(ctx, record, arrivals); len(successors) > 0 {
-			held.Insert(record.Release)
-			status.Reason, status.Message = reasons.WaitingForSuccessor, shorten(fmt.Sprintf(
-				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack", message.List(successors, ", ", named)))
+		if names := q.successorsOf(ctx, record, contents); len(names) > 0 {
+			awaiting.Insert(record.Release)
+			all.add(because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
+				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",
+				message.List(names, ", ", named))))
 		} else if by, ok := waiting[record.Release]; ok {
-			status.Reason, status.Message = reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)
-		} else {
-			continue
+			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)))
 		}
-		p.statuses = append(p.statuses, status)
 	}
 	for _, record := range now {
-		if !held.Has(record.Release) {
-			p.remove(ctx, record)
+		switch {
+		case awaiting.Has(record.Release):
+		case all.unreachable:
+			all.add(addonResult{status: statusOf(record, addonsv1.AddonRemoving)})
+		default:
+			all.add(q.remove(ctx, record))
 		}
 	}
 }
 
 // remove takes the removal of one add-on as far as it can go.
-func (p *pass) remove(ctx context.Context, record deliver.Summary) {
+func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
 	status := statusOf(record, addonsv1.AddonRemoving)
-	if p.silent {
-		p.statuses = append(p.statuses, status)
-		return
-	}
-	outcome, err := p.Deliverer.Remove(ctx, p.workload.target(), record.Release, p.leavingReleases()...)
+	outcome, err := q.Deliverer.Remove(ctx, q.workload.target(), record.Release, q.leavingReleases()...)
 	switch {
 	case err != nil:
-		p.clusterFailed(err, &status)
-		status.Phase = addonsv1.AddonRemoving
+		one := requestFailed(err, q.previousStatus(status))
+		one.status.Phase = addonsv1.AddonRemoving
+		return one
 	case outcome.Gone:
-		p.reinstalls.removed(p.installKey(record.Release))
-		p.workload.conn.InvalidateFacts()
-		p.record(ctx, p.ca, removedEvent(&status, outcome.Message))
-		return
-	default:
-		p.note(outcome, &status)
+		delete(q.memory.installs, record.Release)
+		q.workload.conn.InvalidateFacts()
+		q.record(ctx, q.ca, removedEvent(&status, outcome.Message))
+		return addonResult{gone: true}
 	}
-	p.statuses = append(p.statuses, status)
+	return delivered(outcome, status)
 }

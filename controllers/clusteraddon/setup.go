@@ -41,9 +41,6 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
-	r.waits = newWaits()
-	r.lags = newLags()
-	r.reinstalls = newReinstalls()
 	r.lanes = newLanes(workers, r.Queue.Add)
 	if err := mgr.Add(r.records); err != nil {
 		return err

@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -24,11 +23,12 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 }
 
 // setTerms brings changed terms into the record.
-func (p *pass) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) {
+func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
 	if !record.Complete || record.Terms().Equal(terms) {
-		return
+		return followUp{}
 	}
-	if err := p.Deliverer.SetTerms(ctx, p.workload.target(), a.release(), terms); err != nil {
-		p.clusterFailed(err, &addonsv1.AddonStatus{Name: a.Name})
+	if err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), terms); err != nil {
+		return requestFailed(err, a.status()).followUp
 	}
+	return followUp{}
 }

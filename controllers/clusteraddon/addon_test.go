@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	testingclock "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -40,14 +40,14 @@ func TestClaims(t *testing.T) {
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
-	keeping := map[string]undecided{"gone": {keeps: true}}
+	keeping := map[string]unresolvedStack{"gone": {keepsReleases: true}}
 	if got := claims(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
-	keeping = map[string]undecided{"": {keeps: true}} // no record has this name
+	keeping = map[string]unresolvedStack{"": {keepsReleases: true}} // no record has this name
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
@@ -152,9 +152,9 @@ func TestSettled(t *testing.T) {
 		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
 		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
 	} {
-		p := &pass{Reconciler: &Reconciler{Clock: testingclock.NewFakePassiveClock(now)}}
+		q := &request{now: now}
 		record := deliver.Summary{Owned: true, Complete: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt}
-		if got, err := p.settled(t.Context(), in, record); got != tc.want || err != nil {
+		if got, err := q.settled(t.Context(), in, record); got != tc.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -172,18 +172,18 @@ func TestStackUnknownHasOneName(t *testing.T) {
 }
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
-func TestDoubtKeeps(t *testing.T) {
+func TestWhyKept(t *testing.T) {
 	knew := func(phase addonsv1.AddonPhase, reason string) []addonsv1.AddonStatus {
 		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase, Reason: reason}}
 	}
 	ready := knew(addonsv1.AddonReady, "")
 	cases := map[string]struct {
-		record    deliver.Summary
-		undecided map[string]undecided
-		assigned  string
-		observed  types.UID // that of the status; its own if there is none
-		known     []addonsv1.AddonStatus
-		want      string
+		record     deliver.Summary
+		unresolved map[string]unresolvedStack
+		assigned   string
+		observed   types.UID // that of the status; its own if there is none
+		known      []addonsv1.AddonStatus
+		want       string
 	}{
 		"it is in the status, and its stack is gone":     {known: ready},
 		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
@@ -196,12 +196,12 @@ func TestDoubtKeeps(t *testing.T) {
 		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: reasons.StackUnknown},
 		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
 		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, reasons.StackUndecided)},
-		"its stack is undecided":                         {undecided: map[string]undecided{"platform": {why: "why"}}, known: ready, want: reasons.StackUndecided},
-		"a new ClusterAddon finds it undecided":          {undecided: map[string]undecided{"platform": {why: "why"}}, want: reasons.StackUnknown},
-		"a new ClusterAddon, and a stack is awaited":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
-		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: ready},
-		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: reasons.StackUndecided},
-		"a stack is awaited, and its own dropped it":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
+		"its stack is undecided":                         {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, known: ready, want: reasons.StackUndecided},
+		"a new ClusterAddon finds it undecided":          {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, want: reasons.StackUnknown},
+		"a new ClusterAddon, and a stack is awaited":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
+		"another stack is undecided":                     {unresolved: map[string]unresolvedStack{"other": {why: "why"}}, known: ready},
+		"a stack is awaited":                             {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, want: reasons.StackUndecided},
+		"a stack is awaited, and its own dropped it":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
 		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
 		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: reasons.StackUnknown},
 	}
@@ -217,8 +217,8 @@ func TestDoubtKeeps(t *testing.T) {
 				ca.Status.ObservedUID = ""
 			}
 			tc.record.Stack, tc.record.Namespace, tc.record.Name = "platform", "default", "web"
-			if reason, message := doubt(ca, tc.record, tc.undecided); reason != tc.want {
-				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
+			if reason, message := whyKept(ca, tc.record, tc.unresolved); reason != tc.want {
+				t.Errorf("whyKept() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})
 	}
@@ -226,7 +226,7 @@ func TestDoubtKeeps(t *testing.T) {
 
 // What another instance installed may have been handed over with the Cluster; what it has yet to
 // install may want what no other stack has any more.
-func TestUndecidedStacks(t *testing.T) {
+func TestUnresolvedStacks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		written        *addonsv1.AddonStack
 		revision       string
@@ -237,9 +237,10 @@ func TestUndecidedStacks(t *testing.T) {
 		"another instance's, that has yet to run": {awaited: true},
 		"another instance's, that has run":        {revision: "platform-1"},
 	} {
-		p := &pass{undecided: map[string]undecided{}}
-		p.undecide(addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, tc.written)
-		if got := p.undecided["platform"]; got.keeps != tc.keeps || got.awaited != tc.awaited || got.why == "" {
+		long := map[string]time.Time{"platform": time.Unix(0, 0)}
+		one := assignedStack{StackRevision: addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, written: tc.written}
+		s := resolveStacks([]assignedStack{one}, &clusterv1.Cluster{}, long, time.Unix(1000, 0))
+		if got := s.unresolved["platform"]; got.keepsReleases != tc.keeps || got.awaited != tc.awaited || got.why == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
