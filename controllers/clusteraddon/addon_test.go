@@ -100,13 +100,13 @@ func TestRemovalOfACycleBegins(t *testing.T) {
 }
 
 func TestDigestTellsInputsApart(t *testing.T) {
-	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, release: deliver.Release{Namespace: "n", Name: "r"}}
+	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
 	change := map[string]func(*inputs){
 		"chart":     func(in *inputs) { in.artifact = "sha256:2" },
 		"values":    func(in *inputs) { in.values = map[string]any{"a": 2} },
-		"namespace": func(in *inputs) { in.release.Namespace = "m" },
-		"name":      func(in *inputs) { in.release.Name = "s" },
-		"readiness": func(in *inputs) { in.readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
+		"namespace": func(in *inputs) { in.Namespace = "m" },
+		"name":      func(in *inputs) { in.Name = "s" },
+		"readiness": func(in *inputs) { in.Readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
 	}
 	digestOf := func(in inputs) string {
 		d, err := in.digest(factsNone)
@@ -121,7 +121,8 @@ func TestDigestTellsInputsApart(t *testing.T) {
 		t.Error("equal inputs have different digests")
 	}
 	for name, apply := range change {
-		other := base
+		other, its := base, *base.addon
+		other.addon = &its
 		apply(&other)
 		if digestOf(other) == digestOf(base) {
 			t.Errorf("another %s has the same digest", name)
@@ -136,7 +137,7 @@ func TestDigestTellsInputsApart(t *testing.T) {
 // What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
 func TestSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
-	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "r"}}
+	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
 	digest, err := in.digest(factsNone)
 	if err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ type conditionsKey struct {
 
 // unmetPrecondition returns what the add-on waits for before it may be installed or
 // upgraded; nil if nothing holds it. A revision that has begun isn't held any more.
-func (q *request) unmetPrecondition(ctx context.Context, a *addon, in *inputs, record deliver.Summary) (*unmetCondition, error) {
-	if len(a.Preconditions) == 0 {
+func (q *request) unmetPrecondition(ctx context.Context, in *inputs, record deliver.Summary) (*unmetCondition, error) {
+	if len(in.Preconditions) == 0 {
 		return nil, nil
 	}
 	if record.Digest != "" && record.Status != deliver.StatusDeployed {
@@ -51,7 +51,7 @@ func (q *request) unmetPrecondition(ctx context.Context, a *addon, in *inputs, r
 			return nil, err
 		}
 	}
-	return q.firstUnmet(ctx, a, "preconditions", a.Preconditions)
+	return q.firstUnmet(ctx, in.addon, "preconditions", in.Preconditions)
 }
 
 // postcondition returns what has to hold before the add-on is ready; nil if nothing has to.

@@ -50,7 +50,7 @@ func TestWaitsGrow(t *testing.T) {
 
 // A revision that has begun isn't held any more: half of it may be there.
 func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
-	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "web"}}
+	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "web"}}}
 	digest, err := in.digest(factsNone)
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +70,9 @@ func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
 		"another one has failed":     {conditions: shut, record: deliver.Summary{Status: "failed", Digest: "other"}, want: true},
 		"a certificate of it is due": {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: digest}, want: true},
 	} {
-		a := wantedAddon("platform", "web")
-		a.Preconditions = tc.conditions
+		in.Preconditions = tc.conditions
 		q := &request{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
-		if held, err := q.unmetPrecondition(t.Context(), &a, in, tc.record); (held != nil) != tc.want || err != nil {
+		if held, err := q.unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
 			t.Errorf("%s: %+v, %v", name, held, err)
 		}
 	}

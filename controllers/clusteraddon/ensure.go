@@ -58,7 +58,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one.retryAfter = record.RenewAt.Sub(q.now)
 		}
 	default:
-		one = q.upgrade(ctx, a, is.in, ready, status)
+		one = q.upgrade(ctx, is.in, ready, status)
 	}
 	one.followUp = one.and(written)
 	return one
@@ -106,12 +106,13 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 }
 
 // upgrade installs or upgrades an add-on, if nothing holds it.
-func (q *request) upgrade(ctx context.Context, a *addon, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
+func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
+	a := in.addon
 	record, installed := q.installed[a.release()]
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
 		return because(status, reasons.WaitingForDependency, fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i]))
 	}
-	unmet, err := q.unmetPrecondition(ctx, a, in, record)
+	unmet, err := q.unmetPrecondition(ctx, in, record)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
@@ -127,7 +128,7 @@ func (q *request) upgrade(ctx context.Context, a *addon, in *inputs, ready map[s
 		one.retryAfter = pause
 		return one
 	}
-	outcome, err := q.Deliverer.Ensure(ctx, q.workload.target(), q.desired(a, in))
+	outcome, err := q.Deliverer.Ensure(ctx, q.workload.target(), q.desired(in))
 	if outcome.Wrote && !installed {
 		installs[a.release()] = installs[a.release()].oneMore(q.now)
 	}

@@ -37,8 +37,8 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
 	q := &request{Reconciler: &Reconciler{Sources: sources}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
 
-	in := &inputs{chart: q.reference(a), artifact: at.Digest}
-	_, err = q.desired(a, in).Render(context.Background(), deliver.RenderInput{})
+	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
+	_, err = q.desired(in).Render(context.Background(), deliver.RenderInput{})
 	failed, ok := err.(*failure.Error) //nolint:errorlint // as the deliverer words it
 	if want := "addons[web].chart.http: " + server.URL + "/web.tgz@"; !ok || failed.Reason != failure.DigestMismatch || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("of the archive: %v, want it to begin with %s", err, want)

@@ -5,9 +5,6 @@ package clusteraddon
 import (
 	"context"
 
-	"k8s.io/utils/ptr"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -15,34 +12,19 @@ import (
 // inputs is all that an installation is made of, but for the facts of the
 // cluster that the chart asks about.
 type inputs struct {
+	*addon
 	chart    reference.Reference
 	artifact string // digest
 	version  string // of the object that the artifact is in, or its address elsewhere; "" of a path
 	values   map[string]any
-	release  deliver.Release
-	// directory of what isn't a chart; "" for the root.
-	directory string
-	patches   []addonsv1.Patch
-	// templateName of the release, "" if it is that of the release.
-	templateName string
-	readiness    []addonsv1.ReadinessCheck
-	skipSchema   bool     // changes no object: it isn't part of the digest
-	secrets      []string // must not appear in a message
+	secrets  []string // must not appear in a message
 }
 
 // inputs resolves the chart and the values of an add-on. What did not change
 // since the last time costs no request.
 func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
-	in := &inputs{
-		chart:        q.reference(a),
-		release:      a.release(),
-		directory:    a.directory(),
-		patches:      a.Patches,
-		templateName: a.TemplateReleaseName,
-		readiness:    a.Readiness,
-		skipSchema:   ptr.Deref(a.SkipSchemaValidation, false),
-	}
-	if err := q.resolve(ctx, a, in, record); err != nil {
+	in := &inputs{addon: a, chart: q.reference(a)}
+	if err := q.resolve(ctx, in, record); err != nil {
 		return nil, err
 	}
 	var err error
@@ -57,17 +39,17 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 // registry or repository: so a source is asked only about what is new. (The record is trusted in this
 // for its own cluster alone: nothing of it is remembered for others.) If that was refused,
 // it may have been published anew; what is installed as it is wanted is left alone.
-func (q *request) resolve(ctx context.Context, a *addon, in *inputs, record deliver.Summary) (err error) {
+func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
 		in.artifact = record.Artifact
-		if !installedAsWanted(a, record) {
+		if !installedAsWanted(in.addon, record) {
 			in.artifact = q.Sources.Current(ctx, in.chart, in.artifact)
 		}
 		return nil
 	}
 	if in.artifact, err = q.Sources.Resolve(ctx, in.chart); err != nil {
-		return ofAddon(a, err)
+		return ofAddon(in.addon, err)
 	}
 	if q.Sources.Version(ctx, in.chart) != in.version {
 		in.version = "" // it changed meanwhile, and the digest may be of either

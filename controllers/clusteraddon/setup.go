@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -115,3 +117,18 @@ func (r *Reconciler) pathChanged(ctx context.Context, path string) {
 		r.Queue.Add(user)
 	}
 }
+
+// Queue lets others start a reconcile of a ClusterAddon.
+type Queue struct{ management.Queue }
+
+// AddCluster enqueues the ClusterAddon of a workload cluster, which has the
+// Cluster's namespace and name.
+func (q *Queue) AddCluster(name multicluster.ClusterName) {
+	if namespace, cluster, ok := strings.Cut(name.String(), "/"); ok {
+		q.Add(client.ObjectKey{Namespace: namespace, Name: cluster})
+	}
+}
+
+// AddTarget enqueues the ClusterAddon of a workload cluster by the name that
+// the deliverer knows it by.
+func (q *Queue) AddTarget(name string) { q.AddCluster(multicluster.ClusterName(name)) }
