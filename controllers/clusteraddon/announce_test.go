@@ -82,7 +82,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	}
 	q := &request{Reconciler: r, ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
-		t.Errorf("the pass goes on: %v", err)
+		t.Errorf("the reconcile goes on: %v", err)
 	}
 	if len(hub.written) != 1 || hub.written[0].Name != "web" || hub.written[0].Phase != addonsv1.AddonPending {
 		t.Errorf("the status was to say %+v", hub.written)

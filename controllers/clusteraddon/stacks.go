@@ -20,8 +20,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// assignmentGrace is how long an assignment may be behind its Cluster, or name a stack that
-// is gone, before that is told. It follows a Cluster within milliseconds mostly; of a stack
+// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone,
+// before somebody is told. It follows a Cluster within milliseconds mostly; of a stack
 // that is gone it waits a moment, in case that it comes back.
 const assignmentGrace = 10 * time.Second
 

@@ -52,14 +52,14 @@ func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, suc
 	if len(successors) == 0 {
 		return nil
 	}
-	objects, told, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
+	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
 	if err != nil {
-		told = false // whoever removes it will hear of it
+		listed = false // whoever removes it will hear of it
 	}
 	var names []string
 	for _, a := range successors {
 		shares := a.stack == leaving.Stack || !q.installed[a.release()].Installed
-		if a.known && told {
+		if a.known && listed {
 			shares = a.contents.HasAny(objects...)
 		}
 		if shares {

@@ -116,7 +116,7 @@ func overHTTP2(s *httptest.Server) {
 	s.StartTLS()
 }
 
-// TestUnreachableClusters tells errors that end a pass over a cluster from those of one
+// TestUnreachableClusters tells errors that end a reconcile from those of one
 // request, with the clients that are used there.
 func TestUnreachableClusters(t *testing.T) {
 	fine := says(http.StatusOK, "application/json", `{"apiVersion": "v1", "kind": "ConfigMap"}`)
@@ -132,7 +132,7 @@ func TestUnreachableClusters(t *testing.T) {
 		"no trusted certificate":     {reading{handler: fine, start: (*httptest.Server).StartTLS}, true},
 		"no TLS":                     {reading{handler: fine, scheme: "https"}, true},
 		"no answer in time":          {reading{handler: slow, timeout: 50 * time.Millisecond}, true},
-		"the pass is over":           {reading{handler: fine, cancelled: true}, true},
+		"the reconcile is over":      {reading{handler: fine, cancelled: true}, true},
 		"no turn in time":            {reading{handler: fine, limiter: spent()}, true},
 		"half an answer":             {reading{handler: breaksOff}, true},
 		"half an answer, in HTTP/2":  {reading{handler: breaksOff, start: overHTTP2, trusted: true}, true},

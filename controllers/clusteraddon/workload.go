@@ -75,8 +75,8 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
-// whileConnected ends with the connection, too: a cluster that falls silent in the
-// middle of a pass isn't waited for, request by request.
+// whileConnected ends with the connection, too: a cluster that becomes unreachable
+// in the middle of a reconcile isn't waited for, request by request.
 func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(w.conn.Context(), cancel)
