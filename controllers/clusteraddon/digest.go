@@ -47,7 +47,7 @@ func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (
 	if reflect.ValueOf(asked).IsZero() {
 		return in.digest(asked)
 	}
-	q.kinds.ensure(q.workload.name, q.workload.conn, asked)
+	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
 	facts, missing, err := q.workload.facts(ctx)
 	if err != nil {
 		return "", err

@@ -23,12 +23,14 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
@@ -55,8 +57,8 @@ type Reconciler struct {
 	// PathChanged is told of changes under the artifact root, too; it may be nil.
 	PathChanged func(ctx context.Context, path string)
 
-	records   *recordWatch
-	kinds     *kindWatch
+	records   installedReleases
+	kinds     *fleetwatch.Kinds
 	objects   *objectReader
 	provider  *providerObjects
 	templates *templateCache
@@ -65,6 +67,13 @@ type Reconciler struct {
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses  management.Statuses
 	memories  sync.Map // client.ObjectKey to *memory
+}
+
+// installedReleases know what is installed on each cluster, or why that isn't known.
+type installedReleases interface {
+	// Of returns the newest record of each release; false while they aren't known.
+	Of(cluster multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool)
+	Failure(cluster multicluster.ClusterName) error
 }
 
 // Reconcile takes one cluster as far as it can go now.
@@ -127,7 +136,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 		return ctrl.Result{}, err
 	}
 	if !known {
-		if err := r.records.failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
+		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
 		return ctrl.Result{}, nil // once they are known, the record watch starts the next reconcile
@@ -148,7 +157,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
-	if err := q.records.failure(q.workload.name); isLasting(err) {
+	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
 	retryAfter := sooner(q.lookAgain, all.retryAfter)

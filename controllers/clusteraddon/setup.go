@@ -22,6 +22,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
@@ -37,14 +38,14 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	local := mgr.GetLocalManager()
 	r.users = newReferences()
-	r.records = newRecordWatch(r.Queue)
-	r.kinds = newKindWatch(r.Queue)
+	records := fleetwatch.NewRecords(r.Queue.AddCluster)
+	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers, r.Queue.Add)
-	if err := mgr.Add(r.records); err != nil {
+	if err := mgr.Add(records); err != nil {
 		return err
 	}
 	r.statuses.Client = r.Client

@@ -5,17 +5,14 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
@@ -81,13 +78,6 @@ func recordsUnread(err error) metav1.Condition {
 		c.Message = shorten(fmt.Sprintf("The release records of the workload cluster can't be read: %v. See if its kubeconfig's user may list and watch Secrets", err))
 	}
 	return c
-}
-
-// isLasting reports whether a failure to read records is an answer, which another try
-// won't change, and not a connection that broke.
-func isLasting(err error) bool {
-	_, exceeded := errors.AsType[*fleet.LimitError](err)
-	return exceeded || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errTooManyRecords)
 }
 
 func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, all int) metav1.Condition {

@@ -10,12 +10,13 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // While nobody knows what an add-on is to have, or what the leaving one has, that is assumed
 // to be the same of what is new, and of what is in the same stack.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
-	conn := connectTo(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
 	q := &request{
 		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn},

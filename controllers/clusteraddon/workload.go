@@ -59,7 +59,7 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 // made; false if they aren't known yet. Releases of other ClusterAddons, which
 // are there if two Clusters share an API server, are none of its business.
 func (q *request) readRecords() (map[deliver.Release]deliver.Summary, bool) {
-	all, known := q.records.of(q.workload.name)
+	all, known := q.records.Of(q.workload.name)
 	maps.DeleteFunc(all, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	return all, known
 }
