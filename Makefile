@@ -42,10 +42,11 @@ build: ## Build the manager into bin/.
 	go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o bin/manager .
 
 .PHONY: generate
-generate: ## Generate Go code (deep copies) and the list of flags.
+generate: ## Generate Go code (deep copies), the list of flags, and the table of reasons.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@{ echo '# Flags'; echo; echo 'What `manager --help` prints. Names are those of Cluster API managers where these'; \
 	   echo 'have such a flag.'; echo; echo '```'; go run . --help; echo '```'; } >docs/reference/flags.md
+	go test -count=1 ./test/docs -run '^TestAddonReasons$$' -update
 
 .PHONY: manifests
 manifests: ## Generate CRDs, RBAC and webhook configurations into config/.

@@ -11,8 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // availability returns the condition of an add-on's source, by what became of the add-on on the clusters
@@ -39,7 +38,7 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 	switch {
 	case status.Reason == failure.ArtifactPending:
 		return sourceCondition(metav1.ConditionUnknown, status.Reason, status.Message)
-	case failure.IsReason(status.Reason):
+	case reasons.Of(status.Reason).Is(reasons.SourceBad):
 		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
 	case status.Digest != "" || wasRead(status):
 		return available()
@@ -50,14 +49,8 @@ func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
 // wasRead reports whether an add-on has a reason that is about what its source gave. That a
 // template of the values fails is told before the source is asked.
 func wasRead(status *addonsv1.AddonStatus) bool {
-	switch status.Reason {
-	case render.ReasonTemplateFailed, render.ReasonRenderTimeout, render.ReasonOutputTooLarge, render.ReasonOutOfMemory:
-		return !strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
-	case render.ReasonChartInvalid, render.ReasonSchemaViolation, render.ReasonKustomizationInvalid, render.ReasonPatchFailed, render.ReasonManifestInvalid,
-		deliver.ReasonObjectExists, deliver.ReasonOwnedByOther, deliver.ReasonObjectRejected, deliver.ReasonKindMissing, deliver.ReasonEmptyRendering:
-		return true
-	}
-	return false
+	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
+		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
 }
 
 // sourceCondition returns the Available condition of a source.

@@ -13,10 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // oneStack is a management cluster with one stack, in which no status can be written.
@@ -53,6 +58,14 @@ func (w refusingWriter) Patch(_ context.Context, o client.Object, _ client.Patch
 	return w.cluster.refusal
 }
 
+// noRecords are those of a cluster on which nothing is installed.
+type noRecords struct{}
+
+func (noRecords) Of(multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
+	return nil, true
+}
+func (noRecords) Failure(multicluster.ClusterName) error { return nil }
+
 // An add-on is in the status before anything of it is in its cluster. A manager that dies in
 // between would else not know that this ClusterAddon has run it.
 func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
@@ -62,25 +75,23 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	ca, cluster := &addonsv1.ClusterAddon{}, &clusterv1.Cluster{}
 	ca.Namespace, ca.Name, ca.UID, cluster.Namespace, cluster.Name = "team", "prod", "own", "team", "prod"
 	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-1"}}
-	conn := connectTo(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked", r.Method, r.URL.Path) })
-	records := newRecordWatch(&Queue{})
-	known := &clusterRecords{}
-	known.store.onChange(func() {}, func(error) {})
-	if err := known.store.Replace(nil, ""); err != nil {
+	conn := connection.To(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked", r.Method, r.URL.Path) })
+	sources, err := source.New(source.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	records.clusters["team/prod"] = known
-	p := &pass{ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, Reconciler: &Reconciler{
+	r := &Reconciler{
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
-		records: records, lanes: newLanes(2, func(client.ObjectKey) {}), lags: newLags(), users: newReferences(), reinstalls: newReinstalls(),
-	}}
-	if _, err := p.deliver(t.Context()); !errors.Is(err, hub.refusal) {
-		t.Errorf("the pass goes on: %v", err)
+		Sources: sources, records: noRecords{}, lanes: newLanes(2, func(client.ObjectKey) {}), users: newReferences(),
+	}
+	q := &request{Reconciler: r, ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
+		t.Errorf("the reconcile goes on: %v", err)
 	}
 	if len(hub.written) != 1 || hub.written[0].Name != "web" || hub.written[0].Phase != addonsv1.AddonPending {
 		t.Errorf("the status was to say %+v", hub.written)
 	}
-	if len(p.statuses) > 0 {
-		t.Errorf("what was tried: %+v", p.statuses)
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil {
+		t.Errorf("something was tried: %+v", c)
 	}
 }

@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -24,12 +22,11 @@ import (
 
 // The longer a condition doesn't hold, the less often it is looked at.
 func TestWaitsGrow(t *testing.T) {
-	w, start := newWaits(), time.Unix(0, 0)
-	key := waitKey{cluster: client.ObjectKey{Name: "prod"}, field: "preconditions"}
-	at := func(key waitKey, times ...time.Duration) (waited []time.Duration) {
+	m, start := newMemory(), time.Unix(0, 0)
+	key := conditionsKey{release: deliver.Release{Name: "web"}, field: "preconditions"}
+	at := func(key conditionsKey, times ...time.Duration) (waited []time.Duration) {
 		for _, passed := range times {
-			after, _ := w.next(key, start.Add(passed))
-			waited = append(waited, after)
+			waited = append(waited, m.wait(key, start.Add(passed)).retryAfter)
 		}
 		return waited
 	}
@@ -42,22 +39,18 @@ func TestWaitsGrow(t *testing.T) {
 	if got, want := at(other, time.Hour, time.Hour+8*s), []time.Duration{s, 2 * s}; !slices.Equal(got, want) {
 		t.Errorf("of another condition: got %v, want %v", got, want)
 	}
-	w.done(key)
+	delete(m.unmetSince, key)
 	if got := at(key, 2*time.Hour); got[0] != s {
 		t.Errorf("after it held: %v", got)
 	}
 	if got := at(other, 2*time.Hour); got[0] != 30*s {
 		t.Errorf("of the other one, which doesn't hold: %v", got)
 	}
-	w.forget(key.cluster)
-	if len(w.since) > 0 {
-		t.Errorf("of a cluster that is gone: %v", w.since)
-	}
 }
 
 // A revision that has begun isn't held any more: half of it may be there.
 func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
-	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "web"}}
+	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "web"}}}
 	digest, err := in.digest(factsNone)
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +70,9 @@ func TestPreconditionsHoldWhatHasNotBegun(t *testing.T) {
 		"another one has failed":     {conditions: shut, record: deliver.Summary{Status: "failed", Digest: "other"}, want: true},
 		"a certificate of it is due": {conditions: shut, record: deliver.Summary{Status: deliver.StatusDeployed, Digest: digest}, want: true},
 	} {
-		a := wantedAddon("platform", "web")
-		a.Preconditions = tc.conditions
-		p := &pass{ca: &addonsv1.ClusterAddon{}, Reconciler: &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)), waits: newWaits()}}
-		if held, err := p.held(t.Context(), &a, in, tc.record); (held != nil) != tc.want || err != nil {
+		in.Preconditions = tc.conditions
+		q := &request{ca: &addonsv1.ClusterAddon{}, memory: newMemory()}
+		if held, err := q.unmetPrecondition(t.Context(), in, tc.record); (held != nil) != tc.want || err != nil {
 			t.Errorf("%s: %+v, %v", name, held, err)
 		}
 	}
@@ -109,12 +101,12 @@ func TestUnreadableObjects(t *testing.T) {
 			t.Errorf("of the cluster: got %q, %v; want %v", missing, got, err)
 		}
 	}
-	p := &pass{}
+	q := &request{}
 	for says, wrong := range map[string]addonsv1.ConditionObject{
 		`objects[gate].apiVersion "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
 		`objects[gate].name "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
 	} {
-		if _, missing, err := p.conditionObject(t.Context(), wrong); err != nil || !strings.HasPrefix(missing, says) {
+		if _, missing, err := q.conditionObject(t.Context(), wrong); err != nil || !strings.HasPrefix(missing, says) {
 			t.Errorf("got %q, %v; want %s", missing, err, says)
 		}
 	}

@@ -5,109 +5,42 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// settled says whether the newest record is deployed, of just these inputs, and
-// has no certificate that is to be renewed.
-func (p *pass) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	renew := !record.RenewAt.IsZero() && !p.Clock.Now().Before(record.RenewAt)
-	if record.Status != deliver.StatusDeployed || renew {
-		return false, nil
-	}
-	digest, err := p.digestNow(ctx, in, record.FactsUsed)
-	if err != nil {
-		return false, err
-	}
-	return record.Settled(digest), nil
-}
-
-// digestNow is the digest of the inputs, with the questions that the record's
-// rendering asked about the cluster. While these would get the same answers, it
-// is the record's digest if no other input changed. If not, it is of all that is
-// known of the cluster now.
-func (p *pass) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
-	var asked render.FactsUsed
-	if factsUsed == "" {
-		return in.digest(asked)
-	}
-	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
-		return "", fmt.Errorf("facts in the record of release %s: %w", in.release.Name, err)
-	}
-	if reflect.ValueOf(asked).IsZero() {
-		return in.digest(asked)
-	}
-	p.kinds.ensure(p.workload.name, p.workload.conn, asked)
-	facts, missing, err := p.workload.facts(ctx)
-	if err != nil {
-		return "", err
-	}
-	if stillHolds(asked, facts, missing) {
-		return in.digest(asked)
-	}
-	all, err := hash(facts)
-	if err != nil {
-		return "", err
-	}
-	return in.digest(render.FactsUsed{APIVersions: all})
-}
-
-// stillHolds says whether the questions would get the same answers now. Of all API versions
-// that can't be told while some can't be discovered.
-func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bool {
-	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
-}
-
-// withFormer adds what was there when it was asked for, and is of a group version
-// that can't be discovered now: that isn't gone.
-func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
-	for apiVersion, had := range asked.Has {
-		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
-			facts.APIVersions = append(slices.Clip(facts.APIVersions), apiVersion)
-		}
-	}
-	return facts
-}
-
 // desired is the add-on as the deliverer takes it.
-func (p *pass) desired(a *addon, in *inputs) deliver.Desired {
+func (q *request) desired(in *inputs) deliver.Desired {
+	a := in.addon
 	return deliver.Desired{
-		Release:          in.release,
-		Owner:            ownerOf(p.ca),
-		OwnerUID:         p.ca.UID,
+		Release:          a.release(),
+		Owner:            ownerOf(q.ca),
+		OwnerUID:         q.ca.UID,
 		Artifact:         in.artifact,
 		ArtifactVersion:  in.version,
 		Stack:            a.stack,
 		Spec:             specDigest(a),
 		DependsOn:        a.DependsOn,
-		Leaving:          p.leavingReleases(),
+		Leaving:          q.leavingReleases(),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		DeletionPolicy:   a.deletionPolicy,
 		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
-		Postcondition:    p.postcondition(a),
+		Postcondition:    q.postcondition(a),
 		Postconditions:   postconditionsDigest(a),
 		Sensitive:        in.secrets,
-		WatchFilter:      p.ca.Labels[clusterv1.WatchLabel],
+		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
-			return p.digestNow(ctx, in, factsUsed)
+			return q.digestNow(ctx, in, factsUsed)
 		},
 		Render: func(ctx context.Context, r deliver.RenderInput) (*deliver.Rendering, error) {
-			return p.render(ctx, a, in, r)
+			return q.render(ctx, in, r)
 		},
 	}
 }
@@ -116,32 +49,27 @@ func progressDeadline(a *addon) time.Duration {
 	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
-// render makes the add-on's objects. It is called only when something changed.
-func (p *pass) render(ctx context.Context, a *addon, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
-	artifact, err := p.Sources.Fetch(ctx, in.chart, in.artifact)
-	if err != nil {
-		return nil, ofAddon(a, err)
+// termsOf an add-on are those of its record, with the stack, the deletion policy and
+// the dependencies as they are now: there they are read when the stack is gone.
+//
+// One that comes from another place now, and is the same, gets that place, too: so
+// nobody has to ask there to see that nothing is to be done.
+func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
+	terms := record.Terms()
+	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
+	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
+		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
 	}
-	result, err := p.build(ctx, in, artifact.Files, r)
-	if err != nil {
-		return nil, ofAddon(a, err)
-	}
-	digest, err := in.digest(result.FactsUsed)
-	if err != nil {
-		return nil, err
-	}
-	factsUsed, err := json.Marshal(result.FactsUsed)
-	if err != nil {
-		return nil, fmt.Errorf("facts of release %s: %w", in.release.Name, err)
-	}
-	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
+	return terms
 }
 
-func (p *pass) keyOf(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.ca.Namespace, Name: name}
-}
-
-// installKey returns what installations of the release on this cluster are counted under.
-func (p *pass) installKey(release deliver.Release) installKey {
-	return installKey{cluster: p.keyOf(p.ca.Name), release: release}
+// setTerms brings changed terms into the record.
+func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
+	if !record.Complete || record.Terms().Equal(terms) {
+		return followUp{}
+	}
+	if err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), terms); err != nil {
+		return requestFailed(err, a.status()).followUp
+	}
+	return followUp{}
 }

@@ -3,15 +3,81 @@
 package clusteraddon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
+
+// settled says whether the newest record is deployed, of just these inputs, and
+// has no certificate that is to be renewed.
+func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
+	renew := !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
+	if record.Status != deliver.StatusDeployed || renew {
+		return false, nil
+	}
+	digest, err := q.digestNow(ctx, in, record.FactsUsed)
+	if err != nil {
+		return false, err
+	}
+	return record.Settled(digest), nil
+}
+
+// digestNow is the digest of the inputs, with the questions that the record's
+// rendering asked about the cluster. While these would get the same answers, it
+// is the record's digest if no other input changed. If not, it is of all that is
+// known of the cluster now.
+func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
+	var asked render.FactsUsed
+	if factsUsed == "" {
+		return in.digest(asked)
+	}
+	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
+		return "", fmt.Errorf("facts in the record of release %s: %w", in.Name, err)
+	}
+	if reflect.ValueOf(asked).IsZero() {
+		return in.digest(asked)
+	}
+	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
+	facts, missing, err := q.workload.facts(ctx)
+	if err != nil {
+		return "", err
+	}
+	if stillHolds(asked, facts, missing) {
+		return in.digest(asked)
+	}
+	all, err := hash(facts)
+	if err != nil {
+		return "", err
+	}
+	return in.digest(render.FactsUsed{APIVersions: all})
+}
+
+// stillHolds says whether the questions would get the same answers now. Of all API versions
+// that can't be told while some can't be discovered.
+func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bool {
+	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
+}
+
+// withFormer adds what was there when it was asked for, and is of a group version
+// that can't be discovered now: that isn't gone.
+func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
+	for apiVersion, had := range asked.Has {
+		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
+			facts.APIVersions = append(slices.Clip(facts.APIVersions), apiVersion)
+		}
+	}
+	return facts
+}
 
 // digestVersion is part of every digest: raising it makes every add-on of every
 // cluster a new revision, so it changes only with what a digest means.
@@ -36,8 +102,8 @@ func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 		Directory string           `json:",omitempty"`
 		Patches   []addonsv1.Patch `json:",omitempty"`
 	}{
-		digestVersion, in.artifact, in.values, in.release.Namespace, in.release.Name, in.readiness, facts, in.templateName,
-		in.chart.Kind, in.directory, in.patches,
+		digestVersion, in.artifact, in.values, in.release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
+		in.chart.Kind, in.directory(), in.Patches,
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -17,7 +16,7 @@ import (
 // of every add-on of every cluster.
 func TestDigestStays(t *testing.T) {
 	base := func(change func(*inputs)) *inputs {
-		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, release: deliver.Release{Namespace: "apps", Name: "web"}}
+		in := &inputs{artifact: "sha256:a", values: map[string]any{"b": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "apps", Name: "web"}}}
 		change(in)
 		return in
 	}
@@ -30,11 +29,14 @@ func TestDigestStays(t *testing.T) {
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{}}`,
 		},
 		"a chart with patches": {
-			base(func(in *inputs) { in.patches = []addonsv1.Patch{{Patch: "p"}} }),
+			base(func(in *inputs) { in.Patches = []addonsv1.Patch{{Patch: "p"}} }),
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Patches":[{"patch":"p"}]}`,
 		},
 		"a kustomization": {
-			base(func(in *inputs) { in.chart.Kind, in.directory = artifact.KindKustomization, "overlays/prod" }),
+			base(func(in *inputs) {
+				in.chart.Kind = artifact.KindKustomization
+				in.Kustomization = &addonsv1.KustomizationSource{Directory: "overlays/prod"}
+			}),
 			`{"Version":1,"Artifact":"sha256:a","Values":{"b":1},"Namespace":"apps","Name":"web","Readiness":null,"Facts":{},"Kind":"kustomization","Directory":"overlays/prod"}`,
 		},
 	}

@@ -14,7 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // event is something that happened to a ClusterAddon, or to one of its add-ons.
@@ -26,11 +26,11 @@ type event struct {
 // recordEvents tells what changed since events were last recorded. The status in
 // the cache may be older than that.
 func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.ClusterAddon) {
-	key := client.ObjectKeyFromObject(after)
-	if told, ok := r.told.Load(key); ok {
-		before = &addonsv1.ClusterAddon{Status: told.(addonsv1.ClusterAddonStatus)}
+	memory := r.memoryOf(client.ObjectKeyFromObject(after))
+	if memory.lastEvents != nil {
+		before = &addonsv1.ClusterAddon{Status: *memory.lastEvents}
 	}
-	r.told.Store(key, toldBy(&before.Status, &after.Status))
+	memory.lastEvents = lastEvents(&before.Status, &after.Status)
 	for _, e := range eventsOf(before, after) {
 		r.record(ctx, after, e)
 	}
@@ -76,6 +76,33 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	return events
 }
 
+// lastEvents returns the status that events are about by now. An add-on that somebody was
+// told of keeps that while its source is asked again, or its cluster is: what then comes out
+// is no news if it is the same. What another stack had isn't its own.
+func lastEvents(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
+	last := after.DeepCopy()
+	for i, s := range last.Addons {
+		was := formerOf(s, before.Addons)
+		if was.Stack == s.Stack && was.Revision == s.Revision && isWaiting(was, s) {
+			last.Addons[i] = was
+		}
+	}
+	return last
+}
+
+// isWaiting says whether what was told of an add-on may still be so after it has waited.
+func isWaiting(was, is addonsv1.AddonStatus) bool {
+	if is.Reason == reasons.Retrying && is.Phase == was.Phase {
+		return true
+	}
+	return isPassing(is) && reasons.Of(was.Reason).Warns(was.Phase) && was.Phase != addonsv1.AddonUnassigned
+}
+
+// isPassing reports whether an add-on waits for what comes by itself.
+func isPassing(s addonsv1.AddonStatus) bool {
+	return s.Phase == addonsv1.AddonPending && reasons.Of(s.Reason).Is(reasons.Passing)
+}
+
 // formerOf is the add-on's former status: that of its stack, or else that of the stack
 // that it was taken over from.
 func formerOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (former addonsv1.AddonStatus) {
@@ -112,7 +139,7 @@ func becameReady(was, is addonsv1.AddonStatus) string {
 	switch {
 	case was.Revision != is.Revision:
 		return "Installed"
-	case was.Phase == addonsv1.AddonReady, isPendingOn(was, passing):
+	case was.Phase == addonsv1.AddonReady, isPassing(was):
 		return ""
 	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
 		return "Still installed:"
@@ -126,8 +153,8 @@ func isNews(was, is addonsv1.AddonStatus) bool {
 	if was.Phase != is.Phase || was.Reason != is.Reason || was.Revision != is.Revision {
 		return true
 	}
-	ofSource := is.Phase == addonsv1.AddonFailed && failure.IsReason(is.Reason)
-	return was.Message != is.Message && (ofSource || isPendingOn(is, mendable))
+	ofSource := is.Phase == addonsv1.AddonFailed && reasons.Of(is.Reason).Is(reasons.SourceBad)
+	return was.Message != is.Message && (ofSource || is.Phase == addonsv1.AddonPending && !isPassing(is))
 }
 
 // addonEvent returns nil if there is nothing to tell.
@@ -140,6 +167,9 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			note: fmt.Sprintf("%s add-on %s %s in namespace %s (release revision %d)", did, is.Name, is.Version, is.Namespace, is.Revision)}
 	}
 	warning := func(action, what string) *event {
+		if !reasons.Of(is.Reason).Warns(is.Phase) {
+			return nil
+		}
 		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: action, addon: &is,
 			note: fmt.Sprintf("Add-on %s %s: %s", is.Name, what, is.Message)}
 	}
@@ -162,15 +192,11 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 			return normal("AddonRemoving", "Remove", "Removing")
 		}
 	case addonsv1.AddonFailed:
-		if is.Reason != ReasonRetrying { // it failed before, and its cluster doesn't answer
-			return warning("Install", "failed")
-		}
+		return warning("Install", "failed")
 	case addonsv1.AddonUnassigned:
 		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:
-		if mendable(is.Reason) {
-			return warning("Install", "is pending")
-		}
+		return warning("Install", "is pending")
 	}
 	return nil
 }

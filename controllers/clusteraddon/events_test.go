@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -24,12 +25,12 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 		true: {
 			failure.ArtifactNotFound, failure.ArtifactInvalid, failure.ArtifactTooLarge, failure.ArtifactRefused, failure.SourceDisabled,
 			failure.DigestMismatch, failure.SourceUnauthorized, failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid,
-			ReasonValuesNotFound, ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, ReasonProviderObjectUnavailable, ReasonProviderObjectRefused, ReasonReleaseTaken, ReasonStackUnknown,
+			reasons.ValuesNotFound, reasons.ValuesInvalid, render.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
 			render.ReasonTemplateFailed, render.ReasonChartInvalid, deliver.ReasonNamespaceMissing, deliver.ReasonForbidden,
 		},
 		false: {
 			"", failure.ArtifactPending, failure.ArtifactChanged, failure.SourceUnavailable,
-			ReasonWaitingForDependency, ReasonWaitingForPrecondition, ReasonWaitingForDependent, ReasonWaitingForSuccessor, ReasonStackUndecided, ReasonRetrying,
+			reasons.WaitingForDependency, reasons.WaitingForPrecondition, reasons.WaitingForDependent, reasons.WaitingForSuccessor, reasons.StackUndecided, reasons.Retrying,
 			deliver.ReasonReleaseLocked, deliver.ReasonRunningHook, deliver.ReasonWaitingForCRDs, deliver.ReasonWaitingForObjects,
 			deliver.ReasonWaitingForDeletion, deliver.ReasonWaitingForPostcondition, deliver.ReasonWaitingForWebhook,
 		},
@@ -84,14 +85,14 @@ func TestPendingIsToldOnce(t *testing.T) {
 		"it failed, a restart, and a look":    {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), asked, failed(invalid, "a"), asked, failed(invalid, "a")}, restart: 1, want: []string{invalid + " a"}},
 		"it failed, and another version, too": {statuses: []addonsv1.AddonStatus{failed(invalid, "a"), asked, failed(invalid, "b")}, want: []string{invalid + " a", invalid + " b"}},
 		"it failed, and a cluster that comes and goes": {
-			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(rejected, "a")},
+			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(reasons.Retrying, "no answer"), failed(rejected, "a"), failed(reasons.Retrying, "no answer"), failed(rejected, "a")},
 			restart:  1, want: []string{rejected + " a"},
 		},
 		"a cluster that comes and goes": {
-			statuses: []addonsv1.AddonStatus{pending(missing, "a"), pending(ReasonRetrying, "no answer"), pending(missing, "a")}, want: []string{missing + " a"},
+			statuses: []addonsv1.AddonStatus{pending(missing, "a"), pending(reasons.Retrying, "no answer"), pending(missing, "a")}, want: []string{missing + " a"},
 		},
 		"a cluster that comes and goes, and another failure": {
-			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(ReasonRetrying, "no answer"), failed(deliver.ReasonHookFailed, "b")},
+			statuses: []addonsv1.AddonStatus{failed(rejected, "a"), failed(reasons.Retrying, "no answer"), failed(deliver.ReasonHookFailed, "b")},
 			want:     []string{rejected + " a", deliver.ReasonHookFailed + " b"},
 		},
 		"another stack's": {
@@ -147,12 +148,12 @@ func TestReadyAgainIsNoInstallation(t *testing.T) {
 		want string
 	}{
 		"it was":                            {status(addonsv1.AddonReady, "", 2), ""},
-		"it waited for another one":         {status(addonsv1.AddonPending, ReasonWaitingForDependency, 2), ""},
+		"it waited for another one":         {status(addonsv1.AddonPending, reasons.WaitingForDependency, 2), ""},
 		"its source was down":               {status(addonsv1.AddonPending, failure.SourceUnavailable, 2), ""},
 		"somebody was told of it":           {status(addonsv1.AddonPending, failure.SignatureMissing, 2), still},
-		"its stack was undecided":           {status(addonsv1.AddonUnassigned, ReasonStackUndecided, 2), still},
+		"its stack was undecided":           {status(addonsv1.AddonUnassigned, reasons.StackUndecided, 2), still},
 		"it failed":                         {status(addonsv1.AddonFailed, deliver.ReasonHookFailed, 2), installed},
-		"it waited, and is another version": {status(addonsv1.AddonPending, ReasonWaitingForDependency, 1), installed},
+		"it waited, and is another version": {status(addonsv1.AddonPending, reasons.WaitingForDependency, 1), installed},
 		"it is new":                         {status(addonsv1.AddonPending, failure.ArtifactPending, 0), installed},
 		"it was on the way":                 {status(addonsv1.AddonUpgrading, "", 2), installed},
 	} {

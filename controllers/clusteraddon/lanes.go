@@ -13,25 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// slowAfter is how long a pass may hold a worker before it counts as slow.
+// slowAfter is how long a reconcile may hold a worker before it counts as slow.
 const slowAfter = 10 * time.Second
 
-// laneRetry is when a pass that waits for room looks again. As a rule it is woken before.
+// laneRetry is when a reconcile that waits for room looks again. As a rule it is woken before.
 const laneRetry = time.Minute
 
-// errYield ends a pass that became slow while there was no room for one.
-var errYield = errors.New("the pass takes long, and gives way to others")
+// errYield ends a reconcile that became slow while there was no room for one.
+var errYield = errors.New("the reconcile takes long, and gives way to others")
 
 // lanes keep clusters that answer slowly, or not at all, from holding all workers. At
-// most half of them are for passes that take long, and for clusters whose last pass did.
-// A pass that becomes slow goes on if there is room, or else gives up its worker: what
+// most half of them are for reconciles that take long, and for clusters whose last one did.
+// A reconcile that becomes slow goes on if there is room, or else gives up its worker: what
 // it did is in the records.
 type lanes struct {
 	clock clock.WithDelayedExecution
 	wake  func(client.ObjectKey)
 
 	mu      sync.Mutex
-	room    int // for slow passes
+	room    int // for slow reconciles
 	slow    map[client.ObjectKey]bool
 	waiting []client.ObjectKey // slow ones, in the order in which they came
 }
@@ -40,9 +40,9 @@ func newLanes(workers int, wake func(client.ObjectKey)) *lanes {
 	return &lanes{clock: clock.RealClock{}, wake: wake, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
 }
 
-// enter begins a pass. It is false if there is no room for it: it is woken when there is.
-// The caller says at the end whether the cluster fell silent.
-func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(silent bool), ok bool) {
+// enter begins a reconcile. It is false if there is no room for it: it is woken when there is.
+// The caller says at the end whether the cluster became unreachable.
+func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(unreachable bool), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	holds := l.slow[key]
@@ -71,12 +71,12 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		l.room--
 		holds = true
 	})
-	return ctx, func(silent bool) {
+	return ctx, func(unreachable bool) {
 		timer.Stop()
 		cancel(nil)
 		l.mu.Lock()
 		ended = true
-		if delete(l.slow, key); silent || late {
+		if delete(l.slow, key); unreachable || late {
 			l.slow[key] = true
 		}
 		if holds {

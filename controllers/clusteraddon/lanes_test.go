@@ -27,8 +27,8 @@ func newLaneTest() *laneTest {
 	return l
 }
 
-// begin starts a pass that has to be let in.
-func (l *laneTest) begin(t *testing.T, name string) (context.Context, func(silent bool)) {
+// begin starts a reconcile that has to be let in.
+func (l *laneTest) begin(t *testing.T, name string) (context.Context, func(unreachable bool)) {
 	t.Helper()
 	ctx, leave, ok := l.enter(t.Context(), client.ObjectKey{Name: name})
 	if !ok {
@@ -92,7 +92,7 @@ func TestPassesThatTakeLongHoldHalfOfTheWorkers(t *testing.T) {
 	}
 }
 
-// A cluster that was slow, or silent, is let in with others again once a pass over it was quick.
+// A cluster that was slow, or unreachable, is let in with others again once a reconcile was quick.
 func TestClustersBecomeSlowAndQuick(t *testing.T) {
 	l := newLaneTest()
 	quick := func(name string) { _, leave := l.begin(t, name); leave(false) }

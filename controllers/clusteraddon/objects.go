@@ -37,40 +37,37 @@ func newObjectReader(metadata, live client.Reader) *objectReader {
 func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, bool, error) {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
-	if err := r.metadata.Get(ctx, o.key, meta); err != nil {
-		if err = client.IgnoreNotFound(err); err != nil {
-			return nil, false, fmt.Errorf("reading %s %s: %w", o.kind, o.key, err)
+	content, err := objectContent{}, r.metadata.Get(ctx, o.key, meta)
+	if err == nil {
+		if known, ok := r.contents.Get(o); ok {
+			content = known.(objectContent)
 		}
-		return nil, false, nil
-	}
-	if known, ok := r.contents.Get(o); ok {
-		content := known.(objectContent)
 		if content.uid == string(meta.UID) && content.resourceVersion == meta.ResourceVersion {
 			return content.data, true, nil
 		}
+		content, err = r.read(ctx, o)
 	}
-	content, err := r.read(ctx, o)
 	if err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {
 			return nil, false, fmt.Errorf("reading %s %s: %w", o.kind, o.key, err)
 		}
 		return nil, false, nil
 	}
-	r.contents.Add(o, *content)
+	r.contents.Add(o, content)
 	return content.data, true, nil
 }
 
-func (r *objectReader) read(ctx context.Context, o object) (*objectContent, error) {
+func (r *objectReader) read(ctx context.Context, o object) (objectContent, error) {
 	if o.kind == "Secret" {
 		secret := &corev1.Secret{}
 		if err := r.live.Get(ctx, o.key, secret); err != nil {
-			return nil, err
+			return objectContent{}, err
 		}
-		return &objectContent{string(secret.UID), secret.ResourceVersion, secret.Data}, nil
+		return objectContent{string(secret.UID), secret.ResourceVersion, secret.Data}, nil
 	}
 	configMap := &corev1.ConfigMap{}
 	if err := r.live.Get(ctx, o.key, configMap); err != nil {
-		return nil, err
+		return objectContent{}, err
 	}
 	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
 	for key, value := range configMap.Data {
@@ -79,5 +76,5 @@ func (r *objectReader) read(ctx context.Context, o object) (*objectContent, erro
 	for key, value := range configMap.BinaryData {
 		data[key] = value
 	}
-	return &objectContent{string(configMap.UID), configMap.ResourceVersion, data}, nil
+	return objectContent{string(configMap.UID), configMap.ResourceVersion, data}, nil
 }

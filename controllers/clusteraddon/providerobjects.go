@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -39,13 +38,6 @@ func newProviderObjects(hub cluster.Cluster, users *references, queue *Queue) *p
 
 // errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
 var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
-
-// providerObject returns the object that a Cluster refers to.
-func (p *pass) providerObject(ctx context.Context, ref clusterv1.ContractVersionedObjectReference) (*unstructured.Unstructured, error) {
-	key := p.keyOf(ref.Name)
-	p.use(object{kind: kindOf(ref.GroupKind()), key: key})
-	return p.provider.get(ctx, ref.GroupKind(), key)
-}
 
 func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	mapping, err := o.hub.GetRESTMapper().RESTMapping(kind)

@@ -13,6 +13,7 @@ package clusteraddon
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,19 +23,21 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
-// reconcileTimeout bounds one pass over a cluster. A pass that is cut off goes
-// on where it stopped: the records say where.
+// reconcileTimeout bounds one reconcile. The one after a reconcile that is cut off goes on
+// where it stopped: the records say where.
 const reconcileTimeout = 3 * time.Minute
 
 // Reconciler reconciles ClusterAddons.
@@ -54,20 +57,23 @@ type Reconciler struct {
 	// PathChanged is told of changes under the artifact root, too; it may be nil.
 	PathChanged func(ctx context.Context, path string)
 
-	records   *recordWatch
-	kinds     *kindWatch
+	records   installedReleases
+	kinds     *fleetwatch.Kinds
 	objects   *objectReader
 	provider  *providerObjects
 	templates *templateCache
 	users     *references
-	waits     *waits
-	lags      *lags
 	lanes     *lanes
-	// reinstalls are of add-ons whose records don't stay.
-	reinstalls *reinstalls
-	contents   *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
-	statuses   management.Statuses
-	told       sync.Map // client.ObjectKey to the ClusterAddonStatus that events were last about
+	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
+	statuses  management.Statuses
+	memories  sync.Map // client.ObjectKey to *memory
+}
+
+// installedReleases know what is installed on each cluster, or why that isn't known.
+type installedReleases interface {
+	// Of returns the newest record of each release; false while they aren't known.
+	Of(cluster multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool)
+	Failure(cluster multicluster.ClusterName) error
 }
 
 // Reconcile takes one cluster as far as it can go now.
@@ -78,14 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ca); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
-			r.users.forget(req.NamespacedName)
-			r.waits.forget(req.NamespacedName)
-			r.lags.forget(req.NamespacedName)
-			r.lanes.forget(req.NamespacedName)
-			r.reinstalls.forget(req.NamespacedName)
-			r.Deliverer.Forget(req.NamespacedName.String())
-			r.told.Delete(req.NamespacedName)
-			r.statuses.Forget(req.NamespacedName)
+			r.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, err
 	}
@@ -97,12 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		return ctrl.Result{}, err
 	}
 
-	before := ca.DeepCopy()
-	pass := &pass{Reconciler: r, ca: ca, cluster: cluster, stored: before}
+	before, stored := ca.DeepCopy(), ca.DeepCopy()
 	defer func() {
 		summarize(ca)
 		r.recordEvents(ctx, before, ca)
-		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, pass.stored, ca))
+		retry, err := management.Retry(ctx, result, r.statuses.Patch(ctx, stored, ca))
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
@@ -114,46 +112,60 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	pass.workload = workload
-	return pass.deliver(ctx)
+	return r.deliver(ctx, &request{
+		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload,
+		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
+	})
 }
 
 // deliver compares what the cluster is to run with what it runs, and acts on
 // the difference.
-func (p *pass) deliver(ctx context.Context) (ctrl.Result, error) {
-	key := client.ObjectKeyFromObject(p.ca)
-	ctx = p.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { p.Queue.Add(key) })
-	ctx, leave, ok := p.lanes.enter(ctx, key)
+func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(q.ca)
+	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
+	ctx, leave, ok := r.lanes.enter(ctx, key)
 	if !ok {
 		return ctrl.Result{RequeueAfter: laneRetry}, nil
 	}
-	defer func() { leave(p.silent) }()
-	ctx, cancel := p.workload.whileConnected(render.WithTenant(ctx, key.Namespace, key.Name))
+	var all result
+	defer func() { leave(all.unreachable) }()
+	ctx, cancel := q.workload.whileConnected(render.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
-	wanted, err := p.wanted(ctx)
+	known, err := q.read(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !p.readRecords() {
-		if err := p.records.failure(p.workload.name); err != nil || !conditions.Has(p.ca, addonsv1.AddonsReadyCondition) {
-			conditions.Set(p.ca, recordsUnread(err))
+	if !known {
+		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
+			conditions.Set(q.ca, recordsUnread(err))
 		}
-		return ctrl.Result{}, nil // once they are known, the record watch starts the next pass
+		return ctrl.Result{}, nil // once they are known, the record watch starts the next reconcile
 	}
-	p.findUnwanted(wanted)
-	if err := p.announce(ctx, wanted); err != nil {
+	if err := q.announce(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	p.ensureAll(ctx, wanted)
-	p.removeLeaving(ctx)
-	p.users.replace(key, p.used)
+	var successors []*addon
+	all, successors = q.ensureAll(ctx)
+	q.removeLeaving(ctx, successors, &all)
+	return q.finish(all)
+}
 
-	if !p.silent { // else some add-ons weren't looked at
-		p.ca.Status.ObservedGeneration = p.ca.Generation
+// finish writes the result into the status, and returns when to come back. A failure is
+// tried again with backoff, and that must not make others wait that know their time.
+func (q *request) finish(all result) (ctrl.Result, error) {
+	if !all.unreachable { // else some add-ons weren't looked at
+		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
-	report(p.ca, p.statuses, p.heldRemovals, p.openQuestions())
-	if err := p.records.failure(p.workload.name); isLasting(err) {
-		conditions.Set(p.ca, recordsUnread(err)) // what was read before may not be so any more
+	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
+	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
+		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	return p.result()
+	retryAfter := sooner(q.lookAgain, all.retryAfter)
+	if all.err == nil {
+		return ctrl.Result{RequeueAfter: retryAfter}, nil
+	}
+	if retryAfter > 0 {
+		q.Queue.AddAfter(client.ObjectKeyFromObject(q.ca), retryAfter)
+	}
+	return ctrl.Result{}, all.err
 }

@@ -3,10 +3,13 @@
 package clusteraddon
 
 import (
+	"path"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // object names an object of the management cluster that add-ons take input from.
@@ -34,24 +37,23 @@ func newReferences() *references {
 	}
 }
 
-// add notes that user uses o, before o is read: so no change is missed.
-func (r *references) add(user client.ObjectKey, o object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.insert(user, o)
-}
-
 // replace sets the objects that user uses.
 func (r *references) replace(user client.ObjectKey, objects sets.Set[object]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for o := range r.usedBy[user] {
-		if !objects.Has(o) {
-			r.remove(user, o)
+		if !objects.Has(o) && r.users[o].Delete(user).Len() == 0 {
+			delete(r.users, o)
 		}
 	}
 	for o := range objects {
-		r.insert(user, o)
+		if r.users[o] == nil {
+			r.users[o] = sets.New[client.ObjectKey]()
+		}
+		r.users[o].Insert(user)
+	}
+	if r.usedBy[user] = objects; len(objects) == 0 {
+		delete(r.usedBy, user)
 	}
 }
 
@@ -78,22 +80,32 @@ func (r *references) paths() []string {
 	return paths
 }
 
-func (r *references) insert(user client.ObjectKey, o object) {
-	if r.users[o] == nil {
-		r.users[o] = sets.New[client.ObjectKey]()
+// usedObjects returns what the add-ons take input from, also what isn't there yet.
+func (q *request) usedObjects() sets.Set[object] {
+	used := sets.New[object]()
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		at := q.reference(a)
+		q.useSource(used, at)
+		if at.Bundle != nil {
+			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
+		}
+		for _, ref := range a.ValuesFrom {
+			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
+		}
+		for _, ref := range templateRoots(q.cluster, a.ValuesTemplate) {
+			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
+		}
 	}
-	if r.usedBy[user] == nil {
-		r.usedBy[user] = sets.New[object]()
-	}
-	r.users[o].Insert(user)
-	r.usedBy[user].Insert(o)
+	return used
 }
 
-func (r *references) remove(user client.ObjectKey, o object) {
-	if r.users[o].Delete(user).Len() == 0 {
-		delete(r.users, o)
+// useSource adds a path, or an object with what is there, credentials, or keys.
+func (q *request) useSource(used sets.Set[object], at reference.Reference) {
+	for _, o := range at.Objects() {
+		used.Insert(object{kind: o.Kind, key: q.keyOf(o.Name)})
 	}
-	if r.usedBy[user].Delete(o).Len() == 0 {
-		delete(r.usedBy, user)
+	if at.Bundle == nil && at.Chart.Path != "" {
+		used.Insert(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
 	}
 }

@@ -15,7 +15,7 @@ func TestReferences(t *testing.T) {
 	values := object{kind: "Secret", key: client.ObjectKey{Name: "values"}}
 	chart := object{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
 
-	r.add(one, values)
+	r.replace(one, sets.New(values))
 	r.replace(one, sets.New(values, chart))
 	r.replace(two, sets.New(values))
 	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {

@@ -5,16 +5,11 @@ package clusteraddon
 import (
 	"testing"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 // A cluster that loses its records is installed no more than ten times in ten minutes. One
 // that loses them now and then is repaired at once.
 func TestInstallationsThatDoNotLast(t *testing.T) {
-	key := installKey{cluster: client.ObjectKey{Namespace: "ns", Name: "prod"}, release: deliver.Release{Namespace: "apps", Name: "web"}}
 	for name, tc := range map[string]struct {
 		every       time.Duration
 		within      time.Duration
@@ -26,20 +21,16 @@ func TestInstallationsThatDoNotLast(t *testing.T) {
 		"twice in one minute": {time.Minute, time.Minute, 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, installed := newReinstalls(), 0
+			done, installed := installs{}, 0
 			start := time.Now()
 			for now := start; !now.After(start.Add(tc.within)); now = now.Add(tc.every) {
-				if r.pause(key, now) == 0 {
-					r.installed(key, now)
+				if done.pause(now) == 0 {
+					done = done.oneMore(now)
 					installed++
 				}
 			}
 			if installed < tc.least || installed > tc.most {
 				t.Errorf("installed %d times", installed)
-			}
-			r.forget(key.cluster)
-			if len(r.count) != 0 {
-				t.Error("it isn't forgotten")
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,82 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
+
+// unwanted returns the records of what is installed and no longer wanted, in the order of
+// removal. Of what is in doubt, and is left as it is, it returns the statuses.
+func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
+	keep := sets.New[deliver.Release]()
+	for i := range q.wanted {
+		keep.Insert(q.wanted[i].release())
+	}
+	for _, record := range removalOrder(q.installed, keep) {
+		reason, message := whyKept(q.ca, record, q.unresolved)
+		status := statusOf(record, addonsv1.AddonUnassigned)
+		switch {
+		case reason == "":
+			leaving = append(leaving, record)
+		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
+			kept = append(kept, q.previousStatus(status))
+		default:
+			status.Reason, status.Message = reason, shorten(message)
+			kept = append(kept, status)
+		}
+	}
+	return leaving, kept
+}
+
+// removeLeaving removes what is leaving: what others depend on goes after these, and
+// each one after those that may take something of it over. Otherwise an object that is
+// in both would be deleted, and made anew.
+func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *result) {
+	if len(q.leaving) == 0 {
+		return
+	}
+	now, waiting := removable(q.leaving)
+	contents := q.contentsOfEach(ctx, successors)
+	awaiting := sets.New[deliver.Release]()
+	for _, record := range q.leaving {
+		status := statusOf(record, addonsv1.AddonRemoving)
+		if names := q.successorsOf(ctx, record, contents); len(names) > 0 {
+			awaiting.Insert(record.Release)
+			all.add(because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
+				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",
+				message.List(names, ", ", named))))
+		} else if by, ok := waiting[record.Release]; ok {
+			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)))
+		}
+	}
+	for _, record := range now {
+		switch {
+		case awaiting.Has(record.Release):
+		case all.unreachable:
+			all.add(addonResult{status: statusOf(record, addonsv1.AddonRemoving)})
+		default:
+			all.add(q.remove(ctx, record))
+		}
+	}
+}
+
+// remove takes the removal of one add-on as far as it can go.
+func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
+	status := statusOf(record, addonsv1.AddonRemoving)
+	outcome, err := q.Deliverer.Remove(ctx, q.workload.target(), record.Release, q.leavingReleases()...)
+	switch {
+	case err != nil:
+		one := requestFailed(err, q.previousStatus(status))
+		one.status.Phase = addonsv1.AddonRemoving
+		return one
+	case outcome.Gone:
+		delete(q.memory.installs, record.Release)
+		q.workload.conn.InvalidateFacts()
+		q.record(ctx, q.ca, removedEvent(&status, outcome.Message))
+		return addonResult{gone: true}
+	}
+	return delivered(outcome, status)
+}
 
 // removalOrder returns the records of releases that are not kept: first what has
 // the most dependencies, then by namespace and name.
@@ -32,26 +108,26 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 	return records
 }
 
-// doubt tells why an add-on that no stack wants is left as it is, "" if there is
+// whyKept tells why an add-on that no stack wants is left as it is, "" if there is
 // no doubt. It is removed only by a ClusterAddon that has run it, or if its removal is
 // under way. A ClusterAddon that was made anew over a cluster with add-ons (after a
 // restore, or by a GitOps tool that brings Clusters before AddonStacks) has no reason to
 // take anything away. Nor is there one while a stack is awaited that may take the place
 // of the one that was assigned.
-func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]undecided) (reason, message string) {
+func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]unresolvedStack) (reason, message string) {
 	if isRemoving(record) {
 		return "", ""
 	}
 	ran := hasRun(ca, record)
 	if stack, ok := stacks[record.Stack]; ok {
 		if !ran {
-			return ReasonStackUnknown, stack.why + "; the add-on is left as it is"
+			return reasons.StackUnknown, stack.why + "; the add-on is left as it is"
 		}
-		return ReasonStackUndecided, stack.why + "; the add-on is left as it is"
+		return reasons.StackUndecided, stack.why + "; the add-on is left as it is"
 	}
 	isAssigned := slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == record.Stack })
 	if successor, ok := firstAwaited(stacks); ok && ran && !isAssigned {
-		return ReasonStackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
+		return reasons.StackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
 			stacks[successor].why, record.Stack)
 	}
 	if ran && isTakenOver(ca, record) {
@@ -60,7 +136,7 @@ func doubt(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]
 	if ran {
 		return "", ""
 	}
-	return ReasonStackUnknown, fmt.Sprintf(
+	return reasons.StackUnknown, fmt.Sprintf(
 		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
 }
 
@@ -73,7 +149,7 @@ func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 		return record.OwnerUID == ca.UID
 	}
 	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
-		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != ReasonStackUnknown
+		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != reasons.StackUnknown
 	})
 }
 

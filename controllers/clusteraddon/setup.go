@@ -5,21 +5,21 @@ package clusteraddon
 import (
 	"context"
 	"slices"
-	"time"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
@@ -35,17 +35,14 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	local := mgr.GetLocalManager()
 	r.users = newReferences()
-	r.records = newRecordWatch(r.Queue)
-	r.kinds = newKindWatch(r.Queue)
+	records := fleetwatch.NewRecords(r.Queue.AddCluster)
+	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
-	r.waits = newWaits()
-	r.lags = newLags()
-	r.reinstalls = newReinstalls()
 	r.lanes = newLanes(workers, r.Queue.Add)
-	if err := mgr.Add(r.records); err != nil {
+	if err := mgr.Add(records); err != nil {
 		return err
 	}
 	r.statuses.Client = r.Client
@@ -91,21 +88,9 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 	return users
 }
 
-// unwatchedPaths is how often paths are looked at where they can't be watched, as
-// when the host's inotify instances are used up.
-const unwatchedPaths = time.Minute
-
 // watchPaths starts work when a chart under the artifact root changes.
 func (r *Reconciler) watchPaths(ctx context.Context) error {
-	if err := r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) }); err != nil {
-		logf.FromContext(ctx).Error(err, "Can't watch the artifact root; it is looked at every minute instead")
-		wait.UntilWithContext(ctx, func(ctx context.Context) {
-			for _, path := range r.users.paths() {
-				r.pathChanged(ctx, path)
-			}
-		}, unwatchedPaths)
-	}
-	return nil
+	return r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) })
 }
 
 // pathChanged enqueues the ClusterAddons whose charts are at a path of the
@@ -118,3 +103,18 @@ func (r *Reconciler) pathChanged(ctx context.Context, path string) {
 		r.Queue.Add(user)
 	}
 }
+
+// Queue lets others start a reconcile of a ClusterAddon.
+type Queue struct{ management.Queue }
+
+// AddCluster enqueues the ClusterAddon of a workload cluster, which has the
+// Cluster's namespace and name.
+func (q *Queue) AddCluster(name multicluster.ClusterName) {
+	if namespace, cluster, ok := strings.Cut(name.String(), "/"); ok {
+		q.Add(client.ObjectKey{Namespace: namespace, Name: cluster})
+	}
+}
+
+// AddTarget enqueues the ClusterAddon of a workload cluster by the name that
+// the deliverer knows it by.
+func (q *Queue) AddTarget(name string) { q.AddCluster(multicluster.ClusterName(name)) }

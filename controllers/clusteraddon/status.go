@@ -4,19 +4,53 @@ package clusteraddon
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
+
+// announce writes wanted add-ons into the status before anything of them is installed.
+// Only what a ClusterAddon has in its status is removed by it one day: see hasRun.
+func (q *request) announce(ctx context.Context) error {
+	statuses, added := q.announced()
+	if !added {
+		return nil
+	}
+	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
+	if err := q.statuses.Patch(ctx, q.stored, q.ca); err != nil {
+		return err
+	}
+	q.ca.DeepCopyInto(q.stored)
+	return nil
+}
+
+// announced returns the statuses with those of wanted add-ons; false if they are all there.
+func (q *request) announced() (all []addonsv1.AddonStatus, added bool) {
+	if q.ca.Status.ObservedUID == q.ca.UID {
+		all = slices.Clone(q.ca.Status.Addons)
+	}
+	for i := range q.wanted {
+		status := q.wanted[i].status()
+		at := slices.IndexFunc(all, func(s addonsv1.AddonStatus) bool {
+			return s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack
+		})
+		switch {
+		case at < 0:
+			all, added = append(all, q.previousStatus(status)), true
+		case all[at].Reason == reasons.StackUnknown:
+			all[at].Reason, all[at].Message, added = "", "", true
+		}
+	}
+	return all, added
+}
 
 // named is how many add-ons a condition's message names.
 const named = 3
@@ -44,13 +78,6 @@ func recordsUnread(err error) metav1.Condition {
 		c.Message = shorten(fmt.Sprintf("The release records of the workload cluster can't be read: %v. See if its kubeconfig's user may list and watch Secrets", err))
 	}
 	return c
-}
-
-// isLasting reports whether a failure to read records is an answer, which another try
-// won't change, and not a connection that broke.
-func isLasting(err error) bool {
-	_, exceeded := errors.AsType[*fleet.LimitError](err)
-	return exceeded || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || errors.Is(err, errTooManyRecords)
 }
 
 func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, all int) metav1.Condition {

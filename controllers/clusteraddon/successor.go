@@ -10,39 +10,37 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// isArriving says whether a wanted add-on may take objects over yet from one that is
+// mayTakeOver says whether a wanted add-on may take objects over yet from one that is
 // leaving. What refuses an object of it may be that the other one has it still: then
 // that isn't waited for.
-func isArriving(status *addonsv1.AddonStatus, applied bool) bool {
+func mayTakeOver(one addonResult) bool {
+	phase, reason := one.status.Phase, one.status.Reason
 	switch {
-	case status.Phase == addonsv1.AddonReady && status.Reason != ReasonRetrying:
+	case phase == addonsv1.AddonReady && reason != reasons.Retrying:
 		return false
-	case status.Reason == ReasonReleaseTaken:
+	case reason == reasons.ReleaseTaken:
 		return false // another one has the release, and counts itself
-	case status.Phase != addonsv1.AddonFailed:
+	case phase != addonsv1.AddonFailed:
 		return true
 	}
-	return !applied && status.Reason != deliver.ReasonImmutableField && status.Reason != deliver.ReasonObjectRejected
+	return !one.applied && reason != deliver.ReasonImmutableField && reason != deliver.ReasonObjectRejected
 }
 
-// arrival is an arriving add-on, with what it is to have.
-type arrival struct {
+// successor is an add-on that may take objects over, with what it is to have.
+type successor struct {
 	*addon
 	contents sets.Set[deliver.ObjectKey]
 	known    bool // else its contents can't be known now
 }
 
-// arrivals are the arriving add-ons, if anything is leaving.
-func (p *pass) arrivals(ctx context.Context) []arrival {
-	if len(p.leaving) == 0 {
-		return nil
-	}
-	all := make([]arrival, 0, len(p.arriving))
-	for _, a := range p.arriving {
-		contents, known := p.contentsOf(ctx, a)
-		all = append(all, arrival{a, contents, known})
+func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []successor {
+	all := make([]successor, 0, len(successors))
+	for _, a := range successors {
+		contents, known := q.contentsOf(ctx, a)
+		all = append(all, successor{a, contents, known})
 	}
 	return all
 }
@@ -50,18 +48,18 @@ func (p *pass) arrivals(ctx context.Context) []arrival {
 // successorsOf names those that are to have an object of a leaving add-on. Where that
 // can't be known it is assumed of those that aren't installed, and of those of the same
 // stack.
-func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary, arrivals []arrival) []string {
-	if len(arrivals) == 0 {
+func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) []string {
+	if len(successors) == 0 {
 		return nil
 	}
-	objects, told, err := p.Deliverer.Holds(ctx, p.workload.target(), leaving.Release)
+	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
 	if err != nil {
-		told = false // whoever removes it will hear of it
+		listed = false // whoever removes it will hear of it
 	}
 	var names []string
-	for _, a := range arrivals {
-		shares := a.stack == leaving.Stack || !p.installed[a.release()].Installed
-		if a.known && told {
+	for _, a := range successors {
+		shares := a.stack == leaving.Stack || !q.installed[a.release()].Installed
+		if a.known && listed {
 			shares = a.contents.HasAny(objects...)
 		}
 		if shares {
@@ -72,9 +70,9 @@ func (p *pass) successorsOf(ctx context.Context, leaving deliver.Summary, arriva
 }
 
 // leavingReleases are those whose objects wanted add-ons may take over.
-func (p *pass) leavingReleases() []deliver.Release {
-	releases := make([]deliver.Release, 0, len(p.leaving))
-	for _, record := range p.leaving {
+func (q *request) leavingReleases() []deliver.Release {
+	releases := make([]deliver.Release, 0, len(q.leaving))
+	for _, record := range q.leaving {
 		releases = append(releases, record.Release)
 	}
 	return releases

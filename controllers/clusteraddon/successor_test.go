@@ -10,20 +10,21 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // While nobody knows what an add-on is to have, or what the leaving one has, that is assumed
 // to be the same of what is new, and of what is in the same stack.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
-	conn := connectTo(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
-	p := &pass{
+	q := &request{
 		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn},
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{})},
 		installed:  map[deliver.Release]deliver.Summary{same.release(): {Installed: true}, other.release(): {Installed: true}},
 	}
 	for name, known := range map[string]bool{"the contents aren't known": false, "the leaving one's record can't be read": true} {
-		got := p.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []arrival{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
+		got := q.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}

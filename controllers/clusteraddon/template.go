@@ -14,7 +14,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -29,9 +31,9 @@ type templateCache struct{ entries *lru.Cache }
 func newTemplateCache() *templateCache { return &templateCache{entries: lru.New(templateCacheSize)} }
 
 // valuesTemplate makes values from the add-on's template.
-func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
+func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
 	name := fmt.Sprintf("addons[%s].valuesTemplate", a.Name)
-	data, err := p.templateData(ctx, a.ValuesTemplate)
+	data, err := q.templateData(ctx, a.ValuesTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -48,54 +50,62 @@ func (p *pass) valuesTemplate(ctx context.Context, a *addon) (map[string]any, er
 	if err != nil {
 		return nil, err
 	}
-	if text, ok := p.templates.entries.Get(key); ok {
+	if text, ok := q.templates.entries.Get(key); ok {
 		return parse([]byte(text.(string)))
 	}
-	text, err := p.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
+	text, err := q.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return nil, failure.New(failed.Reason, "%w", failed.Err) // it begins with the name
+	}
 	if err != nil {
 		return nil, err
 	}
 	if ofClusterStack {
 		unwrapped, err := clusterstack.Unwrap([]byte(text))
 		if err != nil {
-			return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s: %w", name, err)}
+			return nil, failure.New(reasons.ValuesInvalid, "%s: %w", name, err)
 		}
 		text = string(unwrapped)
 	}
 	values, err := parse([]byte(text))
 	if err != nil {
-		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s makes what can't be used, correct it: %w", name, err)}
+		return nil, failure.New(reasons.ValuesInvalid, "%s makes what can't be used, correct it: %w", name, err)
 	}
-	p.templates.entries.Add(key, text)
+	q.templates.entries.Add(key, text)
 	return values, nil
 }
 
 // templateData makes the roots that a template may refer to. An object is only
 // read, and from then on watched, if the template has its root's name in it.
-func (p *pass) templateData(ctx context.Context, text string) (map[string]any, error) {
-	cluster, err := clusterData(p.cluster)
+func (q *request) templateData(ctx context.Context, text string) (map[string]any, error) {
+	cluster, err := clusterData(q.cluster)
 	if err != nil {
 		return nil, err
 	}
 	data := map[string]any{"Cluster": cluster}
-	for root, ref := range map[string]clusterv1.ContractVersionedObjectReference{
-		"ControlPlane": p.cluster.Spec.ControlPlaneRef,
-		"InfraCluster": p.cluster.Spec.InfrastructureRef,
-	} {
-		if !ref.IsDefined() || !strings.Contains(text, root) {
-			continue
-		}
-		obj, err := p.providerObject(ctx, ref)
+	for root, ref := range templateRoots(q.cluster, text) {
+		obj, err := q.provider.get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
 		if errors.Is(err, errNotNamespaced) {
-			return nil, &inputError{reason: ReasonProviderObjectRefused, err: fmt.Errorf(".%s, %s %s: %w", root, ref.Kind, ref.Name, err)}
+			return nil, failure.New(reasons.ProviderObjectRefused, ".%s, %s %s: %w", root, ref.Kind, ref.Name, err)
 		}
 		if err != nil {
-			return nil, &inputError{reason: ReasonProviderObjectUnavailable, wait: true,
-				err: fmt.Errorf("reading .%s, %s %s: %w", root, ref.Kind, p.keyOf(ref.Name), err)}
+			return nil, failure.New(reasons.ProviderObjectUnavailable, "reading .%s, %s %s: %w", root, ref.Kind, q.keyOf(ref.Name), err)
 		}
 		data[root] = withoutNoise(obj.Object)
 	}
 	return data, nil
+}
+
+// templateRoots returns the objects that a template refers to beside the Cluster, by root.
+func templateRoots(cluster *clusterv1.Cluster, text string) map[string]clusterv1.ContractVersionedObjectReference {
+	roots := map[string]clusterv1.ContractVersionedObjectReference{}
+	if ref := cluster.Spec.ControlPlaneRef; ref.IsDefined() && strings.Contains(text, "ControlPlane") {
+		roots["ControlPlane"] = ref
+	}
+	if ref := cluster.Spec.InfrastructureRef; ref.IsDefined() && strings.Contains(text, "InfraCluster") {
+		roots["InfraCluster"] = ref
+	}
+	return roots
 }
 
 func clusterData(cluster *clusterv1.Cluster) (map[string]any, error) {

@@ -5,24 +5,30 @@ package clusteraddon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // values merges valuesFrom, values and valuesTemplate, each over the former. It
 // also returns the strings and long numbers that came from Secrets.
-func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
+func (q *request) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
 	var layers []map[string]any
 	var secrets []string
 	for i, ref := range a.ValuesFrom {
-		layer, err := p.valuesFrom(ctx, ref)
+		layer, err := q.valuesFrom(ctx, ref)
 		if err != nil {
-			return nil, nil, prefix(err, "addons[%s].valuesFrom[%d]", a.Name, i)
+			if failed, ok := errors.AsType[*failure.Error](err); ok {
+				failed.Field = fmt.Sprintf("addons[%s].valuesFrom[%d]", a.Name, i)
+			}
+			return nil, nil, err
 		}
 		if ref.Kind == "Secret" {
 			secrets = stringsIn(secrets, layer)
@@ -32,12 +38,12 @@ func (p *pass) values(ctx context.Context, a *addon) (map[string]any, []string, 
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return nil, nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("addons[%s].values is no map, correct it: %w", a.Name, err)}
+			return nil, nil, failure.New(reasons.ValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
 		}
 		layers = append(layers, layer)
 	}
 	if a.ValuesTemplate != "" {
-		layer, err := p.valuesTemplate(ctx, a)
+		layer, err := q.valuesTemplate(ctx, a)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -71,14 +77,13 @@ func stringsIn(found []string, value any) []string {
 	return found
 }
 
-func (p *pass) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
-	o := object{kind: ref.Kind, key: p.keyOf(ref.Name)}
-	p.use(o)
+func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
+	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
 	key := ref.Key
 	if key == "" {
 		key = addonsv1.DefaultValuesKey
 	}
-	data, found, err := p.objects.data(ctx, o)
+	data, found, err := q.objects.data(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +96,15 @@ func (p *pass) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (ma
 	}
 	values, err := render.ParseValues(text)
 	if err != nil {
-		return nil, &inputError{reason: ReasonValuesInvalid, err: fmt.Errorf("%s %s, key %q: %w", ref.Kind, o.key, key, err)}
+		return nil, failure.New(reasons.ValuesInvalid, "%s %s, key %q: %w", ref.Kind, o.key, key, err)
 	}
 	return values, nil
 }
 
 // valuesMissing is the error of an object that isn't there, or of its key.
-func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *inputError {
-	missing := fmt.Errorf("%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
+func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *failure.Error {
 	if found {
-		missing = fmt.Errorf("%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
+		return failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
 	}
-	return &inputError{reason: ReasonValuesNotFound, wait: true, err: missing}
+	return failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
 }

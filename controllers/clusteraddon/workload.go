@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -57,18 +58,10 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 // readRecords finds the newest record of each release that this ClusterAddon
 // made; false if they aren't known yet. Releases of other ClusterAddons, which
 // are there if two Clusters share an API server, are none of its business.
-func (p *pass) readRecords() bool {
-	all, known := p.records.of(p.workload.name)
-	if !known {
-		return false
-	}
-	p.installed = map[deliver.Release]deliver.Summary{}
-	for release, record := range all {
-		if record.IsOwnedBy(ownerOf(p.ca)) {
-			p.installed[release] = record
-		}
-	}
-	return true
+func (q *request) readRecords() (map[deliver.Release]deliver.Summary, bool) {
+	all, known := q.records.Of(q.workload.name)
+	maps.DeleteFunc(all, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
+	return all, known
 }
 
 // target is the cluster as the deliverer sees it.
@@ -82,8 +75,8 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
-// whileConnected ends with the connection, too: a cluster that falls silent in the
-// middle of a pass isn't waited for, request by request.
+// whileConnected ends with the connection, too: a cluster that becomes unreachable
+// in the middle of a reconcile isn't waited for, request by request.
 func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(w.conn.Context(), cancel)

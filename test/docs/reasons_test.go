@@ -3,31 +3,58 @@
 package docs
 
 import (
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// TestAddonReasons compares a table with the constants of all packages that give add-ons reasons.
+var update = flag.Bool("update", false, "write generated tables into their pages")
+
+// TestAddonReasons compares the table of reasons with the constants of all packages that give add-ons
+// reasons, and with the page, which is generated from it.
 func TestAddonReasons(t *testing.T) {
-	section := mustSection(t, "docs/reference/clusteraddon.md", "## Reasons of add-ons")
-	var documented, exist []string
-	for _, row := range section.Rows("reason") {
-		documented = append(documented, row.Code(0)...)
+	var rows, exist []string
+	for _, row := range reasons.Table {
+		rows = append(rows, row.Name)
 	}
 	for _, group := range slices.Concat(
 		constantsOf(t, "internal/artifact/failure", exported), constantsOf(t, "internal/render", isReason),
-		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "controllers/clusteraddon", isReason)) {
+		constantsOf(t, "internal/deliver", isReason), constantsOf(t, "internal/reasons", exported)) {
 		exist = append(exist, group.reasons...)
 	}
 	exist = slices.DeleteFunc(exist, func(reason string) bool { return reason == "Ready" }) // it isn't shown
-	compareReasons(t, "reasons of add-ons", documented, exist)
+	compareReasons(t, "reasons of add-ons", rows, exist)
+
+	path, heading := filepath.Join(root, "docs/reference/clusteraddon.md"), "## Reasons of add-ons\n\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, _ := strings.Cut(string(page), heading)
+	_, after, more := strings.Cut(after, "\n\n")
+	generated := before + heading + reasons.Markdown()
+	if more {
+		generated += "\n" + after
+	}
+	switch {
+	case generated == string(page):
+	case *update:
+		if err := os.WriteFile(path, []byte(generated), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s isn't what internal/reasons says; run make generate", path)
+	}
 }
 
 // TestSourceReasons does so with the table of those that are about sources.
@@ -119,7 +146,8 @@ type reasonGroup struct {
 var (
 	isReason    = regexp.MustCompile(`^Reason[A-Z]|^[A-Z].*Reason$`)
 	isCondition = regexp.MustCompile(`^[A-Z].*Condition$`)
-	exported    = regexp.MustCompile(`^[A-Z]`) // of package failure
+	exported    = regexp.MustCompile(`^[A-Z]`) // of packages whose other constants are no names
+	isName      = regexp.MustCompile(`^[A-Za-z]+$`)
 	ofOne       = regexp.MustCompile(`^Reasons of the (\w+) condition\.`)
 )
 
@@ -163,10 +191,9 @@ func constantsOf(t *testing.T, dir string, names *regexp.Regexp) []reasonGroup {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if strings.Contains(reason, " ") { // a part of messages
-						continue
+					if isName.MatchString(reason) {
+						group.reasons = append(group.reasons, reason)
 					}
-					group.reasons = append(group.reasons, reason)
 				}
 			}
 			groups = append(groups, group)

@@ -40,7 +40,7 @@ var writesTomorrow = []struct{ file, from, to string }{
 	{"controllers/assignment/assign.go", "addonsv1.StackRevision{Name: c.name,", `addonsv1.StackRevision{Tomorrow: "newer", Name: c.name,`},
 	{"controllers/addonstack/shared.go", "own := &addonsv1.StackInstance{", `own := &addonsv1.StackInstance{Tomorrow: "newer",`},
 	{"controllers/addonstack/aggregate.go", "summarize(sum)", `sum.Status.Tomorrow = "newer"; summarize(sum)`},
-	{"controllers/clusteraddon/pass.go", "status := addonsv1.AddonStatus{Name: a.Name,", `status := addonsv1.AddonStatus{Tomorrow: "newer", Name: a.Name,`},
+	{"controllers/clusteraddon/addon.go", "addonsv1.AddonStatus{Name: a.Name,", `addonsv1.AddonStatus{Tomorrow: "newer", Name: a.Name,`},
 }
 
 // buildNewer builds the next version of the manager, from the checkout with some

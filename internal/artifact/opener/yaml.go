@@ -9,7 +9,7 @@ import (
 )
 
 // maxJSON bounds a document as JSON: aliases may make much of little YAML.
-const maxJSON = 256 << 10 // bytes
+const maxJSON = 64 << 10 // bytes
 
 // toJSON returns a YAML document as JSON. Of a key that is there twice it takes the last one.
 func toJSON(data []byte) ([]byte, error) {
@@ -18,7 +18,7 @@ func toJSON(data []byte) ([]byte, error) {
 		return nil, failure.New(failure.ArtifactInvalid, "it isn't YAML: %w", err)
 	}
 	if len(document) > maxJSON {
-		return nil, failure.TooLarge("what its aliases make of it", maxJSON)
+		return nil, failure.TooLarge("it, with its aliases written out,", maxJSON)
 	}
 	return document, nil
 }

@@ -130,19 +130,23 @@ func (r Reference) Locate(err error) error {
 	return &located
 }
 
-// Uses says whether the reference reads a ConfigMap or Secret of its namespace: for
-// what it refers to, credentials, or keys.
+// Uses says whether the reference reads a ConfigMap or Secret of its namespace.
 func (r Reference) Uses(kind, name string) bool {
-	isIt := func(artifact *addonsv1.ArtifactReference, of string) bool {
-		return artifact != nil && of == kind && artifact.Name == name
+	return slices.ContainsFunc(r.Objects(), func(o Object) bool { return o.Kind == kind && o.Name == name })
+}
+
+// Objects returns the ConfigMaps and Secrets that the reference reads: for what it refers
+// to, credentials, or keys.
+func (r Reference) Objects() []Object {
+	var objects []Object
+	if r.Chart.ConfigMap != nil || r.Chart.Secret != nil {
+		objects = append(objects, r.Object())
 	}
-	if isIt(r.Chart.ConfigMap, KindConfigMap) || isIt(r.Chart.Secret, KindSecret) {
-		return true
+	if r.SecretRef() != nil {
+		objects = append(objects, r.Secret())
 	}
-	if secret := r.SecretRef(); secret != nil && kind == KindSecret && secret.Name == name {
-		return true
+	for _, trusted := range r.Chart.Verify.References() {
+		objects = append(objects, Object{Kind: trusted.Kind, Namespace: r.Namespace, Name: trusted.Name, Key: trusted.Key})
 	}
-	return slices.ContainsFunc(r.Chart.Verify.References(), func(trusted addonsv1.TrustReference) bool {
-		return trusted.Kind == kind && trusted.Name == name
-	})
+	return objects
 }

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// isSilent says that an error is of the connection to a cluster, or of what the cluster
+// isUnreachable says that an error is of the connection to a cluster, or of what the cluster
 // offers at all: whatever else it is asked now fails, too. What the API server answers isn't
 // of that kind, and neither is a request that can't be made, which is at fault by itself.
-func isSilent(err error) bool {
+func isUnreachable(err error) bool {
 	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
 		return false
 	}

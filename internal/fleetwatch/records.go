@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package fleetwatch
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 const (
@@ -40,12 +41,12 @@ const (
 // failed, or a watch that ended with an error.
 var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 5, Cap: 30 * time.Second}
 
-// recordWatch watches the metadata of the release records of every engaged
+// Records watches the metadata of the release records of every engaged
 // cluster: one LIST and one WATCH for each, and no request afterwards for an
 // add-on that is as it should be.
-type recordWatch struct {
-	queue *Queue
-	clock clock.WithTicker
+type Records struct {
+	changed func(multicluster.ClusterName)
+	clock   clock.WithTicker
 	// timeout is how long a list may take, with all of its pages.
 	timeout time.Duration
 
@@ -60,18 +61,19 @@ type clusterRecords struct {
 	sticks time.Time // a success before doesn't mean that the err is over
 }
 
-func newRecordWatch(queue *Queue) *recordWatch {
-	return &recordWatch{queue: queue, clock: clock.RealClock{}, timeout: 2 * time.Minute, clusters: map[multicluster.ClusterName]*clusterRecords{}}
+// NewRecords returns a watch that calls changed when a cluster has other records.
+func NewRecords(changed func(multicluster.ClusterName)) *Records {
+	return &Records{changed: changed, clock: clock.RealClock{}, timeout: 2 * time.Minute, clusters: map[multicluster.ClusterName]*clusterRecords{}}
 }
 
 // Start blocks: all work is done for each cluster, as long as it is engaged.
-func (w *recordWatch) Start(ctx context.Context) error {
+func (w *Records) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
 // Engage starts watching a cluster's records. It doesn't wait for them.
-func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	conn, ok := cl.(interface{ Metadata() metadata.Interface })
 	if !ok {
 		return fmt.Errorf("the records of a %T can't be watched", cl)
@@ -94,7 +96,7 @@ func (w *recordWatch) Engage(ctx context.Context, name multicluster.ClusterName,
 }
 
 // forget drops what is known of a connection that is over. The cluster may have a new one.
-func (w *recordWatch) forget(name multicluster.ClusterName, known *clusterRecords) {
+func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.clusters[name] == known {
@@ -103,18 +105,18 @@ func (w *recordWatch) forget(name multicluster.ClusterName, known *clusterRecord
 }
 
 // watch lists and watches until something fails, or the records are too many.
-func (w *recordWatch) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) {
+func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	note := func(err error) {
 		if ctx.Err() == nil && w.note(known, err) {
-			w.queue.AddCluster(name)
+			w.changed(name)
 			if err != nil {
 				logf.FromContext(ctx).Error(err, "Watching release records failed; trying again", "Cluster", name)
 			}
 		}
 	}
-	known.store.onChange(func() { w.queue.AddCluster(name) }, func(err error) { note(err); cancel() })
+	known.store.onChange(func() { w.changed(name) }, func(err error) { note(err); cancel() })
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
 	source := listFirst{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -149,7 +151,7 @@ type brokenWatch struct{ error }
 func (b *brokenWatch) Unwrap() error { return b.error }
 
 // note keeps the error of the last request, nil if it went well, and says whether that is news.
-func (w *recordWatch) note(known *clusterRecords, err error) bool {
+func (w *Records) note(known *clusterRecords, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil && (known.err == nil || w.clock.Now().Before(known.sticks)) {
@@ -163,8 +165,8 @@ func (w *recordWatch) note(known *clusterRecords, err error) bool {
 	return news
 }
 
-// failure returns why the records of a cluster can't be read or followed; nil if they can.
-func (w *recordWatch) failure(name multicluster.ClusterName) error {
+// Failure returns why the records of a cluster can't be read or followed; nil if they can.
+func (w *Records) Failure(name multicluster.ClusterName) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if known, ok := w.clusters[name]; ok {
@@ -205,9 +207,9 @@ func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o meta
 	}
 }
 
-// of returns the newest record of each release that Chandler installed on the
+// Of returns the newest record of each release that Chandler installed on the
 // cluster. It is false until they have been read once, and while they are too many.
-func (w *recordWatch) of(name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
+func (w *Records) Of(name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
 	w.mu.RLock()
 	known, ok := w.clusters[name]
 	w.mu.RUnlock()
@@ -219,4 +221,11 @@ func (w *recordWatch) of(name multicluster.ClusterName) (map[deliver.Release]del
 		return nil, false
 	}
 	return deliver.Summarize(records), true
+}
+
+// IsLasting reports whether a failure to read records is an answer, which another try
+// won't change, and not a connection that broke.
+func IsLasting(err error) bool {
+	_, exceeded := errors.AsType[*fleet.LimitError](err)
+	return exceeded || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

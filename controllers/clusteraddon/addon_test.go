@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	testingclock "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -39,14 +40,14 @@ func TestClaims(t *testing.T) {
 
 	// What a stack installed stays its own while nobody knows what it wants: its
 	// revision may come a moment later than that of another stack.
-	keeping := map[string]undecided{"gone": {keeps: true}}
+	keeping := map[string]unresolvedStack{"gone": {keepsReleases: true}}
 	if got := claims(both, installed, keeping)[release]; got != "gone" {
 		t.Errorf("%q took the release of a stack that is undecided", got)
 	}
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
-	keeping = map[string]undecided{"": {keeps: true}} // no record has this name
+	keeping = map[string]unresolvedStack{"": {keepsReleases: true}} // no record has this name
 	if got := claims(both, nil, keeping)[release]; got != "a" {
 		t.Errorf("%q got a release that nobody has; want the first", got)
 	}
@@ -99,13 +100,13 @@ func TestRemovalOfACycleBegins(t *testing.T) {
 }
 
 func TestDigestTellsInputsApart(t *testing.T) {
-	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, release: deliver.Release{Namespace: "n", Name: "r"}}
+	base := inputs{artifact: "sha256:1", values: map[string]any{"a": 1}, addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
 	change := map[string]func(*inputs){
 		"chart":     func(in *inputs) { in.artifact = "sha256:2" },
 		"values":    func(in *inputs) { in.values = map[string]any{"a": 2} },
-		"namespace": func(in *inputs) { in.release.Namespace = "m" },
-		"name":      func(in *inputs) { in.release.Name = "s" },
-		"readiness": func(in *inputs) { in.readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
+		"namespace": func(in *inputs) { in.Namespace = "m" },
+		"name":      func(in *inputs) { in.Name = "s" },
+		"readiness": func(in *inputs) { in.Readiness = []addonsv1.ReadinessCheck{{Kind: "Job"}} },
 	}
 	digestOf := func(in inputs) string {
 		d, err := in.digest(factsNone)
@@ -120,7 +121,8 @@ func TestDigestTellsInputsApart(t *testing.T) {
 		t.Error("equal inputs have different digests")
 	}
 	for name, apply := range change {
-		other := base
+		other, its := base, *base.addon
+		other.addon = &its
 		apply(&other)
 		if digestOf(other) == digestOf(base) {
 			t.Errorf("another %s has the same digest", name)
@@ -135,7 +137,7 @@ func TestDigestTellsInputsApart(t *testing.T) {
 // What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
 func TestSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
-	in := &inputs{artifact: "sha256:1", release: deliver.Release{Namespace: "n", Name: "r"}}
+	in := &inputs{artifact: "sha256:1", addon: &addon{Addon: addonsv1.Addon{Namespace: "n", Name: "r"}}}
 	digest, err := in.digest(factsNone)
 	if err != nil {
 		t.Fatal(err)
@@ -151,9 +153,9 @@ func TestSettled(t *testing.T) {
 		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
 		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
 	} {
-		p := &pass{Reconciler: &Reconciler{Clock: testingclock.NewFakePassiveClock(now)}}
+		q := &request{now: now}
 		record := deliver.Summary{Owned: true, Complete: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt}
-		if got, err := p.settled(t.Context(), in, record); got != tc.want || err != nil {
+		if got, err := q.settled(t.Context(), in, record); got != tc.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -165,44 +167,44 @@ func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVers
 
 // The assignment goes by the reason, too.
 func TestStackUnknownHasOneName(t *testing.T) {
-	if ReasonStackUnknown != stack.ReasonUnknown {
-		t.Errorf("%q is %q elsewhere", ReasonStackUnknown, stack.ReasonUnknown)
+	if reasons.StackUnknown != stack.ReasonUnknown {
+		t.Errorf("%q is %q elsewhere", reasons.StackUnknown, stack.ReasonUnknown)
 	}
 }
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
-func TestDoubtKeeps(t *testing.T) {
+func TestWhyKept(t *testing.T) {
 	knew := func(phase addonsv1.AddonPhase, reason string) []addonsv1.AddonStatus {
 		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase, Reason: reason}}
 	}
 	ready := knew(addonsv1.AddonReady, "")
 	cases := map[string]struct {
-		record    deliver.Summary
-		undecided map[string]undecided
-		assigned  string
-		observed  types.UID // that of the status; its own if there is none
-		known     []addonsv1.AddonStatus
-		want      string
+		record     deliver.Summary
+		unresolved map[string]unresolvedStack
+		assigned   string
+		observed   types.UID // that of the status; its own if there is none
+		known      []addonsv1.AddonStatus
+		want       string
 	}{
 		"it is in the status, and its stack is gone":     {known: ready},
 		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
 		"a ClusterAddon before has begun to remove it":   {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}},
-		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: ReasonStackUnknown},
-		"a new ClusterAddon finds it":                    {want: ReasonStackUnknown},
-		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, ReasonStackUnknown), want: ReasonStackUnknown},
-		"the status is from a backup":                    {observed: "former", known: ready, want: ReasonStackUnknown},
+		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
+		"a new ClusterAddon finds it":                    {want: reasons.StackUnknown},
+		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, reasons.StackUnknown), want: reasons.StackUnknown},
+		"the status is from a backup":                    {observed: "former", known: ready, want: reasons.StackUnknown},
 		"an older version wrote status and record":       {observed: "none", record: deliver.Summary{OwnerUID: "own"}},
-		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: ReasonStackUnknown},
-		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: ReasonStackUnknown},
-		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, ReasonStackUndecided)},
-		"its stack is undecided":                         {undecided: map[string]undecided{"platform": {why: "why"}}, known: ready, want: ReasonStackUndecided},
-		"a new ClusterAddon finds it undecided":          {undecided: map[string]undecided{"platform": {why: "why"}}, want: ReasonStackUnknown},
-		"a new ClusterAddon, and a stack is awaited":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, want: ReasonStackUnknown},
-		"another stack is undecided":                     {undecided: map[string]undecided{"other": {why: "why"}}, known: ready},
-		"a stack is awaited":                             {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, want: ReasonStackUndecided},
-		"a stack is awaited, and its own dropped it":     {undecided: map[string]undecided{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
+		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: reasons.StackUnknown},
+		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
+		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, reasons.StackUndecided)},
+		"its stack is undecided":                         {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, known: ready, want: reasons.StackUndecided},
+		"a new ClusterAddon finds it undecided":          {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, want: reasons.StackUnknown},
+		"a new ClusterAddon, and a stack is awaited":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
+		"another stack is undecided":                     {unresolved: map[string]unresolvedStack{"other": {why: "why"}}, known: ready},
+		"a stack is awaited":                             {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, want: reasons.StackUndecided},
+		"a stack is awaited, and its own dropped it":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
 		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
-		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: ReasonStackUnknown},
+		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: reasons.StackUnknown},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -216,8 +218,8 @@ func TestDoubtKeeps(t *testing.T) {
 				ca.Status.ObservedUID = ""
 			}
 			tc.record.Stack, tc.record.Namespace, tc.record.Name = "platform", "default", "web"
-			if reason, message := doubt(ca, tc.record, tc.undecided); reason != tc.want {
-				t.Errorf("doubt() = %q, %q; want %q", reason, message, tc.want)
+			if reason, message := whyKept(ca, tc.record, tc.unresolved); reason != tc.want {
+				t.Errorf("whyKept() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})
 	}
@@ -225,7 +227,7 @@ func TestDoubtKeeps(t *testing.T) {
 
 // What another instance installed may have been handed over with the Cluster; what it has yet to
 // install may want what no other stack has any more.
-func TestUndecidedStacks(t *testing.T) {
+func TestUnresolvedStacks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		written        *addonsv1.AddonStack
 		revision       string
@@ -236,9 +238,10 @@ func TestUndecidedStacks(t *testing.T) {
 		"another instance's, that has yet to run": {awaited: true},
 		"another instance's, that has run":        {revision: "platform-1"},
 	} {
-		p := &pass{undecided: map[string]undecided{}}
-		p.undecide(addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, tc.written)
-		if got := p.undecided["platform"]; got.keeps != tc.keeps || got.awaited != tc.awaited || got.why == "" {
+		long := map[string]time.Time{"platform": time.Unix(0, 0)}
+		one := assignedStack{StackRevision: addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, written: tc.written}
+		s := resolveStacks([]assignedStack{one}, &clusterv1.Cluster{}, long, time.Unix(1000, 0))
+		if got := s.unresolved["platform"]; got.keepsReleases != tc.keeps || got.awaited != tc.awaited || got.why == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package fleetwatch
 
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,15 +18,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/test/connection"
 )
 
 // awaited is how long a test waits for what should take milliseconds.
@@ -44,63 +39,14 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// noSource finds no clusters: a test reports them.
-type noSource struct{}
-
-func (noSource) SetupWithManager(mcmanager.Manager, fleet.Sink) error { return nil }
-func (noSource) Refresh(multicluster.ClusterName)                     {}
-
-// nobody is told of clusters.
-type nobody struct{}
-
-func (nobody) Engage(context.Context, multicluster.ClusterName, cluster.Cluster) error { return nil }
-
-// connectTo connects to a server that answers all but probes with a handler.
-func connectTo(t *testing.T, handler http.HandlerFunc) *fleet.Connection {
-	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/version" {
-			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		handler(w, r)
-	}))
-	server.EnableHTTP2 = true
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server:                   server.URL,
-			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, Source: noSource{}})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()
-	t.Cleanup(func() { cancel(); <-ended })
-	clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
-	var conn *fleet.Connection
-	eventually(t, "connected", func() (ok bool) { conn, ok = clusters.Connection("ns/prod"); return ok })
-	return conn
-}
-
 // follow watches the records of a server.
-func follow(t *testing.T, handler http.HandlerFunc, change ...func(*recordWatch)) *recordWatch {
+func follow(t *testing.T, handler http.HandlerFunc, change ...func(*Records)) *Records {
 	t.Helper()
-	w := newRecordWatch(&Queue{})
+	w := NewRecords(func(multicluster.ClusterName) {})
 	for _, f := range change {
 		f(w)
 	}
-	conn := connectTo(t, handler)
+	conn := connection.To(t, handler)
 	if err := w.Engage(conn.Context(), "ns/prod", conn); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +104,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 		}
 	})
 	digests := func() map[string]string {
-		found, _ := w.of("ns/prod")
+		found, _ := w.Of("ns/prod")
 		got := map[string]string{}
 		for release, summary := range found {
 			got[release.Name] = summary.Digest
@@ -168,7 +114,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 	eventually(t, "two pages", func() bool { return fmt.Sprint(digests()) == "map[one:a two:]" })
 	events <- recordOf("three", map[string]string{record.DigestAnnotation: "c"})
 	eventually(t, "an event", func() bool { return fmt.Sprint(digests()) == "map[one:a three:c two:]" })
-	if err := w.failure("ns/prod"); err != nil {
+	if err := w.Failure("ns/prod"); err != nil {
 		t.Error(err)
 	}
 	w.mu.RLock()
@@ -180,7 +126,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 
 // A connection that is over takes nothing of the next one along.
 func TestRecordsOfTheNextConnectionStay(t *testing.T) {
-	w, former, next := newRecordWatch(&Queue{}), &clusterRecords{}, &clusterRecords{}
+	w, former, next := NewRecords(func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
 	w.clusters["ns/prod"] = next
 	if w.forget("ns/prod", former); w.clusters["ns/prod"] != next {
 		t.Error("those of the new connection are gone")
@@ -217,11 +163,11 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				many = append(many, recordOf(fmt.Sprint("r", i), nil))
 			}
 			writeList(w, "", many...)
-		}, limit(ReasonRecordsUnreadable, "4096")},
+		}, limit(reasons.RecordsUnreadable, "4096")},
 		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
 			large := recordOf("x", map[string]string{record.DigestAnnotation: strings.Repeat("x", 2<<20)})
 			writeList(w, "more", large, large, large)
-		}, limit(ReasonRecordsUnreadable, "16 MiB")},
+		}, limit(reasons.RecordsUnreadable, "16 MiB")},
 		"events of too many": {func(w http.ResponseWriter, r *http.Request) {
 			if !watches(r) {
 				writeList(w, "")
@@ -232,7 +178,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 					return
 				}
 			}
-		}, limit(ReasonRecordsUnreadable, "4096")},
+		}, limit(reasons.RecordsUnreadable, "4096")},
 		"an event without end": {func(w http.ResponseWriter, r *http.Request) {
 			if !watches(r) {
 				writeList(w, "")
@@ -257,11 +203,11 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				default:
 					writeList(w, "", recordOf("one", nil))
 				}
-			}, func(w *recordWatch) { w.timeout = 2 * time.Second })
-			eventually(t, "told", func() bool { return tc.want(w.failure("ns/prod")) })
+			}, func(w *Records) { w.timeout = 2 * time.Second })
+			eventually(t, "told", func() bool { return tc.want(w.Failure("ns/prod")) })
 			healed.Store(true)
 			eventually(t, "read", func() bool {
-				found, known := w.of("ns/prod")
+				found, known := w.Of("ns/prod")
 				return known && len(found) == 1
 			})
 		})

@@ -29,6 +29,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // reading is a request for a ConfigMap to a server that may fail in many ways.
@@ -115,23 +116,23 @@ func overHTTP2(s *httptest.Server) {
 	s.StartTLS()
 }
 
-// TestSilentClusters tells errors that end a pass over a cluster from those of one
+// TestUnreachableClusters tells errors that end a reconcile from those of one
 // request, with the clients that are used there.
-func TestSilentClusters(t *testing.T) {
+func TestUnreachableClusters(t *testing.T) {
 	fine := says(http.StatusOK, "application/json", `{"apiVersion": "v1", "kind": "ConfigMap"}`)
 	status := func(code int, reason string) http.HandlerFunc {
 		return says(code, "application/json", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q}`, code, reason))
 	}
 	slow := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for name, tc := range map[string]struct {
-		reading reading
-		silent  bool
+		reading     reading
+		unreachable bool
 	}{
 		"refused":                    {reading{handler: fine, gone: true}, true},
 		"no trusted certificate":     {reading{handler: fine, start: (*httptest.Server).StartTLS}, true},
 		"no TLS":                     {reading{handler: fine, scheme: "https"}, true},
 		"no answer in time":          {reading{handler: slow, timeout: 50 * time.Millisecond}, true},
-		"the pass is over":           {reading{handler: fine, cancelled: true}, true},
+		"the reconcile is over":      {reading{handler: fine, cancelled: true}, true},
 		"no turn in time":            {reading{handler: fine, limiter: spent()}, true},
 		"half an answer":             {reading{handler: breaksOff}, true},
 		"half an answer, in HTTP/2":  {reading{handler: breaksOff, start: overHTTP2, trusted: true}, true},
@@ -149,12 +150,12 @@ func TestSilentClusters(t *testing.T) {
 		"a name that none has":       {reading{handler: fine, name: "http2: a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.reading.do(t); err == nil || isSilent(err) != tc.silent {
-				t.Errorf("%v: silent is %v", err, !tc.silent)
+			if err := tc.reading.do(t); err == nil || isUnreachable(err) != tc.unreachable {
+				t.Errorf("%v: unreachable is %v", err, !tc.unreachable)
 			}
 		})
 	}
-	for silent, errs := range map[bool][]error{
+	for unreachable, errs := range map[bool][]error{
 		true: {
 			&net.DNSError{Err: "no such host"},
 			&net.OpError{Op: "remote error", Err: errors.New("tls: bad record MAC")},
@@ -176,8 +177,8 @@ func TestSilentClusters(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			if wrapped := fmt.Errorf("add-on web: %w", err); isSilent(wrapped) != silent {
-				t.Errorf("%v: silent is %v", wrapped, !silent)
+			if wrapped := fmt.Errorf("add-on web: %w", err); isUnreachable(wrapped) != unreachable {
+				t.Errorf("%v: unreachable is %v", wrapped, !unreachable)
 			}
 		}
 	}
@@ -193,9 +194,9 @@ func spent() flowcontrol.RateLimiter {
 // What goes wrong with one request leaves the other add-ons alone, and is told as what it is.
 func TestFailuresOfRequests(t *testing.T) {
 	for _, tc := range []struct {
-		err    error
-		silent bool
-		says   string
+		err         error
+		unreachable bool
+		says        string
 	}{
 		{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true, "The cluster didn't answer; trying again"},
 		{&url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/namespaces/a/secrets?limit=5", Err: context.DeadlineExceeded}, true, "The cluster didn't answer GET /api/v1/namespaces/a/secrets; trying again"},
@@ -203,12 +204,11 @@ func TestFailuresOfRequests(t *testing.T) {
 		{apierrors.NewInternalError(errors.New("etcd")), false, `The cluster answered "Internal error occurred: etcd"; trying again`},
 		{errors.New("sentinel"), false, "A request failed before it was sent"},
 	} {
-		p := &pass{ca: &addonsv1.ClusterAddon{}}
-		status := addonsv1.AddonStatus{Name: "web"}
-		p.clusterFailed(tc.err, &status)
-		if p.silent != tc.silent || status.Reason != ReasonRetrying || !strings.HasPrefix(status.Message, tc.says) ||
-			strings.Contains(status.Message, "sentinel") || !errors.Is(p.err(), tc.err) {
-			t.Errorf("%v: silent %v, %+v", tc.err, p.silent, status)
+		one := requestFailed(tc.err, addonsv1.AddonStatus{Name: "web"})
+		status := one.status
+		if one.unreachable != tc.unreachable || status.Reason != reasons.Retrying || !strings.HasPrefix(status.Message, tc.says) ||
+			strings.Contains(status.Message, "sentinel") || !errors.Is(one.err, tc.err) {
+			t.Errorf("%v: unreachable %v, %+v", tc.err, one.unreachable, status)
 		}
 	}
 }
@@ -224,10 +224,10 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 		if was != "" {
 			ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Phase: was}}
 		}
-		p := &pass{ca: ca}
-		status := addonsv1.AddonStatus{Name: "web"}
-		p.upgradeFailed(context.DeadlineExceeded, &status)
-		if status.Phase != want || status.Reason != ReasonRetrying || !p.silent {
+		q := &request{ca: ca}
+		one := upgradeFailed(context.DeadlineExceeded, q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
+		status := one.status
+		if status.Phase != want || status.Reason != reasons.Retrying || !one.unreachable {
 			t.Errorf("was %s: %+v", was, status)
 		}
 	}
@@ -238,12 +238,12 @@ func TestFailedUpgradeIsNotReady(t *testing.T) {
 func TestAnswersBeyondALimit(t *testing.T) {
 	for _, discovery := range []bool{true, false} {
 		limit := &fleet.LimitError{Reason: fleet.ReasonResponseTooLarge, Message: "GET /x was answered with more than 4096 KiB", Discovery: discovery}
-		p := &pass{ca: &addonsv1.ClusterAddon{}}
-		status := addonsv1.AddonStatus{Name: "web"}
-		p.clusterFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), &status)
-		if p.silent != discovery || status.Reason != ReasonResponseTooLarge || status.Phase != addonsv1.AddonPending ||
-			!strings.HasPrefix(status.Message, limit.Message) || p.err() == nil {
-			t.Errorf("discovery %v: silent %v, %+v", discovery, p.silent, status)
+		q := &request{ca: &addonsv1.ClusterAddon{}}
+		one := requestFailed(fmt.Errorf("unexpected error when reading response body: %w", limit), q.previousStatus(addonsv1.AddonStatus{Name: "web"}))
+		status := one.status
+		if one.unreachable != discovery || status.Reason != reasons.ResponseTooLarge || status.Phase != addonsv1.AddonPending ||
+			!strings.HasPrefix(status.Message, limit.Message) || one.err == nil {
+			t.Errorf("discovery %v: unreachable %v, %+v", discovery, one.unreachable, status)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
@@ -34,10 +35,10 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
-	p := &pass{Reconciler: &Reconciler{Sources: sources}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+	q := &request{Reconciler: &Reconciler{Sources: sources}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
 
-	in := &inputs{chart: p.reference(a), artifact: at.Digest}
-	_, err = p.desired(a, in).Render(context.Background(), deliver.RenderInput{})
+	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
+	_, err = q.desired(in).Render(context.Background(), deliver.RenderInput{})
 	failed, ok := err.(*failure.Error) //nolint:errorlint // as the deliverer words it
 	if want := "addons[web].chart.http: " + server.URL + "/web.tgz@"; !ok || failed.Reason != failure.DigestMismatch || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("of the archive: %v, want it to begin with %s", err, want)
@@ -47,10 +48,16 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 
 	lost := &addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "charts"}}}}
-	_, err = sources.Resolve(context.Background(), p.reference(lost))
-	if reason, message, _ := describeInput(err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, "addons[dns].chart.configMap: ConfigMap team/charts") {
+	_, err = sources.Resolve(context.Background(), q.reference(lost))
+	if reason, message := saidOf(q, err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, "addons[dns].chart.configMap: ConfigMap team/charts") {
 		t.Errorf("of the digest: %s: %s", reason, message)
 	}
+}
+
+// saidOf returns what the status of an add-on says of an error.
+func saidOf(q *request, err error, a *addon) (reason, message string) {
+	one := q.inputFailed(ofAddon(a, err), a, deliver.Summary{}, a.status())
+	return one.status.Reason, one.status.Message
 }
 
 // What is wrong with the content is said in other words for each kind of it, and with the
@@ -72,8 +79,8 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 		{kustomization, render.ReasonPatchFailed, "patches[0] leaves no object", "addons[web].patches[0] leaves no object"},
 		{manifests, render.ReasonManifestInvalid, "a.yaml: no", "addons[web].manifests: a.yaml: no"},
 	} {
-		err := ofAddon(tc.a, &render.Error{Reason: tc.reason, Err: errors.New(tc.said)})
-		if reason, message, _ := describeInput(err, tc.a); reason != tc.reason || message != tc.want {
+		err := &render.Error{Reason: tc.reason, Err: errors.New(tc.said)}
+		if reason, message := saidOf(&request{}, err, tc.a); reason != tc.reason || message != tc.want {
 			t.Errorf("got %s: %s, want %s", reason, message, tc.want)
 		}
 	}
@@ -86,7 +93,7 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		"Secret team/v doesn't exist; create it, or set optional: true":            false,
 		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: true,
 	} {
-		if err := valuesMissing(ref, at, "k", found); err.Error() != want || !err.wait || err.reason != ReasonValuesNotFound {
+		if err := valuesMissing(ref, at, "k", found); err.Error() != want || reasons.Of(err.Reason).Phase() != addonsv1.AddonPending || err.Reason != reasons.ValuesNotFound {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -4,11 +4,9 @@ package clusteraddon
 
 import (
 	"cmp"
-	"context"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // addon is one add-on that the cluster is to have.
@@ -16,7 +14,7 @@ type addon struct {
 	addonsv1.Addon
 
 	stack          string
-	behind         bool                   // the stack is; see assigned
+	outdated       bool                   // the stack's revision is; see assignedStack.addons
 	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
 }
@@ -26,39 +24,33 @@ func (a *addon) release() deliver.Release {
 	return deliver.Release{Namespace: cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace), Name: a.Name}
 }
 
-// wanted reads the add-ons of all stacks that the cluster is to run, each one
-// after those it depends on.
-func (p *pass) wanted(ctx context.Context) ([]addon, error) {
-	stacks, err := p.assigned(ctx)
-	if err != nil {
-		return nil, err
+// status returns the status of an add-on of which nothing else is known.
+func (a *addon) status() addonsv1.AddonStatus {
+	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
+}
+
+// directory of the kustomization or the manifests, "" for the artifact's root.
+func (a *addon) directory() string {
+	switch {
+	case a.Kustomization != nil:
+		return a.Kustomization.Directory
+	case a.Manifests != nil:
+		return a.Manifests.Directory
 	}
-	var wanted []addon
-	for _, from := range stacks {
-		for _, a := range stack.InOrder(from.spec.Addons) {
-			wanted = append(wanted, addon{
-				Addon:          a,
-				stack:          from.stack,
-				behind:         from.behind,
-				bundle:         from.spec.Source,
-				deletionPolicy: cmp.Or(from.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
-			})
-		}
-	}
-	return wanted, nil
+	return ""
 }
 
 // claims decides which stack has each release: the one that installed it, or
-// else the first in the list. The others are told. A stack that isn't decided, and
+// else the first in the list. The others are told. A stack that is unresolved, and
 // keeps what it installed, may want it still.
-func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]undecided) map[deliver.Release]string {
+func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
 		release := wanted[i].release()
 		_, taken := holder[release]
 		record, ok := installed[release]
 		switch {
-		case ok && stacks[record.Stack].keeps:
+		case ok && stacks[record.Stack].keepsReleases:
 			holder[release] = record.Stack
 		case !taken || ok && record.Stack == wanted[i].stack:
 			holder[release] = wanted[i].stack

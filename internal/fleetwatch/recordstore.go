@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package fleetwatch
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // How many records of one cluster are kept, and how many bytes of their metadata. A
@@ -23,7 +24,7 @@ const (
 
 // errTooManyRecords ends the watch of a cluster's records.
 var errTooManyRecords = &fleet.LimitError{
-	Reason: ReasonRecordsUnreadable,
+	Reason: reasons.RecordsUnreadable,
 	Message: fmt.Sprintf("the workload cluster has more than %d release records of add-ons, or more than %d MiB of their metadata; delete Secrets with the label owner=helm that no add-on needs",
 		maxRecords, maxRecordsSize>>20),
 }

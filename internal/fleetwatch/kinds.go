@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusteraddon
+package fleetwatch
 
 import (
 	"context"
@@ -22,24 +22,25 @@ import (
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// kindWatch watches which kinds come to a cluster, and go, where a chart asked for
+// Kinds watches which kinds come to a cluster, and go, where a chart asked for
 // kinds (.Capabilities.APIVersions): the answers are part of the add-on's digest.
 // Nothing is kept of the CRDs; that one changed is all that counts.
-type kindWatch struct {
-	queue *Queue
-	clock clock.WithTicker
+type Kinds struct {
+	changed func(multicluster.ClusterName)
+	clock   clock.WithTicker
 
 	mu      sync.Mutex
 	watched map[*fleet.Connection]bool
 }
 
-func newKindWatch(queue *Queue) *kindWatch {
-	return &kindWatch{queue: queue, clock: clock.RealClock{}, watched: map[*fleet.Connection]bool{}}
+// NewKinds returns a watch that calls changed when a cluster has other kinds.
+func NewKinds(changed func(multicluster.ClusterName)) *Kinds {
+	return &Kinds{changed: changed, clock: clock.RealClock{}, watched: map[*fleet.Connection]bool{}}
 }
 
-// ensure watches the cluster's CRDs as long as the connection lasts, if the facts
+// Ensure watches the cluster's CRDs as long as the connection lasts, if the facts
 // that a rendering used make it necessary.
-func (k *kindWatch) ensure(name multicluster.ClusterName, conn *fleet.Connection, used render.FactsUsed) {
+func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, used render.FactsUsed) {
 	if len(used.Has) == 0 && used.APIVersions == "" {
 		return
 	}
@@ -61,13 +62,13 @@ func (k *kindWatch) ensure(name multicluster.ClusterName, conn *fleet.Connection
 	}()
 	go func() {
 		_ = contained(conn.Context(), name.String(), func() error {
-			k.look(conn.Context(), conn, heard, func() { k.queue.AddCluster(name) })
+			k.look(conn.Context(), conn, heard, func() { k.changed(name) })
 			return nil
 		})
 	}()
 }
 
-func (k *kindWatch) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {
+func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {
 	crds := conn.Metadata().Resource(crdResource)
 	source := listFirst{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -87,7 +88,7 @@ func (k *kindWatch) watch(ctx context.Context, conn *fleet.Connection, heard cha
 }
 
 // look discovers the kinds when it is time, and says when there are others.
-func (k *kindWatch) look(ctx context.Context, conn *fleet.Connection, heard <-chan struct{}, changed func()) {
+func (k *Kinds) look(ctx context.Context, conn *fleet.Connection, heard <-chan struct{}, changed func()) {
 	var at looks
 	var known fleet.Facts // none: the first look may be after a change that nobody heard of
 	timer := k.clock.NewTimer(time.Hour)
@@ -134,3 +135,54 @@ func (c *changes) Replace([]any, string) error { c.after(); return nil }
 
 // Resync implements cache.ReflectorStore.
 func (c *changes) Resync() error { return nil }
+
+// When to look after a change of a CRD. The API server shows a new group in discovery
+// at once, or nearly so; a kind that comes to a group it knows already, with the
+// aggregator's next round, once a minute.
+const (
+	soonAfter, lateAfter = 2 * time.Second, 75 * time.Second
+	// leastBetween is the least time between two looks. It doubles up to mostBetween
+	// with each that shows nothing new, while changes go on.
+	leastBetween, mostBetween = 10 * time.Second, 5 * time.Minute
+)
+
+// looks say when to look at a cluster's kinds, by the changes that were heard of.
+type looks struct {
+	soon, late time.Time // zero: not due
+	last       time.Time
+	between    time.Duration
+}
+
+// heard takes in a change.
+func (l *looks) heard(now time.Time) {
+	if l.soon.IsZero() && l.late.IsZero() {
+		l.between = leastBetween // it was quiet
+	}
+	if l.soon.IsZero() {
+		l.soon = now.Add(soonAfter)
+	}
+	l.late = now.Add(lateAfter)
+}
+
+// next returns when to look; zero if nothing is due.
+func (l *looks) next() time.Time {
+	next := l.soon
+	if next.IsZero() || !l.late.IsZero() && l.late.Before(next) {
+		next = l.late
+	}
+	if least := l.last.Add(l.between); !next.IsZero() && next.Before(least) {
+		return least
+	}
+	return next
+}
+
+// looked takes in a look, and whether there was something new.
+func (l *looks) looked(now time.Time, news bool) {
+	l.last, l.soon = now, time.Time{}
+	if !now.Before(l.late) {
+		l.late = time.Time{}
+	}
+	if l.between = min(2*l.between, mostBetween); news {
+		l.between = leastBetween
+	}
+}

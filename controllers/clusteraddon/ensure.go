@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+// ensureAll takes each wanted add-on as far as it can go. It also returns those that may
+// take something over of what is leaving.
+func (q *request) ensureAll(ctx context.Context) (all result, successors []*addon) {
+	holder := claims(q.wanted, q.installed, q.unresolved)
+	ready := map[string]bool{} // "stack/name"
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		var one addonResult
+		if by := holder[a.release()]; all.unreachable || a.outdated {
+			one.status = q.previousStatus(a.status())
+		} else if by != a.stack {
+			one = because(a.status(), reasons.ReleaseTaken, fmt.Sprintf(
+				"AddonStack %s has an add-on %s in namespace %s already; change spec.addons[].name or namespace of one of them",
+				by, a.Name, a.release().Namespace))
+		} else {
+			one = q.ensure(ctx, a, ready)
+		}
+		if mayTakeOver(one) {
+			successors = append(successors, a)
+		}
+		ready[a.stack+"/"+a.Name] = one.status.Phase == addonsv1.AddonReady
+		all.add(one)
+	}
+	return all, successors
+}
+
+// ensure takes one add-on as far as it can go. Ready are those that others may depend on.
+func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (one addonResult) {
+	record, status := q.installed[a.release()], q.installedStatus(a)
+	defer q.contain(ctx, status, &one)
+	is := q.compare(ctx, a, record)
+	written := q.setTerms(ctx, a, record, is.terms)
+	if written.unreachable {
+		return addonResult{status: q.previousStatus(status), followUp: written}
+	}
+	switch {
+	case is.err != nil:
+		one = q.inputFailed(is.err, a, record, status)
+	case is.unmet != nil:
+		one = awaitPostcondition(a, is.unmet, status)
+	case is.settled:
+		one.status, one.status.Phase = status, addonsv1.AddonReady
+		if !record.RenewAt.IsZero() {
+			one.retryAfter = record.RenewAt.Sub(q.now)
+		}
+	default:
+		one = q.upgrade(ctx, is.in, ready, status)
+	}
+	one.followUp = one.and(written)
+	return one
+}
+
+// installedStatus returns the status of a wanted add-on with what its record says.
+func (q *request) installedStatus(a *addon) addonsv1.AddonStatus {
+	status := a.status()
+	record, installed := q.installed[a.release()]
+	if !installed {
+		return status
+	}
+	describe(&status, record)
+	if record.Status == deliver.StatusDeployed {
+		return status
+	}
+	// Of a revision that isn't deployed the record doesn't tell how many objects are ready.
+	if was := q.previousStatus(status); was.Revision == status.Revision && was.Objects != nil {
+		status.Objects.Ready = min(was.Objects.Ready, status.Objects.Total)
+	}
+	return status
+}
+
+// comparison is how an add-on differs from what is installed of it.
+type comparison struct {
+	in      *inputs
+	settled bool            // the record is of just these inputs
+	unmet   *unmetCondition // that the settled add-on waits for
+	terms   deliver.Terms   // that its record is to have
+	err     error           // why that can't be told
+}
+
+// compare resolves the inputs, and compares them with those of the record.
+func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
+	if is.in, is.err = q.inputs(ctx, a, record); is.err == nil {
+		is.settled, is.err = q.settled(ctx, is.in, record)
+	}
+	is.terms = termsOf(a, record, is.in, is.settled)
+	if is.settled {
+		if is.unmet, is.err = q.unmetPostcondition(ctx, a, record); is.unmet == nil && is.err == nil {
+			is.terms.Postconditions = postconditionsDigest(a)
+		}
+	}
+	return is
+}
+
+// upgrade installs or upgrades an add-on, if nothing holds it.
+func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
+	a := in.addon
+	record, installed := q.installed[a.release()]
+	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
+		return because(status, reasons.WaitingForDependency, fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i]))
+	}
+	unmet, err := q.unmetPrecondition(ctx, in, record)
+	if err != nil {
+		return requestFailed(err, q.previousStatus(status))
+	}
+	if unmet != nil {
+		one := because(status, reasons.WaitingForPrecondition, unmet.message)
+		one.retryAfter = unmet.retryAfter
+		return one
+	}
+	installs := q.memory.installs
+	if pause := installs[a.release()].pause(q.now); pause > 0 && !installed {
+		one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
+			"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
+		one.retryAfter = pause
+		return one
+	}
+	outcome, err := q.Deliverer.Ensure(ctx, q.workload.target(), q.desired(in))
+	if outcome.Wrote && !installed {
+		installs[a.release()] = installs[a.release()].oneMore(q.now)
+	}
+	if err != nil {
+		return upgradeFailed(err, q.previousStatus(status))
+	}
+	if outcome.Phase == addonsv1.AddonReady {
+		q.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
+	}
+	return keepReady(a, record, delivered(outcome, status))
+}
+
+// statusOf returns the status of an add-on that only a record knows.
+func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
+	status := addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack, Phase: phase}
+	describe(&status, record)
+	return status
+}
+
+// describe fills the status with what a record says.
+func describe(status *addonsv1.AddonStatus, record deliver.Summary) {
+	status.Version, status.Revision, status.Digest = record.Version, int32(record.Revision), record.Digest
+	status.Objects = &addonsv1.ObjectCounts{Total: record.Objects}
+	if record.Status == deliver.StatusDeployed {
+		status.Objects.Ready = record.Objects
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// render makes the add-on's objects. It is called only when something changed.
+func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput) (*deliver.Rendering, error) {
+	artifact, err := q.Sources.Fetch(ctx, in.chart, in.artifact)
+	if err != nil {
+		return nil, ofAddon(in.addon, err)
+	}
+	result, err := q.build(ctx, in, artifact.Files, r)
+	if err != nil {
+		return nil, ofAddon(in.addon, err)
+	}
+	digest, err := in.digest(result.FactsUsed)
+	if err != nil {
+		return nil, err
+	}
+	factsUsed, err := json.Marshal(result.FactsUsed)
+	if err != nil {
+		return nil, fmt.Errorf("facts of release %s: %w", in.Name, err)
+	}
+	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
+}
+
+// build makes the add-on's objects of its files.
+func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, r deliver.RenderInput) (*render.Result, error) {
+	release := render.Release{Name: in.Name, Namespace: in.release().Namespace, Revision: r.Revision, Upgrade: r.Upgrade}
+	plain := render.FilesRequest{
+		Files: files, Directory: in.directory(), Release: release, Version: in.filesVersion(), Patches: in.Patches,
+	}
+	switch in.chart.Kind {
+	case artifact.KindKustomization:
+		return q.Renderer.Kustomization(ctx, plain)
+	case artifact.KindManifests:
+		if artifact.IsPlain(files) {
+			plain.Single = in.chart.Subject()
+		}
+		return q.Renderer.Manifests(ctx, plain)
+	}
+	release.Name = cmp.Or(in.TemplateReleaseName, release.Name)
+	facts, _, err := q.workload.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return q.Renderer.Chart(ctx, render.ChartRequest{
+		Files:      files,
+		Release:    release,
+		Values:     in.values,
+		Facts:      facts,
+		SkipSchema: ptr.Deref(in.SkipSchemaValidation, false),
+		Generated:  r.Generated,
+		Sensitive:  in.secrets,
+		Patches:    in.Patches,
+		Lookup:     r.Lookup,
+		Live:       r.Live,
+	})
+}
+
+// filesVersion is the version that is shown of what isn't a chart, and has none of
+// its own: the tag in the registry, or else the start of the artifact's digest.
+func (in *inputs) filesVersion() string {
+	const shown = len("sha256:") + 12
+	return cmp.Or(in.chart.Chart.Version, strings.Replace(in.artifact[:min(shown, len(in.artifact))], ":", "-", 1))
+}
+
+// rememberedContents is how many add-ons' contents are remembered.
+const rememberedContents = 256
+
+// contentsOf are the objects that an add-on is to have. It is false if that can't be
+// known now.
+func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
+	record := q.installed[a.release()]
+	in, err := q.inputs(ctx, a, record)
+	if err != nil {
+		return nil, false // as its status says
+	}
+	digest, err := in.digest(render.FactsUsed{})
+	if err != nil {
+		return nil, false
+	}
+	name := q.keyOf(q.ca.Name).String() + " " + digest
+	if has, known := q.contents.Get(name); known {
+		return has, true
+	}
+	rendering, err := q.render(ctx, in, deliver.RenderInput{Revision: record.Revision + 1, Upgrade: record.Installed})
+	if err != nil {
+		return nil, false
+	}
+	keys, err := q.Deliverer.Keys(q.workload.target(), a.release(), rendering)
+	if err != nil {
+		return nil, false
+	}
+	has := sets.New(keys...)
+	q.contents.Put(name, has)
+	return has, true
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// request is what a reconcile is about: all that is known before anything is done. Steps
+// read it, and return what came of them.
+type request struct {
+	*Reconciler
+	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
+	stored   *addonsv1.ClusterAddon // as it was last written
+	cluster  *clusterv1.Cluster
+	workload *workload
+	memory   *memory
+	now      time.Time
+
+	stacks
+	installed map[deliver.Release]deliver.Summary
+	leaving   []deliver.Summary      // not wanted any more, in the order of removal
+	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
+}
+
+// read finds out what is wanted, and what is installed; false if that isn't known yet.
+func (q *request) read(ctx context.Context) (known bool, err error) {
+	assigned, err := q.readStacks(ctx)
+	if err != nil {
+		return false, err
+	}
+	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
+	q.memory.outdatedSince = q.outdatedSince
+	q.users.replace(client.ObjectKeyFromObject(q.ca), q.usedObjects()) // before they are read: so no change is missed
+	if q.installed, known = q.readRecords(); known {
+		q.leaving, q.kept = q.unwanted()
+	}
+	return known, nil
+}
+
+// reference says where the add-on's chart, kustomization or manifests are.
+func (q *request) reference(a *addon) reference.Reference {
+	return reference.AddonOf(q.ca.Namespace, &a.Addon, a.bundle)
+}
+
+func (q *request) keyOf(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: q.ca.Namespace, Name: name}
+}
+
+// previousStatus returns the add-on's status as it was last time. If it had none it is
+// the given one, Pending.
+func (q *request) previousStatus(status addonsv1.AddonStatus) addonsv1.AddonStatus {
+	for _, s := range q.ca.Status.Addons {
+		if s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack {
+			return s
+		}
+	}
+	if status.Phase == "" {
+		status.Phase = addonsv1.AddonPending
+	}
+	return status
+}

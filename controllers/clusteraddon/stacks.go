@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone,
+// before somebody is told. It follows a Cluster within milliseconds mostly; of a stack
+// that is gone it waits a moment, in case that it comes back.
+const assignmentGrace = 10 * time.Second
+
+// assignedStack is a stack that the cluster is to run.
+type assignedStack struct {
+	addonsv1.StackRevision
+	// written is the stack as it is written now, nil if it isn't there for this instance.
+	written *addonsv1.AddonStack
+	// spec is that of the revision, nil if it can't be found.
+	spec *addonsv1.AddonStackSpec
+}
+
+// unresolvedStack is an assigned stack of which it isn't known what it wants.
+type unresolvedStack struct {
+	why string
+	// keepsReleases says that what the stack installed is still its own. Not so, if another
+	// instance looks after the stack: it may have been handed over with the Cluster.
+	keepsReleases bool
+	// awaited says that the stack may want what no other one has any more.
+	awaited bool
+	// keepsStatus says that the add-ons' statuses stay as they are: the stack has just gone, and
+	// the assignment follows in a moment, or its removal is held, of which the condition tells.
+	keepsStatus bool
+}
+
+// stacks are what is known of all stacks that the cluster is to run.
+type stacks struct {
+	wanted     []addon // each one after those it depends on
+	unresolved map[string]unresolvedStack
+	// heldRemovals are those that wait for confirmation, as people are told of them.
+	heldRemovals []string
+	// outdatedSince says since when assignments don't follow, by stack.
+	outdatedSince map[string]time.Time
+	// lookAgain is when one of them won't be given more time; zero if none is.
+	lookAgain time.Duration
+}
+
+// readStacks reads the stacks that the cluster is to run, and their revisions.
+func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
+	all := make([]assignedStack, 0, len(q.ca.Spec.Stacks))
+	for _, a := range q.ca.Spec.Stacks {
+		written, spec := &addonsv1.AddonStack{}, (*addonsv1.AddonStackSpec)(nil)
+		if err := q.Client.Get(ctx, q.keyOf(a.Name), written); apierrors.IsNotFound(err) {
+			written = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading AddonStack %s: %w", a.Name, err)
+		}
+		if a.Revision != "" {
+			revision := &appsv1.ControllerRevision{}
+			err := q.Client.Get(ctx, q.keyOf(a.Revision), revision)
+			if err == nil {
+				spec, err = stack.SpecOf(revision)
+			}
+			if client.IgnoreNotFound(err) != nil { // its coming is an event
+				return nil, fmt.Errorf("reading revision of AddonStack %s: %w", a.Name, err)
+			}
+		}
+		all = append(all, assignedStack{StackRevision: a, written: written, spec: spec})
+	}
+	return all, nil
+}
+
+// resolveStacks decides what each stack wants. What is not wanted is removed, so a stack
+// without a revision that can be read is unresolved: what is installed of it stays. So is
+// one whose assignment doesn't follow, after a while.
+func resolveStacks(all []assignedStack, cluster *clusterv1.Cluster, since map[string]time.Time, now time.Time) stacks {
+	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
+	isGiven := func(name string) bool { // more time
+		began, known := since[name]
+		if !known {
+			began = now
+		}
+		s.outdatedSince[name] = began
+		left := max(0, assignmentGrace-now.Sub(began))
+		s.lookAgain = sooner(s.lookAgain, left)
+		return left > 0
+	}
+	for i := range all {
+		a := &all[i]
+		if a.HeldRemoval != nil {
+			s.heldRemovals = append(s.heldRemovals, stack.DescribeHeld(cluster.Namespace, &a.StackRevision))
+		}
+		outdated := a.spec != nil && deselects(a.spec, cluster)
+		switch {
+		case a.HeldRemoval != nil && (a.written == nil || a.spec == nil || outdated):
+			s.unresolved[a.Name] = unresolvedStack{why: "The removal of its add-ons is held", keepsReleases: true, keepsStatus: true}
+		case a.written == nil && a.Revision != "" && isGiven(a.Name): // a revision may outlive its stack for a moment
+			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: true, keepsStatus: true}
+		case a.written == nil || a.spec == nil:
+			// If another instance looks after the stack, and it has run here, it isn't awaited: it may
+			// have stayed behind for good when the Cluster was handed over.
+			own := a.written != nil
+			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: own, awaited: own || a.Revision == ""}
+		case outdated && !isGiven(a.Name):
+			s.unresolved[a.Name] = unresolvedStack{why: a.whyOutdated(cluster), keepsReleases: true, awaited: true}
+		default:
+			s.wanted = append(s.wanted, a.addons(outdated)...)
+		}
+	}
+	return s
+}
+
+// addons returns what the stack wants. Of an outdated revision, which doesn't select the
+// Cluster any more, they are left as they are: made of it and the Cluster as it is now, they
+// would be what nobody asked for.
+func (a *assignedStack) addons(outdated bool) []addon {
+	wanted := make([]addon, 0, len(a.spec.Addons))
+	for _, each := range stack.InOrder(a.spec.Addons) {
+		wanted = append(wanted, addon{
+			Addon:          each,
+			stack:          a.Name,
+			outdated:       outdated,
+			bundle:         a.spec.Source,
+			deletionPolicy: cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
+		})
+	}
+	return wanted
+}
+
+func (a *assignedStack) whyUnreadable() string {
+	if a.written == nil {
+		return fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
+	}
+	return fmt.Sprintf("AddonStack %s has no valid revision yet: see its conditions", a.Name)
+}
+
+// whyOutdated says why a stack is assigned whose revision doesn't select the Cluster.
+func (a *assignedStack) whyOutdated(cluster *clusterv1.Cluster) string {
+	if !deselects(&a.written.Spec, cluster) {
+		return fmt.Sprintf("AddonStack %s selects Cluster %s as it is written now, and that isn't in force yet: see its conditions", a.Name, cluster.Name)
+	}
+	return fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
+		"see the stack's watch label, and the log of the provider instance", a.Name, cluster.Name)
+}
+
+// deselects says whether it is certain that the spec doesn't select the Cluster.
+func deselects(spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) bool {
+	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
+	return err == nil && !selects
+}
+
+// firstAwaited returns the name of the first stack that is awaited; false if none is.
+func firstAwaited(stacks map[string]unresolvedStack) (string, bool) {
+	for _, name := range slices.Sorted(maps.Keys(stacks)) {
+		if stacks[name].awaited {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// openQuestions are why stacks are unresolved whose add-ons this cluster is to have, or has.
+func (q *request) openQuestions() []string {
+	has := sets.New[string]()
+	for _, record := range q.installed {
+		has.Insert(record.Stack)
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
+		if s := q.unresolved[name]; !s.keepsStatus && (has.Has(name) || s.awaited) {
+			texts = append(texts, s.why)
+		}
+	}
+	return texts
+}

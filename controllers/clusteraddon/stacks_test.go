@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+func TestDeselects(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "prod", Labels: map[string]string{"env": "prod"}}}
+	cluster.Spec.Topology.ClassRef.Name = "v2"
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}}}
+	for name, tc := range map[string]struct {
+		spec addonsv1.AddonStackSpec
+		want bool
+	}{
+		"its class":                       {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1", "v2"}}},
+		"its former class":                {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v1"}}, want: true},
+		"its labels":                      {spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: cluster.Labels}}},
+		"its labels, not its class":       {spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, ClassNames: []string{"v1"}}, want: true},
+		"a selector that nobody can read": {spec: addonsv1.AddonStackSpec{ClusterSelector: broken}},
+	} {
+		if got := deselects(&tc.spec, cluster); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// Of a ClusterAddon that is gone nothing is left in memory.
+func TestForget(t *testing.T) {
+	r := &Reconciler{users: newReferences(), lanes: newLanes(2, nil), Deliverer: deliver.New(deliver.Options{})}
+	one := client.ObjectKey{Namespace: "team", Name: "one"}
+	r.memoryOf(one).lastEvents = &addonsv1.ClusterAddonStatus{ReadyAddons: "1/1"}
+	if known := r.memoryOf(one).lastEvents; known == nil {
+		t.Error("it is forgotten at once")
+	}
+	r.forget(one)
+	if known := r.memoryOf(one).lastEvents; known != nil {
+		t.Errorf("left in memory: %v", known)
+	}
+}
+
+func outdatedStack(name string) assignedStack {
+	spec := addonsv1.AddonStackSpec{ClassNames: []string{"former"}, Addons: []addonsv1.Addon{{Name: "of-" + name}}}
+	return assignedStack{StackRevision: addonsv1.StackRevision{Name: name, Revision: name + "-1"}, written: &addonsv1.AddonStack{Spec: spec}, spec: &spec}
+}
+
+// The time that an assignment is given begins anew if it followed in between.
+func TestTimeForAssignmentsBeginsAnew(t *testing.T) {
+	now, cluster, since := time.Unix(1000, 0), &clusterv1.Cluster{}, map[string]time.Time(nil)
+	update := func(after time.Duration, names ...string) map[string]time.Time {
+		var all []assignedStack
+		for _, name := range names {
+			all = append(all, outdatedStack(name))
+		}
+		since = resolveStacks(all, cluster, since, now.Add(after)).outdatedSince
+		return since
+	}
+	update(0, "a")
+	if diff := cmp.Diff(map[string]time.Time{"a": now, "b": now.Add(time.Second)}, update(time.Second, "a", "b")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	update(2*time.Second, "b")
+	if got := update(3*time.Second, "a"); !got["a"].Equal(now.Add(3 * time.Second)) {
+		t.Errorf("a is outdated since %s, though it wasn't in between", got["a"])
+	}
+	if got := update(4 * time.Second); len(got) != 0 {
+		t.Errorf("left in memory: %v", got)
+	}
+}
+
+// An assignment that doesn't follow is given some time, and then told. Nothing of it is
+// wanted then, and its stack is unresolved: so what is installed stays.
+func TestAssignmentsThatDoNotFollow(t *testing.T) {
+	cluster, since := &clusterv1.Cluster{}, map[string]time.Time(nil)
+	selecting := outdatedStack("b")
+	selecting.spec = &addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, Addons: selecting.spec.Addons}
+	expect := func(after time.Duration, wantAddons string, wantAgain time.Duration) {
+		t.Helper()
+		got := resolveStacks([]assignedStack{outdatedStack("a"), selecting}, cluster, since, time.Unix(1000, 0).Add(after))
+		since = got.outdatedSince
+		var addons string
+		for _, a := range got.wanted {
+			if addons += a.stack; a.outdated != (a.stack == "a") {
+				t.Errorf("%s is outdated: %v", a.Name, a.outdated)
+			}
+		}
+		_, unresolved := got.unresolved["a"]
+		if addons != wantAddons || unresolved == (wantAddons == "ab") || len(got.unresolved) > 1 || got.lookAgain != wantAgain {
+			t.Errorf("after %s: wanted are those of %s, unresolved %v, again in %s; want %s and %s", after, addons, got.unresolved, got.lookAgain, wantAddons, wantAgain)
+		}
+	}
+	expect(0, "ab", assignmentGrace)
+	expect(assignmentGrace-time.Second, "ab", time.Second)
+	expect(assignmentGrace, "b", 0)
+	expect(time.Hour, "b", 0)
+}
+
+// A stack that is gone keeps what it has, and its statuses, until the assignment has had
+// time to follow; then it may be another instance's. A removal that is held keeps all.
+func TestStacksThatAreGone(t *testing.T) {
+	gone := assignedStack{StackRevision: addonsv1.StackRevision{Name: "a", Revision: "a-1"}}
+	began := time.Unix(1000, 0)
+	for name, tc := range map[string]struct {
+		after        time.Duration
+		held         bool
+		keeps, quiet bool
+	}{
+		"at first":     {keeps: true, quiet: true},
+		"after a time": {after: assignmentGrace},
+		"it is held":   {after: assignmentGrace, held: true, keeps: true, quiet: true},
+	} {
+		stack := gone
+		if tc.held {
+			stack.HeldRemoval = &addonsv1.HeldRemoval{}
+		}
+		s := resolveStacks([]assignedStack{stack}, &clusterv1.Cluster{}, map[string]time.Time{"a": began}, began.Add(tc.after))
+		if got := s.unresolved["a"]; got.keepsReleases != tc.keeps || got.keepsStatus != tc.quiet || len(s.heldRemovals) > 0 != tc.held {
+			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
+		}
+	}
+}
+
+// A panic is one add-on's failure: the request has nothing to act with, and goes on with the next.
+func TestPanicIsOneAddonsFailure(t *testing.T) {
+	q := &request{ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod"}, Reconciler: &Reconciler{}}
+	q.wanted = []addon{wantedAddon("a", "web"), wantedAddon("a", "db")}
+	all, _ := q.ensureAll(t.Context())
+	if len(all.statuses) != 2 || all.retryAfter != panicRetry {
+		t.Errorf("%+v, again in %s", all.statuses, all.retryAfter)
+	}
+	for _, s := range all.statuses {
+		if s.Phase != addonsv1.AddonFailed || s.Reason != deliver.ReasonInternalError {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// While an assignment is outdated, its add-ons are what they were: the request has nothing
+// to act with, and would panic.
+func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
+	ca := &addonsv1.ClusterAddon{}
+	was := addonsv1.AddonStatus{Name: "web", Namespace: "default", Stack: "a", Phase: addonsv1.AddonReady, Version: "1.2.3"}
+	ca.Status.Addons = []addonsv1.AddonStatus{was}
+	outdated, added := wantedAddon("a", "web"), wantedAddon("a", "new")
+	outdated.outdated, added.outdated = true, true
+	q := &request{ca: ca, stacks: stacks{wanted: []addon{outdated, added}}}
+	all, _ := q.ensureAll(t.Context())
+	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
+	if diff := cmp.Diff(want, all.statuses); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reasons
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Reason is a row of the [Table]: what follows from a reason.
+type Reason struct {
+	Name string
+	// Phases are those of an add-on with the reason; none are listed if it may be any. The
+	// first is that of an add-on whose inputs can't be had, unless the error says to wait.
+	Phases []addonsv1.AddonPhase
+	Traits Trait
+	// Meaning is what people read of it, with the way out.
+	Meaning string
+}
+
+// Trait is something that is so of several reasons.
+type Trait uint8
+
+const (
+	// Passing reasons go away by themselves: nobody is told of an add-on that is Pending.
+	Passing Trait = 1 << iota
+	// Retried reasons are tried again with backoff: no event tells when they are over.
+	Retried
+	// SourceFailed reasons are of a source that doesn't give what is wanted. An add-on that
+	// is installed as wanted stays Ready.
+	SourceFailed
+	// SourceRefused reasons are of a source that is refused, or of what it gave.
+	SourceRefused
+	// SourceRead reasons are of something else, and tell that the source was read.
+	SourceRead
+)
+
+// SourceBad reasons are those for which the source is to blame.
+const SourceBad = SourceFailed | SourceRefused
+
+// Of returns the row of a reason. An empty reason passes; nothing is known of an unknown one.
+func Of(name string) Reason {
+	if name == "" {
+		return Reason{Traits: Passing}
+	}
+	return byName[name]
+}
+
+var byName = func() map[string]Reason {
+	rows := make(map[string]Reason, len(Table))
+	for _, row := range Table {
+		rows[row.Name] = row
+	}
+	return rows
+}()
+
+// Is reports whether the reason has one of the traits.
+func (r Reason) Is(traits Trait) bool { return r.Traits&traits != 0 }
+
+// Phase returns the phase of an add-on that can't go on for the reason.
+func (r Reason) Phase() addonsv1.AddonPhase {
+	if len(r.Phases) == 0 {
+		return addonsv1.AddonFailed
+	}
+	return r.Phases[0]
+}
+
+// Warns reports whether a Warning tells of an add-on that comes into the phase for the reason.
+func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
+	switch phase {
+	case addonsv1.AddonFailed: // with Retrying it failed before, and its cluster doesn't answer
+		return r.Name != Retrying
+	case addonsv1.AddonPending:
+		return !r.Is(Passing)
+	}
+	return phase == addonsv1.AddonUnassigned
+}
+
+// Markdown returns the table as people read it.
+func Markdown() string {
+	lines := []string{"| reason | phase | event | meaning, and the way out |", "|---|---|---|---|"}
+	for i := 0; i < len(Table); {
+		row, names := Table[i], []string{"`" + Table[i].Name + "`"}
+		for i++; i < len(Table) && Table[i].Meaning == ""; i++ {
+			names = append(names, "`"+Table[i].Name+"`")
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", strings.Join(names, ", "), row.phases(), row.event(), row.Meaning))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (r Reason) phases() string {
+	if len(r.Phases) == 0 {
+		return "any"
+	}
+	names := make([]string, 0, len(r.Phases))
+	for _, phase := range r.Phases {
+		names = append(names, string(phase))
+	}
+	return strings.Join(names, ", ")
+}
+
+// event returns the type of the event that tells of the reason, "none" if none does.
+func (r Reason) event() string {
+	phases := r.Phases
+	if len(phases) == 0 {
+		phases = []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonFailed}
+	}
+	if slices.ContainsFunc(phases, r.Warns) {
+		return "Warning"
+	}
+	return "none"
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reasons
+
+import (
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+var (
+	pending            = []addonsv1.AddonPhase{addonsv1.AddonPending}
+	failed             = []addonsv1.AddonPhase{addonsv1.AddonFailed}
+	failedOrPending    = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonPending}
+	failedOrUnassigned = []addonsv1.AddonPhase{addonsv1.AddonFailed, addonsv1.AddonUnassigned}
+	unassigned         = []addonsv1.AddonPhase{addonsv1.AddonUnassigned}
+	installing         = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading}
+	underWay           = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonRemoving}
+	removing           = []addonsv1.AddonPhase{addonsv1.AddonRemoving}
+	anyPhase           []addonsv1.AddonPhase
+)
+
+// Table has a row for each reason of an add-on, in the order of docs/reference/clusteraddon.md,
+// which is generated from it. A row without a meaning has that of the row before.
+var Table = []Reason{
+	{WaitingForDependency, pending, Passing, "an add-on of `dependsOn` isn't ready"},
+	{WaitingForPrecondition, pending, Passing, "a condition of `preconditions` doesn't hold; the message says which, and why"},
+	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
+	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
+	{ValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
+	{render.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
+	{render.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
+	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},
+	{ProviderObjectRefused, failed, 0,
+		"an object that the template refers to is of a kind that isn't namespaced: see [values.md](values.md#templates)"},
+	{failure.ArtifactNotFound, failedOrPending, SourceFailed, "the chart isn't where `chart` says"},
+	{failure.ArtifactInvalid, failed, SourceRefused, "the chart can't be used; the message says which rule it breaks"},
+	{failure.ArtifactTooLarge, failed, SourceRefused, ""},
+	{failure.ArtifactRefused, failed, SourceRefused, ""},
+	{failure.ArtifactChanged, failed, Passing | Retried | SourceFailed,
+		"the source has other content than when it was asked for the version; it is asked again"},
+	{failure.SourceDisabled, failed, SourceRefused, "start the manager with `--artifact-root`"},
+	{failure.ArtifactPending, pending, Passing | SourceFailed, "the source is being asked; a slow one goes on in the background"},
+	{failure.DigestMismatch, failed, SourceFailed, "the source has other content than `digest`, or than the registry said"},
+	{failure.SourceUnauthorized, failedOrPending, SourceFailed,
+		"the source wants credentials, or others: see [When something is wrong](../sources/README.md#when-something-is-wrong)"},
+	{failure.SourceUnavailable, pending, Passing | Retried | SourceFailed, "the source can't be read now"},
+	{failure.SignatureMissing, failedOrPending, SourceFailed,
+		"`verify`, or the instance, wants a signature, and there is none: sign it"},
+	{failure.SignatureInvalid, failed, SourceFailed,
+		"there are signatures, but none by whom `verify`, or the instance, wants, or of something else; the message says " +
+			"what was found"},
+	{failure.VerificationPolicyInvalid, failedOrPending, SourceFailed,
+		"create the object with the key that `verify` names (Pending), or put one there that can be used (Failed)"},
+	{render.ReasonKustomizationInvalid, failed, SourceRead,
+		"the kustomization can't be built, or asks for what isn't in its artifact; the message has its file, and what " +
+			"kustomize says"},
+	{render.ReasonPatchFailed, failed, SourceRead,
+		"a patch fits no object, or can't be applied to one; the message has its number, from 0"},
+	{render.ReasonChartInvalid, failed, SourceRead,
+		"the chart, the values, the manifests, or what the chart makes of them is wrong; so is an object that is there " +
+			"twice, or a document after `...` without `---`"},
+	{render.ReasonSchemaViolation, failed, SourceRead, ""},
+	{render.ReasonManifestInvalid, failed, SourceRead, ""},
+	{render.ReasonRenderTimeout, failed, Retried | SourceRead, "the chart exceeds a limit"},
+	{render.ReasonOutputTooLarge, failed, SourceRead, ""},
+	{render.ReasonOutOfMemory, failed, Retried | SourceRead, ""},
+	{deliver.ReasonEmptyRendering, failed, SourceRead,
+		"the chart rendered to nothing, or to CRDs of `crds/` and hooks alone, though it has objects in the cluster; " +
+			"nothing was removed"},
+	{render.ReasonGeneratedValuesLost, failed, 0,
+		"a Helm release isn't taken over, as the chart would generate fields of its objects anew; set these values in the " +
+			"add-on's values"},
+	{deliver.ReasonNamespaceMissing, failed, 0, "create the namespace, or set `createNamespace`"},
+	{ReleaseTaken, failed, 0, "another AddonStack has an add-on of this name and namespace"},
+	{deliver.ReasonReleaseExists, failed, 0, "a Helm release of this name is there; see `adoptionPolicy`"},
+	{deliver.ReasonReleaseOwnedByOther, failed, 0, ""},
+	{deliver.ReasonReleaseTakenOver, failedOrUnassigned, 0,
+		"another management cluster has a ClusterAddon of this name, too, and has made a newer revision: remove the " +
+			"Cluster from one of them. To take the release back, delete this ClusterAddon; it is made anew. It isn't " +
+			"uninstalled from here"},
+	{deliver.ReasonObjectExists, failed, SourceRead, "an object is [someone else's](../concepts.md#whose-an-object-is)"},
+	{deliver.ReasonOwnedByOther, failed, SourceRead, ""},
+	{deliver.ReasonFieldConflict, failed, 0, ""},
+	{deliver.ReasonImmutableField, failed, 0,
+		"a field can't be changed; delete the object by hand if no data goes with it, or undo the change"},
+	{deliver.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
+	{deliver.ReasonForbidden, failed, 0,
+		"the kubeconfig's user may not do this: apply or delete an object, or write the Secret of the release record; or " +
+			"a quota or a webhook refuses that"},
+	{deliver.ReasonObjectRejected, failed, SourceRead,
+		"the API server refused an object; all others were applied, and nothing was pruned"},
+	{deliver.ReasonObjectFailed, failed, 0, "an object says that it failed, as a Job whose pods do"},
+	{deliver.ReasonHookFailed, failed, 0,
+		"a hook failed, takes longer than `progressDeadlineSeconds`, or its object of before isn't gone by then. It is " +
+			"tried again. The message of a removal says how to go on without the hook"},
+	{deliver.ReasonReadinessTimeout, failed, 0,
+		"not ready within `progressDeadlineSeconds`; it still becomes ready if its objects do"},
+	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},
+	{deliver.ReasonRecordTooLarge, failed, 0, "the release record doesn't fit"},
+	{deliver.ReasonRecordUnreadable, failed, 0,
+		"the release record is damaged: restore it from a backup. The message says what is lost if you delete it instead"},
+	{deliver.ReasonPruneFailed, failed, 0,
+		"an object couldn't be deleted, or isn't gone within `progressDeadlineSeconds` (a removal: 600 seconds), mostly " +
+			"for a finalizer; it is still waited for"},
+	{deliver.ReasonAnswerInvalid, failed, 0,
+		"the answer to a write of the release record isn't an API server's: see whether the kubeconfig leads to the " +
+			"cluster, and what is between"},
+	{deliver.ReasonInternalError, failed, 0,
+		"an answer of the cluster, or a record in it, led to a fault of Chandler: report it, with what the manager's log " +
+			"says. Other add-ons and clusters go on"},
+	{deliver.ReasonWaitingForPostcondition, installing, Passing,
+		"a condition of `postconditions` doesn't hold; the message says which, and why"},
+	{deliver.ReasonRunningHook, underWay, Passing, "on the way"},
+	{deliver.ReasonWaitingForCRDs, underWay, Passing, ""},
+	{deliver.ReasonWaitingForObjects, underWay, Passing, ""},
+	{deliver.ReasonWaitingForDeletion, underWay, Passing, ""},
+	{deliver.ReasonWaitingForWebhook, underWay, Passing, ""},
+	{WaitingForSuccessor, removing, Passing,
+		"a wanted add-on isn't ready yet, and may take over objects of this one: see why, or take it out of its stack"},
+	{StackUndecided, unassigned, Passing,
+		"the add-on's stack, or one that may have come in its place, has no valid revision. Or the stack no longer selects " +
+			"the Cluster, and is assigned to it all the same. The message says which; the add-on stays"},
+	{StackUnknown, unassigned, 0,
+		"no stack wants the add-on, and this ClusterAddon never ran it; create the stack, or `helm uninstall` the release"},
+	{deliver.ReasonReleaseLocked, pending, Passing, "Helm is upgrading or uninstalling the release"},
+	{Retrying, anyPhase, Passing, "a request failed in a way that another try may mend"},
+	{ResponseTooLarge, anyPhase, 0,
+		"the cluster answered a request, which the message names, with more than is read " +
+			"([security.md](../security.md#what-it-doesnt-trust)): see what answers in the API server's place"},
+	{RecordLost, pending, 0,
+		"the add-on's release record is gone after each installation: see what deletes Secrets with the label " +
+			"`owner=helm`. It is installed again after pauses of up to five minutes"},
+	{RecordsUnreadable, anyPhase, 0,
+		"the cluster has more than 4,096 release records of add-ons, or more than 16 MiB of their metadata: delete the " +
+			"Secrets with the label `owner=helm` that no add-on needs"},
+	{TooManyKinds, anyPhase, 0, "the cluster says that it has more than 1,000 API versions; remove CRDs"},
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package connection connects to servers that stand for workload clusters, for tests of what
+// such a cluster may answer.
+package connection
+
+import (
+	"context"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/internal/fleet"
+)
+
+// noSource finds no clusters: a test reports them.
+type noSource struct{}
+
+func (noSource) SetupWithManager(mcmanager.Manager, fleet.Sink) error { return nil }
+func (noSource) Refresh(multicluster.ClusterName)                     {}
+
+// nobody is told of clusters.
+type nobody struct{}
+
+func (nobody) Engage(context.Context, multicluster.ClusterName, cluster.Cluster) error { return nil }
+
+// To connects to a server that answers all but probes with a handler.
+func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		handler(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server:                   server.URL,
+			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, Source: noSource{}})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
+	var conn *fleet.Connection
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (ok bool, _ error) {
+		conn, ok = clusters.Connection("ns/prod")
+		return ok, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
