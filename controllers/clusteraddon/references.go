@@ -67,19 +67,6 @@ func (r *references) of(o object) []client.ObjectKey {
 	return r.users[o].UnsortedList()
 }
 
-// paths returns the paths of the artifact root that are used.
-func (r *references) paths() []string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var paths []string
-	for o := range r.users {
-		if o.kind == kindPath {
-			paths = append(paths, o.key.Name)
-		}
-	}
-	return paths
-}
-
 // usedObjects returns what the add-ons take input from, also what isn't there yet.
 func (q *request) usedObjects() sets.Set[object] {
 	used := sets.New[object]()
