@@ -144,7 +144,7 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 	var manifest ocispec.Manifest
 	if json.Unmarshal(data, &manifest) != nil {
 		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
-		return false, nil
+		return false, nil //nolint:nilerr // it is told as a flaw
 	}
 	layers := slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType != signatureLayer })
 	slices.Reverse(layers) // cosign puts new ones at the end
