@@ -140,3 +140,36 @@ func TestPartThatCantBeReadIsNoDamage(t *testing.T) {
 	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
 	e.Expect(o.Message).To(ContainSubstring(part))
 }
+
+// TestRecordThatIsHelmsAloneNow has the record of an installation under way lose what Chandler
+// keeps in it, after it was listed.
+func TestRecordThatIsHelmsAloneNow(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: deployment("app")})
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Phase).To(Equal(addonsv1.AddonInstalling))
+	e.restart()
+	target := e.through(func(next http.RoundTripper) roundTrip {
+		return func(r *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(r)
+			if err != nil || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/secrets/sh.helm.release") {
+				return answer, err
+			}
+			secret := map[string]any{}
+			if err := json.NewDecoder(answer.Body).Decode(&secret); err != nil {
+				return nil, err
+			}
+			delete(secret["data"].(map[string]any), "chandler")
+			delete(secret["metadata"].(map[string]any), "annotations")
+			data, err := json.Marshal(secret)
+			answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+			answer.Header.Del("Content-Length")
+			return answer, err
+		}
+	})
+	o, err = e.d.Ensure(e.ctx, target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonRecordUnreadable))
+}

@@ -87,11 +87,17 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 	return readyOutcome(r.rec.Summary), nil
 }
 
+// errNoState is what is wrong with a record that was Chandler's, and is Helm's alone now.
+var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
+
 // resume goes on with the newest revision.
 func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 	rec, o, err := r.load(ctx, r.records[0], digest)
 	if o != nil || err != nil {
 		return o, err
+	}
+	if rec.State == nil { // it was there when the records were listed
+		return ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, errNoState))), nil
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, false)

@@ -70,6 +70,9 @@ func objectsOfPages(t *testing.T) []shownObject {
 func shownIsAccepted(t *testing.T, s *server, shown []shownObject) {
 	namespaces := map[string]bool{}
 	for _, object := range shown {
+		if object.GroupVersionKind().Group == "kustomize.config.k8s.io" {
+			continue // a file for kustomize, which test/manifests builds
+		}
 		if namespace := object.GetNamespace(); namespace != "" && !namespaces[namespace] {
 			namespaces[namespace] = true
 			made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
