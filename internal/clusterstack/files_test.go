@@ -198,22 +198,24 @@ func TestValuesThatGrow(t *testing.T) {
 // maxAllocated is for all that is done with one file, garbage included.
 const maxAllocated = 128 << 20
 
-// seeds adds the file, as YAML and as the JSON that workers make of it.
+// seeds adds the file, as the JSON that workers make of it.
 func seeds(f *testing.F, file string) {
 	asJSON, err := yaml.YAMLToJSON([]byte(file))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte(file))
 	f.Add(asJSON)
 	f.Add([]byte(`{"addonStages":[` + strings.Repeat("0,", 30_000) + `0]}`))
 }
 
-// expectLittle expects little memory to be taken for what workers hand on: YAML that grows
-// ends there.
+// expectLittle expects little memory to be taken for what workers hand on, which is small JSON:
+// YAML that grows ends there.
 func expectLittle(t *testing.T, data []byte, parse func()) {
 	t.Helper()
-	if n := yamlbombs.Allocated(parse); n > maxAllocated && json.Valid(data) && len(data) <= 64<<10 {
+	if !json.Valid(data) || len(data) > 64<<10 {
+		t.Skip("no worker hands this on")
+	}
+	if n := yamlbombs.Allocated(parse); n > maxAllocated {
 		t.Errorf("%d bytes took %d MiB", len(data), n>>20)
 	}
 }
