@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -46,7 +45,7 @@ func (u *unpacking) archive(data []byte, depth int) ([]File, error) {
 	if err := names.finish(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	SortFiles(files)
 	return files, u.nested(files, depth)
 }
 

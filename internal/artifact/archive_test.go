@@ -187,5 +187,23 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
+// TestDirectoryAndItsArchivesAreOne counts what archives in a chart's directory expand to
+// together with its files.
+func TestDirectoryAndItsArchivesAreOne(t *testing.T) {
+	inner := targz.Chart(t)
+	expanded := int64(len(targz.Tar(t, targz.Entry{Name: "demo/Chart.yaml", Data: targz.ChartYAML})))
+	directory := artifact.Content{Files: []artifact.File{
+		{Name: "Chart.yaml", Data: []byte(targz.ChartYAML)}, {Name: "charts/demo.tgz", Data: inner}, {Name: "x", Data: make([]byte, 5000)},
+	}}
+	limits := artifact.Limits{TotalBytes: directory.Bytes() + expanded}.WithDefaults()
+	if _, err := directory.Unpack(limits); err != nil {
+		t.Errorf("at the limit it was refused: %v", err)
+	}
+	limits.TotalBytes = directory.Bytes() + 1
+	if _, err := directory.Unpack(limits); err == nil {
+		t.Error("beyond the limit it was accepted")
+	}
+}
+
 // unprintable reports whether a rune may hide or turn what stands around it.
 func unprintable(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

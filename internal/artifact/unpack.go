@@ -6,7 +6,6 @@
 package artifact
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ func (c Content) Unpack(limits Limits) ([]File, error) {
 		if err := CheckSizes(c.Files, limits); err != nil {
 			return nil, err
 		}
+		u.total -= c.Bytes()
 		return c.Files, u.nested(c.Files, 0)
 	}
 	if int64(len(c.Archive)) > limits.ArchiveBytes {
@@ -60,9 +60,7 @@ func (u *unpacking) nested(files []File, depth int) error {
 			return failure.New(failure.ArtifactRefused, "%s: archives are nested more than %d deep; unpack the inner ones", failure.Quote(file.Name), u.limits.Nesting)
 		}
 		if _, err := u.archive(file.Data, depth+1); err != nil {
-			var inner *failure.Error
-			errors.As(err, &inner)
-			return failure.New(inner.Reason, "%s: %w", failure.Quote(file.Name), inner.Err)
+			return failure.Within(failure.Quote(file.Name), err)
 		}
 	}
 	return nil
@@ -85,6 +83,11 @@ func isNested(name string) bool {
 		}
 	}
 	return true
+}
+
+// SortFiles sorts files by their names, as [Find] wants them.
+func SortFiles(files []File) {
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Find returns the file of that name; nil if there is none. Files are sorted by name.

@@ -6,19 +6,17 @@ package fleetwatch
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
-// contained calls f, which handles answers of a cluster in a goroutine of its own. A
-// panic is an error: it mustn't end the process, which serves all other clusters.
-func contained(ctx context.Context, cluster string, f func() error) (err error) {
+// contained calls f, which handles answers of a cluster in a goroutine of its own. It logs a
+// panic, which mustn't end the process: that serves all other clusters.
+func contained(ctx context.Context, cluster string, f func()) {
 	defer func() {
 		if value := recover(); value != nil {
 			deliver.Panicked(ctx, cluster, value)
-			err = fmt.Errorf("panicked: %T", value)
 		}
 	}()
-	return f()
+	f()
 }

@@ -52,20 +52,12 @@ func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, us
 	k.watched[conn] = true
 	heard := make(chan struct{}, 1)
 	go func() {
-		_ = contained(conn.Context(), name.String(), func() error {
-			k.watch(conn.Context(), conn, heard)
-			return nil
-		})
+		contained(conn.Context(), name.String(), func() { k.watch(conn.Context(), conn, heard) })
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.watched, conn)
 	}()
-	go func() {
-		_ = contained(conn.Context(), name.String(), func() error {
-			k.look(conn.Context(), conn, heard, func() { k.changed(name) })
-			return nil
-		})
-	}()
+	go contained(conn.Context(), name.String(), func() { k.look(conn.Context(), conn, heard, func() { k.changed(name) }) })
 }
 
 func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {

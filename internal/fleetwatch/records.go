@@ -84,10 +84,7 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	w.mu.Unlock()
 	go func() {
 		_ = watchRetry.DelayWithReset(w.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			_ = contained(ctx, name.String(), func() error {
-				w.watch(ctx, name, known, conn.Metadata())
-				return nil
-			})
+			contained(ctx, name.String(), func() { w.watch(ctx, name, known, conn.Metadata()) })
 			return false, nil
 		})
 		w.forget(name, known)

@@ -44,7 +44,7 @@ func manifestFiles(files []artifact.File, directory string) []artifact.File {
 			found = append(found, file)
 		}
 	}
-	slices.SortFunc(found, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
+	artifact.SortFiles(found)
 	return found
 }
 

@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"net/http/httptrace"
 	"sync/atomic"
 
@@ -42,8 +43,8 @@ type signed interface {
 	Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error
 }
 
-// backendOf returns the backend of a reference to another host. A new protocol gets its line
-// here.
+// backendOf returns the backend of a reference to another host, nil of any other. A new
+// protocol gets its line here.
 func (s *Sources) backendOf(ref reference.Reference) backend {
 	switch {
 	case ref.Chart.OCI != nil:
@@ -52,8 +53,10 @@ func (s *Sources) backendOf(ref reference.Reference) backend {
 		return web.New(ref)
 	case ref.Chart.GitHub != nil:
 		return github.New(ref, s.releases)
+	case ref.Chart.Helm != nil:
+		return helm.New(ref, s.indexes)
 	}
-	return helm.New(ref, s.indexes)
+	return nil
 }
 
 // check reports what is wrong with the reference, or that this instance has no such source.
@@ -105,5 +108,8 @@ func (s *Sources) visit(ctx context.Context, ref reference.Reference, call func(
 		err = client.Explain(ctx, call(traced, client, s.backendOf(ref)))
 	}
 	s.count(ref, started, sent.Load(), err)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
+		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
+	}
 	return err
 }

@@ -4,8 +4,6 @@ package source
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path"
 	"strings"
 
@@ -85,7 +83,7 @@ func (b *Bundle) ReadYAML(name string) ([]byte, bool, error) {
 	}
 	opened, err := b.sources.Opener.Open(b.ctx, &opener.Job{YAML: &opener.YAML{Data: data}})
 	if err != nil {
-		return nil, true, inArchive(name, err)
+		return nil, true, failure.Within(failure.Quote(name), err)
 	}
 	return opened.JSON, true, nil
 }
@@ -173,7 +171,7 @@ func (b *Bundle) open(name string) (*Bundle, error) {
 		return b.sources.unpack(ctx, content, artifact.KindBundle)
 	})
 	if err != nil {
-		return nil, inArchive(name, err)
+		return nil, failure.Within(failure.Quote(name), err)
 	}
 	b.left.Entries -= len(got.Files)
 	for _, file := range got.Files {
@@ -188,15 +186,4 @@ func (b *Bundle) open(name string) (*Bundle, error) {
 	}
 	b.opened[name] = &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
 	return b.opened[name], nil
-}
-
-// inArchive says which of a bundle's files the error is about.
-func inArchive(name string, err error) error {
-	known, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
-	}
-	located := *known
-	located.Err = fmt.Errorf("%s: %w", failure.Quote(name), known.Err)
-	return &located
 }

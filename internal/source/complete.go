@@ -3,24 +3,19 @@
 package source
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 )
 
-// maxNeighbours is how many directories beside a chart are read.
-const maxNeighbours = 64
-
 // complete returns the files of a chart's directory as `helm package` packs them, with the
 // charts beside it that it depends on (file://).
 func (s *Sources) complete(ctx context.Context, at string, read func(path string) ([]artifact.File, error)) ([]artifact.File, error) {
 	charts := map[string][]artifact.File{}
-	for todo := []string{at}; len(todo) > 0 && len(charts) <= maxNeighbours; todo = todo[1:] {
+	for todo := []string{at}; len(todo) > 0 && len(charts) <= opener.MaxNeighbours; todo = todo[1:] {
 		if _, known := charts[todo[0]]; known {
 			continue
 		}
@@ -32,7 +27,7 @@ func (s *Sources) complete(ctx context.Context, at string, read func(path string
 			return nil, err
 		}
 		charts[todo[0]] = files
-		if !slices.ContainsFunc(files, mentionsNeighbour) {
+		if !opener.MayHaveNeighbours(files) {
 			continue
 		}
 		opened, err := s.Opener.Open(ctx, &opener.Job{Neighbours: &opener.Neighbours{At: todo[0], Files: files}})
@@ -46,9 +41,4 @@ func (s *Sources) complete(ctx context.Context, at string, read func(path string
 		return nil, err
 	}
 	return opened.Files, nil
-}
-
-// mentionsNeighbour reports whether the file may say that the chart depends on one beside it.
-func mentionsNeighbour(file artifact.File) bool {
-	return (file.Name == artifact.ChartFile || file.Name == "requirements.yaml") && bytes.Contains(file.Data, []byte("file://"))
 }

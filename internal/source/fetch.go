@@ -5,14 +5,13 @@ package source
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -52,8 +51,7 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	if err := s.verify(ctx, ref, digest); err != nil {
 		return nil, err
 	}
-	q := s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
-	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) {
+	got, err := s.contents.Ask(ctx, s.contentQuestion(ctx, ref, digest), func(ctx context.Context) (*Artifact, error) {
 		content, err := s.content(ctx, ref, digest)
 		if err != nil {
 			return nil, err
@@ -67,6 +65,10 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 		return nil, err
 	}
 	return got, s.accepts(ref, got)
+}
+
+func (s *Sources) contentQuestion(ctx context.Context, ref reference.Reference, digest string) outcome.Question {
+	return s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
 }
 
 // scope names who may have the same content as the reference.
@@ -119,8 +121,6 @@ func (s *Sources) download(ctx context.Context, ref reference.Reference, digest 
 	})
 	if err == nil {
 		s.downloaded(ctx, ref, got)
-	} else if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
-		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
 	}
 	return got, err
 }

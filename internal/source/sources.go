@@ -100,10 +100,10 @@ func New(options Options) (*Sources, error) {
 		indexes:  helm.NewIndexes(options.Opener, options.Clock),
 		releases: github.NewReleases(options.Clock),
 		checks:   newTallies(),
-		digests:  outcome.New(options.Clock, hosts, remembered, func(string) int64 { return 1 }),
+		digests:  outcome.New(options.Clock, hosts, remembered, lru.One[string]),
 		lists:    outcome.New(options.Clock, hosts, listBytes, (*list).bytes),
 		newest:   lru.New[string](remembered, lru.One[newest]),
-		verified: outcome.New(options.Clock, hosts, remembered, func(bool) int64 { return 1 }),
+		verified: outcome.New(options.Clock, hosts, remembered, lru.One[bool]),
 		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
 	}
 	if options.Client != nil {

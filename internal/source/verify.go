@@ -25,7 +25,7 @@ func (s *Sources) verify(ctx context.Context, ref reference.Reference, digest st
 	if ref.Chart.Verify == nil {
 		return nil
 	}
-	if _, can := s.backendOf(ref).(signed); !can || !ref.Remote() {
+	if _, can := s.backendOf(ref).(signed); !can {
 		return policy.Fault(ref, "", "", errors.New("this kind of source has no signatures; use oci, helm or github, or take verify away"))
 	}
 	if ref.Chart.Verify.Cosign != nil && ref.Chart.OCI == nil {
@@ -70,9 +70,6 @@ func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest stri
 		err := s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
 			return b.(signed).Verify(ctx, c, digest, want)
 		})
-		if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
-			s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
-		}
 		return err == nil, err
 	})
 	return err

@@ -81,7 +81,7 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 		return nil, err
 	}
 	from, ok := s.backendOf(ref).(catalogue)
-	if !ok || !ref.Remote() {
+	if !ok {
 		return nil, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 	}
 	q := s.question(ctx, "versions of "+ref.Unversioned(), ref)
@@ -136,8 +136,7 @@ func (s *Sources) misnamed(ctx context.Context, ref, published reference.Referen
 	if !ok || failed.Reason != failure.DigestMismatch {
 		return err
 	}
-	q := s.question(ctx, content+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
-	found, known := s.contents.Peek(q.Key)
+	found, known := s.contents.Peek(s.contentQuestion(ctx, ref, content).Key)
 	if !known || ref.Kind.Verbatim() {
 		return err
 	}
@@ -157,7 +156,7 @@ func (s *Sources) misnamed(ctx context.Context, ref, published reference.Referen
 // with another digest: so an older answer doesn't do.
 func (s *Sources) pin(ctx context.Context, ref reference.Reference, notBefore time.Time) (digest string, err error) {
 	from, ok := s.backendOf(ref).(catalogue)
-	if !ok || !ref.Remote() {
+	if !ok {
 		return "", failure.New(failure.ArtifactInvalid, "this kind of source has no versions; name an exact one")
 	}
 	q := s.question(ctx, "pin of "+ref.String(), ref)

@@ -5,6 +5,7 @@
 package failure
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -107,6 +108,18 @@ func (e *Error) OfContent() bool {
 // who knows the reference.
 func New(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// Within returns the error with where it is in front of its cause. What isn't an [Error] stays
+// as it is.
+func Within(where string, err error) error {
+	known, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	located := *known
+	located.Err = fmt.Errorf("%s: %w", where, known.Err)
+	return &located
 }
 
 // TooLarge words the refusal of something that is larger than a limit.

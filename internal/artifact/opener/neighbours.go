@@ -3,6 +3,7 @@
 package opener
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strings"
@@ -18,11 +19,18 @@ const (
 	fileScheme = "file://"
 	// chartsDirectory has a chart's dependencies.
 	chartsDirectory = "charts/"
-	// maxNeighbours is how many charts may be put into one, for each place where one is.
-	maxNeighbours = 64
+	// MaxNeighbours is how many charts may be put into one, for each place where one is.
+	MaxNeighbours = 64
 	// maxDepth is how deep dependencies may depend on others. 1 is common.
 	maxDepth = 4
 )
+
+// MayHaveNeighbours reports whether a chart may depend on one beside it. It reads no YAML.
+func MayHaveNeighbours(files []artifact.File) bool {
+	return slices.ContainsFunc(files, func(file artifact.File) bool {
+		return (file.Name == artifact.ChartFile || file.Name == requirementsFile) && bytes.Contains(file.Data, []byte(fileScheme))
+	})
+}
 
 // neighboursOf returns the paths of the directories beside the chart that it depends on.
 // Those that leave the artifact are left out: [complete] refuses them.
@@ -55,7 +63,7 @@ func complete(job *Complete) ([]artifact.File, error) {
 	if err := c.add(charts[job.At], "", []string{job.At}); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(c.files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
+	artifact.SortFiles(c.files)
 	return c.files, nil
 }
 
@@ -96,8 +104,8 @@ func (c *completion) one(declared *chart.Dependency, directory string, paths []s
 		return failure.New(failure.ArtifactRefused, "it depends on a chart that depends on it, or is in it; take one of both dependencies away")
 	case len(paths) > maxDepth:
 		return failure.New(failure.ArtifactRefused, "dependencies depend on others more than %d deep; take one out", maxDepth)
-	case len(c.sources) == maxNeighbours:
-		return failure.New(failure.ArtifactTooLarge, "the chart has more than %d dependencies beside it; package it with them (`helm package --dependency-update`)", maxNeighbours)
+	case len(c.sources) == MaxNeighbours:
+		return failure.New(failure.ArtifactTooLarge, "the chart has more than %d dependencies beside it; package it with them (`helm package --dependency-update`)", MaxNeighbours)
 	}
 	files, found := c.charts[at]
 	if !found {

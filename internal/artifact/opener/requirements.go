@@ -3,7 +3,6 @@
 package opener
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -54,14 +53,8 @@ func readRequirements(files []artifact.File) requirements {
 
 // refused returns an error about the dependency of this index, which names it.
 func (r requirements) refused(index int, err error) error {
-	known, ok := errors.AsType[*failure.Error](err)
-	if !ok {
-		return err
-	}
-	refused := *known
 	declared := strings.TrimSpace(r.declared[index].Name + " " + r.declared[index].Version)
-	refused.Err = fmt.Errorf("dependencies[%d] of %s of chart %s, %s: %w", index, r.file, failure.Quote(r.chart), failure.Quote(declared), known.Err)
-	return &refused
+	return failure.Within(fmt.Sprintf("dependencies[%d] of %s of chart %s, %s", index, r.file, failure.Quote(r.chart), failure.Quote(declared)), err)
 }
 
 // allows reports whether the dependency may be of this version, as Helm tells it.

@@ -40,6 +40,14 @@ type Client struct {
 	answers *semaphore.Weighted
 }
 
+// Since returns the later one of NotBefore and what the backend decides.
+func (c *Client) Since(usual time.Time) time.Time {
+	if c.NotBefore.After(usual) {
+		return c.NotBefore
+	}
+	return usual
+}
+
 // File gets a file; nil if there is none.
 func (c *Client) File(ctx context.Context, at *url.URL, accept, what string, most int64) ([]byte, error) {
 	// Transport compression is refused: it would make other bytes of the same file.

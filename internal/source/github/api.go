@@ -17,6 +17,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -38,7 +39,7 @@ type Releases struct {
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{clock: clock, known: outcome.New(clock, outcome.NewHosts(clock), rememberedReleases, func(*published) int64 { return 1 })}
+	return &Releases{clock: clock, known: outcome.New(clock, outcome.NewHosts(clock), rememberedReleases, lru.One[*published])}
 }
 
 // published is a release, as far as it is of use.
@@ -68,10 +69,7 @@ type release struct {
 
 // find returns the release as it was a moment ago, or since c.NotBefore.
 func (r Release) find(ctx context.Context, c *auth.Client) (*published, error) {
-	q := outcome.Question{Key: r.key(c), NotBefore: r.releases.clock.Now().Add(-freshRelease)}
-	if c.NotBefore.After(q.NotBefore) {
-		q.NotBefore = c.NotBefore
-	}
+	q := outcome.Question{Key: r.key(c), NotBefore: c.Since(r.releases.clock.Now().Add(-freshRelease))}
 	return r.releases.known.Ask(ctx, q, func(ctx context.Context) (*published, error) {
 		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
 			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))

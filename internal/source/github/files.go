@@ -106,6 +106,6 @@ func (r Release) downloadWhole(ctx context.Context, c *auth.Client, files []asse
 		return artifact.Content{}, err
 	}
 	got.Manifest = layout.Listing(parts)
-	layout.SortFiles(got.Files)
+	artifact.SortFiles(got.Files)
 	return got, nil
 }

@@ -51,10 +51,7 @@ func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 
 // of returns the index of a repository, as it was a moment ago, or since c.NotBefore.
 func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
-	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: s.clock.Now().Add(-freshIndex)}
-	if c.NotBefore.After(q.NotBefore) {
-		q.NotBefore = c.NotBefore
-	}
+	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Since(s.clock.Now().Add(-freshIndex))}
 	return s.known.Ask(ctx, q, func(ctx context.Context) (*index, error) {
 		got, err := s.read(ctx, c)
 		return got, c.Explain(ctx, err)

@@ -131,8 +131,3 @@ func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 	}
 	return parts, nil
 }
-
-// SortFiles by their names.
-func SortFiles(files []artifact.File) {
-	slices.SortFunc(files, func(a, b artifact.File) int { return strings.Compare(a.Name, b.Name) })
-}

@@ -11,8 +11,6 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -24,6 +22,8 @@ import (
 	"github.com/go-logr/logr"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 const (
@@ -146,7 +146,4 @@ func (s *Store) path(scope, digest string) string {
 	return filepath.Join(s.directory, strings.TrimPrefix(digestOf([]byte(digest+"\n"+scope)), "sha256:"))
 }
 
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
+func digestOf(data []byte) string { return artifact.Content{Archive: data}.Digest() }
