@@ -3,10 +3,6 @@
 package reasons
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
@@ -77,40 +73,4 @@ func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
 		return !r.Is(Passing)
 	}
 	return phase == addonsv1.AddonUnassigned
-}
-
-// Markdown returns the table as people read it.
-func Markdown() string {
-	lines := []string{"| reason | phase | event | meaning, and the way out |", "|---|---|---|---|"}
-	for i := 0; i < len(Table); {
-		row, names := Table[i], []string{"`" + Table[i].Name + "`"}
-		for i++; i < len(Table) && Table[i].Meaning == ""; i++ {
-			names = append(names, "`"+Table[i].Name+"`")
-		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", strings.Join(names, ", "), row.phases(), row.event(), row.Meaning))
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-func (r Reason) phases() string {
-	if len(r.Phases) == 0 {
-		return "any"
-	}
-	names := make([]string, 0, len(r.Phases))
-	for _, phase := range r.Phases {
-		names = append(names, string(phase))
-	}
-	return strings.Join(names, ", ")
-}
-
-// event returns the type of the event that tells of the reason, "none" if none does.
-func (r Reason) event() string {
-	phases := r.Phases
-	if len(phases) == 0 {
-		phases = []addonsv1.AddonPhase{addonsv1.AddonPending, addonsv1.AddonFailed}
-	}
-	if slices.ContainsFunc(phases, r.Warns) {
-		return "Warning"
-	}
-	return "none"
 }

@@ -3,26 +3,19 @@
 package reasons
 
 import (
-	"slices"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
-// Names share a line of the page only if all of it is so of each of them.
 func TestTable(t *testing.T) {
-	seen, line := map[string]bool{}, Reason{}
+	seen := map[string]bool{}
 	for i, row := range Table {
 		if row.Name == "" || seen[row.Name] {
 			t.Errorf("row %d, %q, has no name of its own", i, row.Name)
 		}
 		seen[row.Name] = true
-		if row.Meaning != "" {
-			line = row
-		} else if !slices.Equal(row.Phases, line.Phases) || row.event() != line.event() {
-			t.Errorf("%s differs from %s, with which it shares a line", row.Name, line.Name)
-		}
 		if row.Is(SourceBad) && row.Is(SourceRead) || row.Is(SourceFailed) && row.Is(SourceRefused) {
 			t.Errorf("%s tells two things of the source", row.Name)
 		}

@@ -42,7 +42,7 @@ func TestAddonReasons(t *testing.T) {
 	}
 	before, after, _ := strings.Cut(string(page), heading)
 	_, after, more := strings.Cut(after, "\n\n")
-	generated := before + heading + reasons.Markdown()
+	generated := before + heading + tableOfReasons()
 	if more {
 		generated += "\n" + after
 	}
