@@ -8,8 +8,11 @@ package webhooks
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -20,7 +23,10 @@ import (
 // +kubebuilder:webhook:verbs=create;update,path=/validate-addons-cluster-x-k8s-io-v1beta1-addonstack,mutating=false,failurePolicy=fail,matchPolicy=Equivalent,groups=addons.cluster.x-k8s.io,resources=addonstacks,versions=v1beta1,name=validation.addonstack.addons.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
 // AddonStack validates AddonStacks.
-type AddonStack struct{}
+type AddonStack struct {
+	// Reader lists the other AddonStacks of a namespace, on which add-ons may depend.
+	Reader client.Reader
+}
 
 var _ admission.Validator[*addonsv1.AddonStack] = &AddonStack{}
 
@@ -30,13 +36,13 @@ func (w *AddonStack) SetupWithManager(mgr manager.Manager) error {
 }
 
 // ValidateCreate refuses a spec that can't be used.
-func (w *AddonStack) ValidateCreate(_ context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
-	return nil, invalid(s, stack.Validate(&s.Spec))
+func (w *AddonStack) ValidateCreate(ctx context.Context, s *addonsv1.AddonStack) (admission.Warnings, error) {
+	return nil, invalid(s, append(stack.Validate(&s.Spec), w.cycles(ctx, s)...))
 }
 
 // ValidateUpdate refuses problems that the update brings in. One that was
 // stored before stays possible to edit, and is shown in the Valid condition.
-func (w *AddonStack) ValidateUpdate(_ context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
+func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1.AddonStack) (admission.Warnings, error) {
 	if !after.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
@@ -50,7 +56,29 @@ func (w *AddonStack) ValidateUpdate(_ context.Context, before, after *addonsv1.A
 			added = append(added, p)
 		}
 	}
+	if !equality.Semantic.DeepEqual(before.Spec.Addons, after.Spec.Addons) {
+		added = append(added, w.cycles(ctx, after)...)
+	}
 	return nil, invalid(after, added)
+}
+
+// cycles returns a problem if add-ons of the stack and of others depend on each other. If the
+// others can't be read there is none: the controllers look again.
+func (w *AddonStack) cycles(ctx context.Context, s *addonsv1.AddonStack) []stack.Problem {
+	if !stack.DependsOnOthers(s.Spec.Addons) {
+		return nil
+	}
+	others := &addonsv1.AddonStackList{}
+	if err := w.Reader.List(ctx, others, client.InNamespace(s.Namespace)); err != nil {
+		logf.FromContext(ctx).Error(err, "Could not look for dependencies across AddonStacks", "AddonStack", client.ObjectKeyFromObject(s))
+		return nil
+	}
+	stacks := map[string][]addonsv1.Addon{}
+	for i := range others.Items {
+		stacks[others.Items[i].Name] = others.Items[i].Spec.Addons
+	}
+	stacks[s.Name] = s.Spec.Addons
+	return stack.CyclesAcross(s.Name, stacks)
 }
 
 // ValidateDelete allows every deletion.

@@ -132,7 +132,7 @@ func startWithWebhook(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&AddonStack{}).SetupWithManager(mgr); err != nil {
+	if err := (&AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomization), has(self.manifests)].filter(x, x).size() == 1",message="set exactly one of chart, kustomization and manifests"
 // +kubebuilder:validation:XValidation:rule="has(self.chart) || !(has(self.values) || has(self.valuesTemplate) || has(self.valuesFrom))",message="values, valuesTemplate and valuesFrom are for charts"
 // +kubebuilder:validation:XValidation:rule="has(self.chart) || !has(self.skipSchemaValidation)",message="skipSchemaValidation is for charts"
+// +kubebuilder:validation:XValidation:rule="!has(self.adoptRelease) || has(self.adoptionPolicy) && self.adoptionPolicy == 'Adopt'",message="adoptRelease needs adoptionPolicy Adopt"
 type Addon struct {
 	// name of the add-on, unique in the stack. It is the name of the Helm release
 	// in the workload cluster, too: a DNS label of at most 53 characters.
@@ -105,13 +106,14 @@ type Addon struct {
 	// +optional
 	SkipSchemaValidation *bool `json:"skipSchemaValidation,omitempty"`
 
-	// dependsOn names add-ons of this stack that have to be ready before this one
-	// is installed or upgraded. They are removed in the opposite order. At most 63.
+	// dependsOn names add-ons that have to be ready before this one is installed or
+	// upgraded: "name" for one of this stack, "stack/name" for one of another stack of
+	// the namespace. They are removed in the opposite order. At most 63.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=63
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=53
+	// +kubebuilder:validation:items:MaxLength=106
 	DependsOn []string `json:"dependsOn,omitempty"`
 
 	// readiness are checks on the add-on's objects that have to hold before it is
@@ -151,6 +153,72 @@ type Addon struct {
 	// it, and never deletes it.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+
+	// adoptRelease is the release of Helm that the add-on takes over when it is first
+	// installed, if that one has another name, or its record is in another namespace.
+	// What it has and the add-on hasn't is deleted, and so is its record once the add-on is
+	// ready. Where there is none, the add-on is installed as usual. Needs adoptionPolicy
+	// Adopt.
+	// +optional
+	AdoptRelease *ReleaseReference `json:"adoptRelease,omitempty"`
+
+	// onFailure says what happens when an upgrade fails. Retry (the default) tries it again,
+	// with growing pauses. RollBack installs what was deployed before, once, and leaves it
+	// so until the add-on, its inputs or the cluster ask for something else.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// immutableFieldPolicy says what happens when an upgrade changes a field of an object
+	// that can't be changed. Fail (the default) leaves the object and names it. Recreate
+	// deletes the object and makes it anew, one at a time. Never deleted for it are
+	// PersistentVolumeClaims, PersistentVolumes, Namespaces, CustomResourceDefinitions and
+	// custom resources. A StatefulSet's pods stay.
+	// +optional
+	ImmutableFieldPolicy ImmutableFieldPolicy `json:"immutableFieldPolicy,omitempty"`
+
+	// crdPolicy says what happens with the CustomResourceDefinitions of a chart's crds/
+	// directory. CreateReplace (the default) applies them with each revision, Create makes
+	// those that are missing, Skip leaves all to others. They are never deleted.
+	// +optional
+	CRDPolicy CRDPolicy `json:"crdPolicy,omitempty"`
+
+	// dataPolicy says what becomes of the add-on's PersistentVolumeClaims and Namespaces
+	// when it has them no longer, or goes itself. Keep (the default) leaves them in the
+	// cluster. Delete deletes them with the rest; a Namespace only if nothing of others is
+	// in it.
+	// +optional
+	DataPolicy DataPolicy `json:"dataPolicy,omitempty"`
+
+	// historyLimit is how many revisions of the release are kept in the cluster, with the
+	// one that is deployed. Defaults to 5. From 1 to 50.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=50
+	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	// drift says what happens when others change or delete the add-on's objects. A
+	// change of it alone upgrades nothing.
+	// +optional
+	Drift *Drift `json:"drift,omitempty"`
+}
+
+// ReleaseReference names a release of Helm in the workload cluster.
+// +kubebuilder:validation:MinProperties=1
+type ReleaseReference struct {
+	// name of the release, as `helm list` shows it. Defaults to the add-on's name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// storageNamespace is where the release's record is, as Flux's field of this name
+	// says. Defaults to the add-on's namespace.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	StorageNamespace string `json:"storageNamespace,omitempty"`
 }
 
 // ValuesReference names a key of a ConfigMap or Secret that holds values in YAML.
@@ -208,32 +276,6 @@ type ReadinessCheck struct {
 	Expression string `json:"expression"`
 }
 
-// ValuesTemplateMode says how a values template treats a missing field.
-// +kubebuilder:validation:Enum=Strict;Lenient;ClusterStack
-type ValuesTemplateMode string
-
-const (
-	// ValuesTemplateModeStrict fails on a missing field.
-	ValuesTemplateModeStrict ValuesTemplateMode = "Strict"
-	// ValuesTemplateModeLenient writes "<no value>" for a missing field.
-	ValuesTemplateModeLenient ValuesTemplateMode = "Lenient"
-	// ValuesTemplateModeClusterStack is for templates of Cluster Stacks.
-	ValuesTemplateModeClusterStack ValuesTemplateMode = "ClusterStack"
-)
-
-// AdoptionPolicy says how to treat an object that exists and isn't ours.
-// +kubebuilder:validation:Enum=Fail;Adopt;AdoptIfEqual
-type AdoptionPolicy string
-
-const (
-	// AdoptionPolicyFail leaves the object alone.
-	AdoptionPolicyFail AdoptionPolicy = "Fail"
-	// AdoptionPolicyAdopt takes the object over and changes it.
-	AdoptionPolicyAdopt AdoptionPolicy = "Adopt"
-	// AdoptionPolicyAdoptIfEqual takes the object over if nothing would change.
-	AdoptionPolicyAdoptIfEqual AdoptionPolicy = "AdoptIfEqual"
-)
-
 // Defaults of optional fields. They are not written into stored objects, so
 // that these show what their author meant.
 const (
@@ -241,4 +283,5 @@ const (
 	DefaultArtifactKey             = "chart.tgz"
 	DefaultValuesKey               = "values.yaml"
 	DefaultProgressDeadlineSeconds = 600
+	DefaultHistoryLimit            = 5
 )

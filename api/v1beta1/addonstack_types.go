@@ -71,6 +71,11 @@ type AddonStackSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// drift says what happens when others change or delete objects of the stack's
+	// add-ons. They are set right by default.
+	// +optional
+	Drift *Drift `json:"drift,omitempty"`
+
 	// removalLimit is how many of the stack's clusters may lose add-ons by changes
 	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
 	// the stack. A change that goes beyond it is held until it is confirmed; nothing is

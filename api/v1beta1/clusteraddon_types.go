@@ -116,6 +116,12 @@ type ClusterAddonStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ObservedUID types.UID `json:"observedUID,omitempty"`
 
+	// lastReconcileNow is the last value of the annotation
+	// addons.cluster.x-k8s.io/reconcile-now that was acted on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	LastReconcileNow string `json:"lastReconcileNow,omitempty"`
+
 	// readyAddons is "ready/all", as in "2/3".
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
@@ -207,6 +213,10 @@ type AddonStatus struct {
 	// objects counts the add-on's objects.
 	// +optional
 	Objects *ObjectCounts `json:"objects,omitempty"`
+
+	// drift is there once others changed or deleted objects of the add-on.
+	// +optional
+	Drift *AddonDrift `json:"drift,omitempty"`
 }
 
 // ObjectCounts counts the objects of an add-on.

@@ -32,6 +32,11 @@ const StackGenerationAnnotation = "addons.cluster.x-k8s.io/stack-generation"
 // each time that its value changes. Any value will do, as the present time.
 const LookNowAnnotation = "addons.cluster.x-k8s.io/look-now"
 
+// ReconcileNowAnnotation on a ClusterAddon has Chandler try again at once what failed, look at
+// all objects, and repeat an upgrade that was rolled back, each time that its value changes.
+// Any value will do, as the present time. status.lastReconcileNow is the last one.
+const ReconcileNowAnnotation = "addons.cluster.x-k8s.io/reconcile-now"
+
 // ConfirmRemovalAnnotation on a ClusterAddon lets a held removal through, if its value is
 // the confirmation of spec.stacks[].heldRemoval. It is taken off when it was looked at.
 const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"

@@ -17,6 +17,7 @@ type addon struct {
 	outdated       bool                   // the stack's revision is; see assignedStack.addons
 	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
+	stackDrift     *addonsv1.Drift
 }
 
 // release names the add-on's Helm release.

@@ -17,6 +17,7 @@ import (
 // desired is the add-on as the deliverer takes it.
 func (q *request) desired(in *inputs) deliver.Desired {
 	a := in.addon
+	_, ignore := a.driftOf()
 	return deliver.Desired{
 		Release:          a.release(),
 		Owner:            ownerOf(q.ca),
@@ -29,7 +30,15 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Leaving:          q.leavingReleases(),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
+		AdoptRelease:     adoptedRelease(a),
+		Ignore:           ignore,
 		DeletionPolicy:   a.deletionPolicy,
+		DataPolicy:       a.DataPolicy,
+		OnFailure:        a.OnFailure,
+		Again:            q.again,
+		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
+		CRDPolicy:        a.CRDPolicy,
+		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
 		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
 		Postcondition:    q.postcondition(a),
@@ -45,6 +54,20 @@ func (q *request) desired(in *inputs) deliver.Desired {
 	}
 }
 
+// adoptedRelease is the release of another name, or with another place of its record, that the
+// add-on takes over; zero if there is none.
+func adoptedRelease(a *addon) deliver.Release {
+	own, from := a.release(), a.AdoptRelease
+	if from == nil {
+		return deliver.Release{}
+	}
+	former := deliver.Release{Namespace: cmp.Or(from.StorageNamespace, own.Namespace), Name: cmp.Or(from.Name, own.Name)}
+	if former == own {
+		return deliver.Release{}
+	}
+	return former
+}
+
 func progressDeadline(a *addon) time.Duration {
 	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
@@ -57,6 +80,7 @@ func progressDeadline(a *addon) time.Duration {
 func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
 	terms := record.Terms()
 	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
+	terms.DataPolicy = a.DataPolicy
 	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
 		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
 	}

@@ -101,15 +101,27 @@ func (in *inputs) digest(facts render.FactsUsed) (string, error) {
 		Kind      artifact.Kind    `json:",omitempty"`
 		Directory string           `json:",omitempty"`
 		Patches   []addonsv1.Patch `json:",omitempty"`
+		// CRDPolicy only if it isn't the default, for the same reason.
+		CRDPolicy addonsv1.CRDPolicy `json:",omitempty"`
 	}{
 		digestVersion, in.artifact, in.values, in.release().Namespace, in.Name, in.Readiness, facts, in.TemplateReleaseName,
-		in.chart.Kind, in.directory(), in.Patches,
+		in.chart.Kind, in.directory(), in.Patches, other(in.CRDPolicy, addonsv1.CRDPolicyCreateReplace),
 	})
+}
+
+// other returns a value, "" if it is the default.
+func other[T ~string](value, byDefault T) T {
+	if value == byDefault {
+		return ""
+	}
+	return value
 }
 
 // specDigest identifies what a user wrote for an add-on.
 func specDigest(a *addon) string {
-	sum, err := hash(a.Addon)
+	written := a.Addon
+	written.Drift = nil // nothing is installed otherwise for it
+	sum, err := hash(written)
 	if err != nil {
 		return ""
 	}

@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // ensureAll takes each wanted add-on as far as it can go. It also returns those that may
@@ -60,6 +62,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 	default:
 		one = q.upgrade(ctx, is.in, ready, status)
 	}
+	one = q.correctDrift(ctx, a, record, is.secrets(), one)
 	one.followUp = one.and(written)
 	return one
 }
@@ -91,6 +94,14 @@ type comparison struct {
 	err     error           // why that can't be told
 }
 
+// secrets are those of the inputs, as far as these are known.
+func (c *comparison) secrets() []string {
+	if c.in == nil {
+		return nil
+	}
+	return c.in.secrets
+}
+
 // compare resolves the inputs, and compares them with those of the record.
 func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary) (is comparison) {
 	if is.in, is.err = q.inputs(ctx, a, record); is.err == nil {
@@ -109,8 +120,8 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
 	a := in.addon
 	record, installed := q.installed[a.release()]
-	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[a.stack+"/"+d] }); i >= 0 {
-		return because(status, reasons.WaitingForDependency, fmt.Sprintf("Waiting for add-on %s to be ready", a.DependsOn[i]))
+	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); i >= 0 {
+		return because(status, reasons.WaitingForDependency, q.describeMissing(a, a.DependsOn[i]))
 	}
 	unmet, err := q.unmetPrecondition(ctx, in, record)
 	if err != nil {
@@ -129,6 +140,12 @@ func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool
 		return one
 	}
 	outcome, err := q.Deliverer.Ensure(ctx, q.workload.target(), q.desired(in))
+	action := actionUpgrade
+	if !installed {
+		action = actionInstall
+	}
+	countDelivery(action, outcome, err)
+	q.memory.timeReady(a.release(), outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Wrote && !installed {
 		installs[a.release()] = installs[a.release()].oneMore(q.now)
 	}
@@ -139,6 +156,28 @@ func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool
 		q.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
 	}
 	return keepReady(a, record, delivered(outcome, status))
+}
+
+// describeMissing says why a dependency isn't ready.
+func (q *request) describeMissing(a *addon, dependency string) string {
+	wanted := stack.Qualified(a.stack, dependency)
+	if i := slices.IndexFunc(q.wanted, func(other addon) bool { return stack.Qualified(other.stack, other.Name) == wanted }); i < 0 {
+		return fmt.Sprintf("Waiting for add-on %s: this cluster is to have no such add-on. Add it, let its AddonStack select the Cluster, or take it out of dependsOn", wanted)
+	}
+	if cycle := q.cycleThrough(wanted); cycle != nil {
+		return fmt.Sprintf("The add-ons depend on each other: %s. Take one of these dependencies out", strings.Join(cycle, " -> "))
+	}
+	return fmt.Sprintf("Waiting for add-on %s to be ready", dependency)
+}
+
+// cycleThrough returns add-ons that depend on each other, of which one is given; nil if there
+// are none.
+func (q *request) cycleThrough(wanted string) []string {
+	stacks := map[string][]addonsv1.Addon{}
+	for i := range q.wanted {
+		stacks[q.wanted[i].stack] = append(stacks[q.wanted[i].stack], q.wanted[i].Addon)
+	}
+	return stack.CycleThrough(stacks, wanted)
 }
 
 // statusOf returns the status of an add-on that only a record knows.

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"time"
 
+	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -20,12 +21,17 @@ type memory struct {
 	outdatedSince map[string]time.Time
 	// installs are of add-ons whose records don't stay.
 	installs map[deliver.Release]installs
+	// began says since when add-ons are worked on that aren't Ready.
+	began map[deliver.Release]time.Time
+	// drifts are what is known of changes by others, repairs how many may be repaired.
+	drifts  map[deliver.Release]*driftMemory
+	repairs *rate.Limiter
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
 }
 
 func newMemory() *memory {
-	return &memory{unmetSince: map[conditionsKey]time.Time{}, installs: map[deliver.Release]installs{}}
+	return &memory{unmetSince: map[conditionsKey]time.Time{}, installs: map[deliver.Release]installs{}, began: map[deliver.Release]time.Time{}, drifts: map[deliver.Release]*driftMemory{}}
 }
 
 // memoryOf returns the memory of a ClusterAddon, an empty one at first.
@@ -63,10 +69,7 @@ func (i installs) pause(now time.Time) time.Duration {
 	if i.number < freeInstalls {
 		return 0
 	}
-	pause := firstInstallPause
-	for range min(i.number-freeInstalls, 10) {
-		pause = min(2*pause, lastInstallPause)
-	}
+	pause := min(firstInstallPause<<min(i.number-freeInstalls, 10), lastInstallPause)
 	return max(0, i.last.Add(pause).Sub(now))
 }
 

@@ -59,6 +59,7 @@ type Reconciler struct {
 
 	records   installedReleases
 	kinds     *fleetwatch.Kinds
+	watched   *fleetwatch.Objects
 	objects   *objectReader
 	provider  *providerObjects
 	templates *templateCache
@@ -144,10 +145,23 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	if err := q.announce(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	q.again = isAskedAgain(q.ca)
+	q.followObjects()
 	var successors []*addon
 	all, successors = q.ensureAll(ctx)
 	q.removeLeaving(ctx, successors, &all)
 	return q.finish(all)
+}
+
+// isAskedAgain reports whether somebody asks to try at once what failed.
+func isAskedAgain(ca *addonsv1.ClusterAddon) bool {
+	return askedFor(ca) != "" && askedFor(ca) != ca.Status.LastReconcileNow
+}
+
+// askedFor returns what status.lastReconcileNow is to be.
+func askedFor(ca *addonsv1.ClusterAddon) string {
+	value := ca.Annotations[addonsv1.ReconcileNowAnnotation]
+	return value[:min(len(value), 256)]
 }
 
 // finish writes the result into the status, and returns when to come back. A failure is
@@ -155,6 +169,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 func (q *request) finish(all result) (ctrl.Result, error) {
 	if !all.unreachable { // else some add-ons weren't looked at
 		q.ca.Status.ObservedGeneration = q.ca.Generation
+		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {

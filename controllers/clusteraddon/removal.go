@@ -41,7 +41,7 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 
 // removeLeaving removes what is leaving: what others depend on goes after these, and
 // each one after those that may take something of it over. Otherwise an object that is
-// in both would be deleted, and made anew.
+// in both would be deleted, and made anew. What a wanted add-on depends on stays.
 func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *result) {
 	if len(q.leaving) == 0 {
 		return
@@ -58,6 +58,10 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 				message.List(names, ", ", named))))
 		} else if by, ok := waiting[record.Release]; ok {
 			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)))
+		} else if by := q.wantedDependent(record); by != "" {
+			awaiting.Insert(record.Release)
+			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf(
+				"Left as it is, because add-on %s depends on it. Remove that one as well, or take this one out of its dependsOn", by)))
 		}
 	}
 	for _, record := range now {
@@ -75,6 +79,8 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
 	status := statusOf(record, addonsv1.AddonRemoving)
 	outcome, err := q.Deliverer.Remove(ctx, q.workload.target(), record.Release, q.leavingReleases()...)
+	countDelivery(actionRemove, outcome, err)
+	delete(q.memory.began, record.Release)
 	switch {
 	case err != nil:
 		one := requestFailed(err, q.previousStatus(status))
@@ -82,6 +88,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 		return one
 	case outcome.Gone:
 		delete(q.memory.installs, record.Release)
+		delete(q.memory.drifts, record.Release)
 		q.workload.conn.InvalidateFacts()
 		q.record(ctx, q.ca, removedEvent(&status, outcome.Message))
 		return addonResult{gone: true}
@@ -164,38 +171,4 @@ func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 // half of it may be gone.
 func isRemoving(record deliver.Summary) bool {
 	return record.Complete && record.Status == deliver.StatusUninstalling
-}
-
-// removable returns what can be removed now: what no other one that is to be
-// removed depends on. Add-ons that depend on each other, as records of different
-// times may say, don't hold each other up for ever: then the first one goes.
-func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
-	waiting = map[deliver.Release]string{}
-	for _, record := range records {
-		if by := dependent(record, records); by != "" {
-			waiting[record.Release] = by
-		} else {
-			now = append(now, record)
-		}
-	}
-	if len(now) == 0 && len(records) > 0 {
-		now = records[:1]
-		delete(waiting, records[0].Release)
-	}
-	return now, waiting
-}
-
-// dependent returns another one of the records, of the same stack, that depends
-// on the record's add-on; "" if there is none.
-func dependent(record deliver.Summary, records []deliver.Summary) string {
-	var names []string
-	for _, other := range records {
-		if other.Release != record.Release && other.Stack == record.Stack && slices.Contains(other.DependsOn, record.Name) {
-			names = append(names, other.Name)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return slices.Min(names)
 }

@@ -24,6 +24,8 @@ type request struct {
 	workload *workload
 	memory   *memory
 	now      time.Time
+	// again says that somebody asked to try at once what failed.
+	again bool
 
 	stacks
 	installed map[deliver.Release]deliver.Summary

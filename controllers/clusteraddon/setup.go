@@ -35,8 +35,9 @@ import (
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	local := mgr.GetLocalManager()
 	r.users = newReferences()
-	records := fleetwatch.NewRecords(r.Queue.AddCluster)
+	records := fleetwatch.NewRecords(r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
+	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
 	r.templates = newTemplateCache()

@@ -121,7 +121,24 @@ func resolveStacks(all []assignedStack, cluster *clusterv1.Cluster, since map[st
 			s.wanted = append(s.wanted, a.addons(outdated)...)
 		}
 	}
+	s.wanted = inOrder(s.wanted)
 	return s
+}
+
+// inOrder returns add-ons so that each one comes after those of other stacks that it depends on.
+func inOrder(wanted []addon) []addon {
+	addons := make([]addonsv1.Addon, 0, len(wanted))
+	for i := range wanted {
+		addons = append(addons, wanted[i].Addon)
+	}
+	if !stack.DependsOnOthers(addons) {
+		return wanted
+	}
+	ordered := make([]addon, 0, len(wanted))
+	for _, i := range stack.InOrderAcross(addons, func(i int) string { return wanted[i].stack }) {
+		ordered = append(ordered, wanted[i])
+	}
+	return ordered
 }
 
 // addons returns what the stack wants. Of an outdated revision, which doesn't select the
@@ -136,6 +153,7 @@ func (a *assignedStack) addons(outdated bool) []addon {
 			outdated:       outdated,
 			bundle:         a.spec.Source,
 			deletionPolicy: cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
+			stackDrift:     a.spec.Drift,
 		})
 	}
 	return wanted

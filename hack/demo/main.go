@@ -50,7 +50,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done after %s", patience))
 	defer cancel()
-	for _, step := range []func(context.Context) error{d.startClusters, d.startChandler, d.install, d.upgrade, d.remove} {
+	for _, step := range []func(context.Context) error{d.startClusters, d.startChandler, d.install, d.upgrade, d.drift, d.remove} {
 		if err := step(limited); err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // Retries of what may come by itself.
@@ -145,6 +145,28 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
+	o, whole, err := r.yield(ctx, o, entry)
+	if err != nil {
+		return fail(err)
+	}
+	f := r.applyYielded(ctx, o, entry, crd, fail)
+	if f == nil && whole != 0 {
+		r.s.noting.Lock()
+		defer r.s.noting.Unlock()
+		a := r.s.applied[key]
+		a.fields = whole
+		r.s.applied[key] = a
+	}
+	return f
+}
+
+// applyYielded applies what rules don't leave to others of an object.
+func (r *run) applyYielded(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
+	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
+		if _, err := r.metadata(ctx, entry); !apierrors.IsNotFound(err) {
+			return r.leave(ctx, o, fail) // an error comes up there again
+		}
+	}
 	if entry.UID != "" {
 		r.wrote.Store(true)
 		result, err := r.patchOwn(ctx, o, entry.UID)
@@ -152,7 +174,7 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 			return r.noteApplied(o, result, false, fail)
 		}
 		if !errors.Is(err, errAnother) {
-			return fail(err)
+			return r.orRecreate(ctx, o, fail(err))
 		}
 	}
 	return r.applyFirst(ctx, o, entry, crd, fail)
@@ -204,7 +226,7 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 		result, err = r.patch(ctx, o, false)
 	}
 	if err != nil {
-		return fail(err)
+		return r.orRecreate(ctx, o, fail(err))
 	}
 	return r.noteApplied(o, result, false, fail)
 }
@@ -232,63 +254,26 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, fail 
 	}
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
+	if r.s.recreates == record.KeyOf(o) {
+		r.s.recreates = record.ObjectKey{}
+	}
 	r.s.applied[record.KeyOf(o)] = applied{
 		uid: result.GetUID(), version: result.GetResourceVersion(),
+		fields:   drift.FieldsOf(result.GetManagedFields(), r.manager),
 		resource: mapping.Resource, key: client.ObjectKeyFromObject(result),
 		status: status, judge: judge, left: left,
 	}
 	return nil
 }
 
-// patch applies an object, and returns it as the server has it.
-func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
-	result := o.DeepCopy()
-	options = append(options, client.FieldOwner(r.manager))
-	if force {
-		options = append(options, client.ForceOwnership)
-	}
-	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
-	if !force || !isRolled(o, err) {
-		return result, err
-	}
-	if err := r.stopRolling(ctx, o); err != nil {
-		return nil, err
-	}
-	result = o.DeepCopy()
-	err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
-	return result, err
-}
-
-// errAnother: an object is gone, or somebody made another one of its name.
-var errAnother = errors.New("it isn't the object that was looked at")
-
-// patchOwn applies an object that was seen with this UID, and is ours. The API server answers
-// Conflict if it is gone, and Invalid if there is another one: that is errAnother.
-func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
-	own := o.DeepCopy()
-	own.SetUID(uid)
-	result, err := r.patch(ctx, own, true)
-	if apierrors.IsConflict(err) || isAbout(err, "metadata.uid") {
-		return nil, errAnother
-	}
-	return result, err
-}
-
-// metadata reads an object's metadata.
-func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
-	m := &metav1.PartialObjectMetadata{}
-	mapping, err := r.scope.mapping(e.GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	m.SetGroupVersionKind(mapping.GroupVersionKind)
-	return m, r.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
-}
-
 // deferred waits for what may come by itself, such as the add-on's own webhook,
 // until the deadline.
 func (r *run) deferred(ctx context.Context, reason, message string) (*Outcome, error) {
-	if r.now().After(r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)) {
+	since := r.rec.Helm.Info.LastDeployed
+	if reason == ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
+		since = r.s.recreatesSince // to be made anew
+	}
+	if r.now().After(since.Add(r.want.ProgressDeadline)) {
 		return r.fail(ctx, reason, message)
 	}
 	r.watchUnready(r.s.objects)

@@ -173,6 +173,7 @@ func TestKindMissing(t *testing.T) {
 }
 
 func TestReadinessTimeout(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})

@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,7 +85,7 @@ func (r *run) waitGone(ctx context.Context, remaining []going, late, what string
 	if err != nil {
 		return nil, err
 	}
-	o.RetryAfter = retry
+	o.RetryAfter = cmp.Or(o.RetryAfter, retry)
 	return o, nil
 }
 
@@ -155,7 +156,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	}
 	if !r.owns(&live.ObjectMeta, e) {
 		why := "isn't this add-on's any more"
-		if owner := ownerOf(&live.ObjectMeta); owner != (Release{}) {
+		if owner := OwnerOf(&live.ObjectMeta); owner != (Release{}) {
 			why = fmt.Sprintf("belongs to add-on %s now", owner)
 		}
 		r.noteRemoved(e, why)
@@ -188,7 +189,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	}
 	g.since = r.goingSince(e.Key(), live)
 	g.object.ResourceVersion = live.ResourceVersion
-	g.unlabelled = ownerOf(&live.ObjectMeta) != r.release
+	g.unlabelled = OwnerOf(&live.ObjectMeta) != r.release
 	return g, nil
 }
 

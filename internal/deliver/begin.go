@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,10 +35,10 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if len(r.records) > 0 {
 		revision = r.records[0].Revision + 1
 	}
-	input := RenderInput{Revision: revision, Upgrade: installed(r.records), Generated: generated}
+	input := RenderInput{Revision: revision, Upgrade: r.upgrading(), Generated: generated}
 	if cluster := (&reader{run: r, inventory: inventory}); len(inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if generated == nil && !r.records[0].Complete {
+		if generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
 		}
 	}
@@ -50,6 +51,9 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 		return ptr(r.refuse(digest, ReasonEmptyRendering, fmt.Sprintf(
 			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
 			len(removable)))), nil
+	}
+	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
+		rendering.CRDs = nil
 	}
 	if check, ok := r.checks.Unmatched(append(rendering.Objects[:len(rendering.Objects):len(rendering.Objects)], rendering.CRDs...)); ok {
 		return ptr(r.refuse(digest, ReasonReadinessInvalid, fmt.Sprintf(
@@ -68,11 +72,16 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.State.Inventory = record.Union(inventory, entriesOf(crds, objects))
 	rec.State.Generated = rendering.Generated
-	rec.Objects = int32(len(crds) + len(objects))
-	rec.Kinds = record.Kinds(entriesOf(crds, objects))
+	return r.create(ctx, digest, rec, inventory, crds, objects)
+}
 
+// create records a new revision with these CRDs and objects, beside what is in the inventory
+// of those before it. Nothing of it is in the cluster yet.
+func (r *run) create(ctx context.Context, digest string, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) (*Outcome, error) {
+	entries := entriesOf(crds, objects)
+	rec.State.Inventory = record.Union(inventory, entries)
+	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
 	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
 		if _, ok := errors.AsType[*record.TooLargeError](err); ok {
@@ -115,6 +124,12 @@ func (r *run) inherit(ctx context.Context, digest string) ([]record.Entry, map[s
 			break // what Helm did before its newest revision is over
 		}
 	}
+	if len(inventory) == 0 && !installed(r.records) {
+		var o *Outcome
+		var err error
+		inventory, o, err = r.inheritRelease(ctx, digest)
+		return inventory, nil, o, err
+	}
 	return inventory, nil, nil, nil
 }
 
@@ -153,7 +168,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 	status, description := helmcommon.StatusPendingInstall, "Initial install underway"
 	now := r.now()
 	first := now
-	if installed(r.records) {
+	if r.upgrading() {
 		status, description = helmcommon.StatusPendingUpgrade, "Preparing upgrade"
 	}
 	if len(r.records) > 0 {
@@ -166,7 +181,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		Summary: record.Summary{
 			Release: r.release, Revision: revision, Status: status.String(),
 			Digest: in.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: r.want.Spec,
-			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy,
+			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy,
 			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
 			Artifact: r.want.Artifact, ArtifactVersion: r.want.ArtifactVersion,
 			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),
@@ -182,7 +197,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 			Hooks:       helmHooks(in.Hooks),
 			ApplyMethod: string(helmrelease.ApplyMethodServerSideApply),
 		},
-		State:       &record.State{Format: 1},
+		State:       &record.State{Format: 1, Adopted: r.adopted},
 		CRDs:        in.CRDs,
 		WatchFilter: r.want.WatchFilter,
 	}
@@ -227,7 +242,7 @@ func entriesOf(crds, objects []*unstructured.Unstructured) []record.Entry {
 
 // trim deletes records that are too old.
 func (r *run) trim(ctx context.Context) error {
-	names := record.Surplus(r.records, r.parts, r.rec, r.d.options.MaxHistory)
+	names := record.Surplus(r.records, r.parts, r.rec, cmp.Or(r.want.HistoryLimit, addonsv1.DefaultHistoryLimit))
 	if len(names) == 0 {
 		return nil
 	}

@@ -63,7 +63,7 @@ type claimant struct {
 
 // decide tells how an object with this metadata may be applied, and why not.
 func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
-	switch owner := ownerOf(m); {
+	switch owner := OwnerOf(m); {
 	case owner == c.release && len(managersAmong(m, c.leaving)) > 0:
 		return claimTakeOver, "", "" // it was about to go over to that one
 	case owner == c.release:
@@ -120,7 +120,7 @@ func (c claimant) shares(m *metav1.ObjectMeta) bool {
 	switch {
 	case !c.isNamespace():
 		return false
-	case ownerOf(m) != Release{}, c.key.Name == c.release.Namespace, isOfKubernetes(c.key.Name):
+	case OwnerOf(m) != Release{}, c.key.Name == c.release.Namespace, isOfKubernetes(c.key.Name):
 		return true
 	case m.Annotations[KeptByAnnotation] == c.release.String():
 		return false
@@ -150,8 +150,8 @@ func holdsData(key record.ObjectKey) bool {
 	return !remade.Has(key.Group) || key.Kind == "StatefulSet"
 }
 
-// ownerOf returns the add-on that an object's labels name, zero if none.
-func ownerOf(m *metav1.ObjectMeta) Release {
+// OwnerOf returns the add-on that an object's labels name, zero if none.
+func OwnerOf(m *metav1.ObjectMeta) Release {
 	r := Release{Namespace: m.Labels[addonsv1.AddonNamespaceLabel], Name: m.Labels[addonsv1.AddonLabel]}
 	if r.Name == "" || r.Namespace == "" {
 		return Release{}
@@ -167,11 +167,12 @@ func helmOwner(m *metav1.ObjectMeta) Release {
 // owns says whether an object of the inventory is the release's to delete. One that was made
 // anew since has to be ours by its field manager, too: copies keep labels.
 func (r *run) owns(m *metav1.ObjectMeta, e record.Entry) bool {
-	switch ownerOf(m) {
+	switch OwnerOf(m) {
 	case r.release:
 		return e.UID == "" || e.UID == m.UID || managedBy(m, r.manager)
 	case Release{}:
-		return e.Helm && helmOwner(m) == r.release
+		owner := helmOwner(m)
+		return e.Helm && (owner == r.release || r.adopted != nil && owner == Release{Namespace: r.release.Namespace, Name: r.adopted.Name})
 	}
 	return false
 }
@@ -184,7 +185,7 @@ func managedBy(m *metav1.ObjectMeta, manager string) bool {
 func managersAmong(m *metav1.ObjectMeta, releases []Release) []string {
 	var managers []string
 	for _, r := range releases {
-		if manager := fieldManager(r); managedBy(m, manager) {
+		if manager := FieldManager(r); managedBy(m, manager) {
 			managers = append(managers, manager)
 		}
 	}

@@ -82,6 +82,7 @@ func TestCRDsOfTheCRDsDirectory(t *testing.T) {
 }
 
 func TestNamespaceInUseIsKept(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	manifest := ""

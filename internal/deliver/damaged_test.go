@@ -92,7 +92,7 @@ func TestDamagedRecordIsTold(t *testing.T) {
 			o, err := e.d.Ensure(e.ctx, e.target, e.want(ns, chart{version: "2", manifest: configMap("a", "y")}))
 			told("an upgrade", o, err)
 			e.restart()
-			o, err = e.d.Repair(e.ctx, e.target, want.Release)
+			o, err = e.repair(want.Release)
 			told("a repair", o, err)
 			_, known, err := e.d.Holds(e.ctx, e.target, want.Release)
 			e.Expect(err).NotTo(HaveOccurred())

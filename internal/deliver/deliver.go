@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -44,6 +45,9 @@ type Terms = record.Terms
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
 	return record.Summarize(secrets)
 }
+
+// SummaryOf returns what a Secret's metadata says of a revision; false if it is no record.
+func SummaryOf(secret *metav1.ObjectMeta) (Summary, bool) { return record.SummaryOf(secret) }
 
 // Target is one workload cluster.
 type Target struct {
@@ -86,8 +90,23 @@ type Desired struct {
 	Digest func(ctx context.Context, factsUsed string) (string, error)
 	// CreateNamespace makes the release's namespace if it is missing.
 	CreateNamespace bool
-	Adoption        addonsv1.AdoptionPolicy
-	DeletionPolicy  addonsv1.DeletionPolicy
+	// AdoptRelease is the release of Helm that is taken over by the first revision, if it
+	// isn't the one of the add-on's own name and namespace. Its Namespace is that of its record.
+	AdoptRelease Release
+	Adoption     addonsv1.AdoptionPolicy
+	// Ignore are rules for what other managers own: it stays as it is.
+	Ignore         drift.Rules
+	DeletionPolicy addonsv1.DeletionPolicy
+	// DataPolicy is that of the record when something goes.
+	DataPolicy addonsv1.DataPolicy
+	OnFailure  addonsv1.FailurePolicy
+	// Again tries again at once what failed, also an upgrade that was rolled back.
+	Again bool
+	// Recreate makes objects anew of which a field is to change that can't be changed.
+	Recreate  bool
+	CRDPolicy addonsv1.CRDPolicy
+	// HistoryLimit is the number of revisions that are kept. Defaults to 5.
+	HistoryLimit int
 	// ProgressDeadline is how long each hook, and all objects after they were
 	// applied, may take to become ready.
 	ProgressDeadline time.Duration
@@ -139,8 +158,6 @@ type Options struct {
 	Notify func(target string)
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
-	// MaxHistory is the number of revisions kept of a release. Defaults to 5.
-	MaxHistory int
 	// MaxParallel is the number of objects of an add-on that are written at the
 	// same time. Defaults to 6.
 	MaxParallel int
@@ -163,9 +180,6 @@ func New(o Options) *Deliverer {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.MaxHistory <= 0 {
-		o.MaxHistory = 5
 	}
 	if o.MaxParallel <= 0 {
 		o.MaxParallel = 6
@@ -199,5 +213,5 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, terms Ter
 
 // storeOf has a release's records, for who looks at them apart from a session.
 func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: fieldManager(r)}
+	return &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r)}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
@@ -49,7 +50,11 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), r.tried(digest)); early {
+	if d.step == stepRolledBack {
+		r.d.settle(r.t, r.release, r.s)
+		return rolledBackOutcome(r.records[0]), nil
+	}
+	if o, early := r.s.backoff.waiting(r.now(), r.tried(digest)); early && !r.want.Again && d.step != stepRollBack {
 		return o, nil
 	}
 	if d.step == stepRefuse {
@@ -58,11 +63,14 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if r.checks, err = r.d.compiler.Compile(r.want.Readiness); err != nil {
 		return r.refuse(digest, ReasonReadinessInvalid, err.Error()), nil
 	}
-	if d.step == stepBegin {
-		if o, err := r.begin(ctx, digest); o != nil || err != nil {
-			return value(o), err
-		}
-	} else if o, err := r.resume(ctx, digest); o != nil || err != nil {
+	prepare := r.resume
+	switch d.step {
+	case stepBegin:
+		prepare = r.begin
+	case stepRollBack:
+		prepare = r.rollBack
+	}
+	if o, err := prepare(ctx, digest); o != nil || err != nil {
 		return value(o), err
 	}
 	return r.advance(ctx)
@@ -70,6 +78,9 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 
 // advance takes the revision through its steps, as far as it goes.
 func (r *run) advance(ctx context.Context) (Outcome, error) {
+	if r.isRollback() {
+		r.checks = readiness.Checks{} // those that are wanted may be why it failed
+	}
 	for _, step := range []func(context.Context) (*Outcome, error){
 		r.applyCRDs,
 		r.preHooks,
@@ -78,11 +89,15 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		r.postHooks,
 		r.awaitPostcondition,
 		r.prune,
+		r.retireAdopted,
 		r.finish,
 	} {
 		if o, err := step(ctx); o != nil || err != nil {
 			return value(o), err
 		}
+	}
+	if r.isRollback() {
+		return rolledBackOutcome(r.rec.Summary), nil
 	}
 	return readyOutcome(r.rec.Summary), nil
 }
@@ -95,9 +110,6 @@ func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 	rec, o, err := r.load(ctx, r.records[0], digest)
 	if o != nil || err != nil {
 		return o, err
-	}
-	if rec.State == nil { // it was there when the records were listed
-		return ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, errNoState))), nil
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, false)
@@ -119,10 +131,17 @@ func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
 	return nil, nil
 }
 
-// load reads a record. One that can't be decoded is an outcome.
+// load reads a record. One that can't be decoded is an outcome, and so is one that had a state
+// when the records were listed, and has none now.
 func (r *run) load(ctx context.Context, s Summary, digest string) (*record.Record, *Outcome, error) {
 	rec, err := r.s.store.Load(ctx, s)
+	if err == nil && s.Complete && rec.State == nil {
+		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, errNoState))), nil
+	}
 	if err == nil {
+		if rec.State != nil && rec.State.Adopted != nil {
+			r.adopted = rec.State.Adopted
+		}
 		return rec, nil, nil
 	}
 	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {

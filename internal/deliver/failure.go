@@ -138,7 +138,9 @@ func immutable(s metav1.Status) bool {
 	}
 	return slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
 		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
-			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set")
+			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set") ||
+			strings.Contains(c.Message, "cannot change roleRef") || strings.Contains(c.Message, "pod updates may not change fields other than") ||
+			strings.HasPrefix(c.Message, "Forbidden: updates to ") && strings.Contains(c.Message, "are forbidden")
 	})
 }
 

@@ -25,6 +25,7 @@ func (r *run) prune(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted = append(wanted, r.crdsOfRollback()...)
 	obsolete := slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
 		_, applied := r.s.applied[e.Key()]
 		return applied
@@ -56,7 +57,10 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 		}
 	}
 	description := "Install complete"
-	if r.upgrading() {
+	switch {
+	case r.isRollback():
+		description = "Rollback complete"
+	case r.upgrading():
 		description = "Upgrade complete"
 	}
 	if notes := r.rec.State.Notes; len(notes) > 0 {
@@ -66,11 +70,14 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.rec.State.Inventory = r.withUIDs(wanted)
+	r.rec.State.Inventory = append(r.withUIDs(wanted), r.crdsOfRollback()...)
+	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
 	if len(r.rec.State.Parts) == 0 {
 		r.rec.CRDs = nil // nothing reads them any more
 	}
-	r.rec.Postconditions = r.want.Postconditions
+	if !r.isRollback() {
+		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
+	}
 	r.rec.SetStatus(helmcommon.StatusDeployed, truncate(description, 1024))
 	if err := r.update(ctx); err != nil {
 		return nil, err

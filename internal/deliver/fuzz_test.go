@@ -205,7 +205,7 @@ func (e *env) believe(seed uint64, passes int) map[string]int {
 		var err error
 		switch {
 		case pass%8 == 7:
-			o, err = e.d.Repair(limited, target, want("").Release)
+			o, _, err = e.d.Repair(limited, target, deliver.Repair{Release: want("").Release})
 		case pass > passes*3/4:
 			o, err = e.d.Remove(limited, target, want("").Release)
 		default:

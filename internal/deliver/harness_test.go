@@ -196,6 +196,7 @@ func (e *env) want(ns string, c chart) deliver.Desired {
 		Owner:   "fleet/cluster-a", Stack: "platform", Spec: "spec",
 		Digest:          func(context.Context, string) (string, error) { return c.digest(), nil },
 		CreateNamespace: true, Adoption: addonsv1.AdoptionPolicyFail, DeletionPolicy: addonsv1.DeletionPolicyDelete,
+		DataPolicy:       addonsv1.DataPolicyDelete,
 		ProgressDeadline: 2 * time.Minute,
 		WatchFilter:      "blue",
 		Render: func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {
@@ -222,6 +223,12 @@ func (e *env) remove(r deliver.Release, leaving ...deliver.Release) deliver.Outc
 	e.t.Helper()
 	return e.drive(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, r, leaving...) },
 		func(o deliver.Outcome) bool { return o.Gone || o.Phase == addonsv1.AddonFailed })
+}
+
+// repair looks at all objects of an add-on.
+func (e *env) repair(r deliver.Release) (deliver.Outcome, error) {
+	o, _, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: r})
+	return o, err
 }
 
 // drive calls f when the Deliverer asks for it, or its time has come. It never polls.

@@ -50,9 +50,12 @@ func (g getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	})
 }
 
-func helm(e *env, ns string) *action.Configuration {
+func helm(e *env, ns string) *action.Configuration { return helmWith(e, ns, ns) }
+
+// helmWith has its records in a namespace of their own, as Flux has.
+func helmWith(e *env, ns, storage string) *action.Configuration {
 	c := action.NewConfiguration()
-	e.Expect(c.Init(getter{ns}, ns, "secret")).To(Succeed())
+	e.Expect(c.Init(getter{ns}, storage, "secret")).To(Succeed())
 	return c
 }
 
@@ -115,6 +118,7 @@ func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
 }
 
 func TestLargeAddon(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	var manifest strings.Builder
@@ -149,6 +153,7 @@ func TestLargeAddon(t *testing.T) {
 }
 
 func TestTooLargeAddon(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	noise := make([]byte, 9<<20)

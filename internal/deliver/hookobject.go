@@ -95,7 +95,7 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
-	owner := ownerOf(&live.ObjectMeta)
+	owner := OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
 	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
@@ -153,7 +153,7 @@ func (r *run) deleteHook(ctx context.Context, h *helmrelease.Hook) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
-	if ownerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil {
+	if OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil {
 		return nil
 	}
 	r.wrote.Store(true)

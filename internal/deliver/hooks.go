@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,17 +26,13 @@ const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
 type hookKey struct{ event, kind, name string }
 
 func (r *run) preHooks(ctx context.Context) (*Outcome, error) {
-	if r.upgrading() {
-		return r.runHooks(ctx, helmrelease.HookPreUpgrade)
-	}
-	return r.runHooks(ctx, helmrelease.HookPreInstall)
+	before, _ := r.hookEvents()
+	return r.runHooks(ctx, before)
 }
 
 func (r *run) postHooks(ctx context.Context) (*Outcome, error) {
-	if r.upgrading() {
-		return r.runHooks(ctx, helmrelease.HookPostUpgrade)
-	}
-	return r.runHooks(ctx, helmrelease.HookPostInstall)
+	_, after := r.hookEvents()
+	return r.runHooks(ctx, after)
 }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
@@ -230,7 +225,7 @@ func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helm
 	}
 	h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseFailed
 	if r.want != nil {
-		r.rec.SetStatus(helmcommon.StatusFailed, truncate(ReasonHookFailed+": "+message, 1024))
+		r.markFailed(ReasonHookFailed, message)
 	}
 	if err := r.update(ctx); err != nil { // first, as deleting them takes away what tells
 		return nil, err

@@ -34,6 +34,7 @@ func hook(name string, weight int, manifest string, events []string, policies ..
 }
 
 func TestHooks(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	hooks := []render.Hook{
@@ -63,6 +64,7 @@ func TestHooks(t *testing.T) {
 }
 
 func TestFailedHook(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	c := chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("migrate", 0, job("migrate", true), []string{"pre-install"})}}

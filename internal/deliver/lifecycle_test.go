@@ -273,7 +273,7 @@ func TestRepair(t *testing.T) {
 	e.install(want)
 	e.apply("kubectl", strings.Replace(configMap("settings", "y"), "name: settings", "name: settings\n  namespace: "+ns, 1))
 	e.Expect(e.target.Client.Delete(e.ctx, e.get("apps/v1", "Deployment", ns, "app"))).To(Succeed())
-	o, err := e.d.Repair(e.ctx, e.target, want.Release)
+	o, err := e.repair(want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), o.Message)
 	e.Expect(o.Revision).To(BeEquivalentTo(1))

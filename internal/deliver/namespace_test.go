@@ -10,6 +10,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 )
 
 func namespace(name string, labels ...string) string {
@@ -71,7 +73,7 @@ func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 		strings.Replace(deployment("app"), "{name: app}", "{name: app, namespace: "+extra+"}", 1)})
 	e.install(want)
 	o := e.remove(want.Release)
-	e.Expect(o.Gone).To(BeTrue())
+	e.Expect(o.Gone).To(BeTrue(), "%s: %s", o.Reason, o.Message)
 	e.Expect(o.Message).To(BeEmpty())
 	e.Expect(e.get("v1", "Namespace", "", extra)).To(BeNil())
 }
@@ -112,4 +114,43 @@ func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 	e.Expect(o.Gone).To(BeTrue())
 	e.Expect(o.Message).To(And(ContainSubstring("Namespace "+extra), ContainSubstring(group)))
 	e.Expect(e.get("v1", "Namespace", "", extra)).NotTo(BeNil())
+}
+
+// TestNamespaceGoesThoughDiscoveryIsBehind removes a namespace while discovery still shows a kind
+// whose CRD is gone: there can't be objects of it.
+func TestNamespaceGoesThoughDiscoveryIsBehind(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	extra, group := ns+"-extra", ns+".example.com"
+	brings := e.wantNamed("brings", ns, chart{version: "1", manifest: crd(group) + widget(group, "one")})
+	e.install(brings)
+	want := e.want(ns, chart{version: "1", manifest: namespace(extra)})
+	e.install(want)
+	shown := e.clientset().Discovery()
+	lists, err := shown.ServerPreferredNamespacedResources()
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(lists).To(ContainElement(HaveField("GroupVersion", group+"/v1")))
+	e.Expect(e.remove(brings.Release).Gone).To(BeTrue())
+	e.Eventually(func() any {
+		return e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
+	}).WithTimeout(30 * time.Second).Should(BeNil())
+
+	e.target.Discovery = func(context.Context) (discovery.DiscoveryInterface, error) {
+		return staleDiscovery{shown, lists}, nil
+	}
+	o := e.remove(want.Release)
+	e.Expect(o.Gone).To(BeTrue(), "%s: %s", o.Reason, o.Message)
+	e.Expect(o.Message).To(BeEmpty())
+	e.Expect(e.get("v1", "Namespace", "", extra)).To(BeNil())
+}
+
+// staleDiscovery shows what there was.
+type staleDiscovery struct {
+	discovery.DiscoveryInterface
+	were []*metav1.APIResourceList
+}
+
+func (s staleDiscovery) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
+	return s.were, nil
 }

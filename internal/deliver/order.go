@@ -18,6 +18,8 @@ var (
 	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 	secretKind    = schema.GroupKind{Kind: "Secret"}
+	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	volumeKind    = schema.GroupKind{Kind: "PersistentVolume"}
 )
 
 // installWaves are the kinds of each wave: an object is applied after those of

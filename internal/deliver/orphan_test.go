@@ -81,6 +81,7 @@ func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 // TestOrphanOfALargeRelease lets go of an add-on whose record takes several Secrets. Helm shows
 // the release, and Chandler can adopt it again, with all that was in it.
 func TestOrphanOfALargeRelease(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	manifest := ""

@@ -61,7 +61,13 @@ const (
 	// ReasonReleaseLocked: Helm is working on the release.
 	ReasonReleaseLocked = "ReleaseLocked"
 
+	// ReasonRollingBack: an upgrade failed, and what was deployed before is installed again.
+	ReasonRollingBack = "RollingBack"
+
 	// Needs a change by somebody.
+
+	// ReasonRolledBack: an upgrade failed, and what was deployed before is installed again.
+	ReasonRolledBack = "RolledBack"
 
 	// ReasonNamespaceMissing: the release's namespace isn't there, or is going away.
 	ReasonNamespaceMissing = "NamespaceMissing"

@@ -105,7 +105,7 @@ func TestRepairLeavesWhatSomebodyMadeAnew(t *testing.T) {
 	e.install(want)
 	e.delete(e.get("v1", "ConfigMap", ns, "x"))
 	e.apply("kubectl", theirConfigMap(ns, "x", "theirs"))
-	o, err := e.d.Repair(e.ctx, e.target, want.Release)
+	o, err := e.repair(want.Release)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
 	e.Expect(e.get("v1", "ConfigMap", ns, "x").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))

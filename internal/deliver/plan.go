@@ -25,6 +25,10 @@ const (
 	stepBegin
 	// stepResume: go on with the newest revision.
 	stepResume
+	// stepRollBack: make a revision of what was deployed before.
+	stepRollBack
+	// stepRolledBack: nothing, as that was done.
+	stepRolledBack
 )
 
 // decision is a step and why it is refused, if it is.
@@ -40,6 +44,34 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 		return decision{step: stepBegin}
 	}
 	newest := records[0]
+	if d := refusal(records, want, now); d.step == stepRefuse {
+		return d
+	}
+	renew := !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt)
+	isRollback := newest.Complete && newest.RolledBack != "" && newest.RolledBack == digest && !want.Again
+	switch status := helmcommon.Status(newest.Status); {
+	case isRollback && status == helmcommon.StatusDeployed:
+		return decision{step: stepRolledBack}
+	case isRollback:
+		return decision{step: stepResume}
+	case !newest.Complete, newest.Digest != digest, renew:
+		return decision{step: stepBegin}
+	case status == helmcommon.StatusDeployed:
+		return decision{step: stepSettled}
+	case status == helmcommon.StatusFailed:
+		if _, ok := deployedBefore(records, want); ok {
+			return decision{step: stepRollBack}
+		}
+		return decision{step: stepResume}
+	case status == helmcommon.StatusPendingInstall, status == helmcommon.StatusPendingUpgrade:
+		return decision{step: stepResume}
+	}
+	return decision{step: stepBegin} // it was being removed, and is wanted again
+}
+
+// refusal tells why a release isn't the add-on's to change, if it isn't.
+func refusal(records []Summary, want *Desired, now time.Time) decision {
+	newest := records[0]
 	switch {
 	case newest.Owner != "" && want.Owner != "" && !newest.IsOwnedBy(want.Owner):
 		return decision{stepRefuse, ReasonReleaseOwnedByOther, fmt.Sprintf(
@@ -50,27 +82,21 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 			"Another management cluster has a ClusterAddon %s, too, and has taken over release %s with revision %d. Remove the Cluster from one of them. To take the release back, delete this ClusterAddon: it is made anew",
 			want.Owner, newest.Release, newest.Revision)}
 	case !newest.Owned && newest.Status == string(helmcommon.StatusUninstalled):
-		return decision{step: stepBegin} // what `helm uninstall --keep-history` left
+		return decision{} // what `helm uninstall --keep-history` left
 	case !newest.Owned && want.Adoption != addonsv1.AdoptionPolicyAdopt && want.Adoption != addonsv1.AdoptionPolicyAdoptIfEqual:
 		return decision{stepRefuse, ReasonReleaseExists, fmt.Sprintf(
 			"Helm installed a release %s (revision %d, %s). Uninstall it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual",
 			newest.Release, newest.Revision, newest.Status)}
-	case !newest.Complete && newest.Pending() && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline)):
+	case isLocked(newest, want, now):
 		return decision{stepRefuse, ReasonReleaseLocked, fmt.Sprintf(
 			"Helm is working on release %s: its revision %d is %s", newest.Release, newest.Revision, newest.Status)}
-	case !newest.Complete, newest.Digest != digest:
-		return decision{step: stepBegin}
-	case !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt):
-		return decision{step: stepBegin}
 	}
-	switch helmcommon.Status(newest.Status) {
-	case helmcommon.StatusDeployed:
-		return decision{step: stepSettled}
-	case helmcommon.StatusFailed, helmcommon.StatusPendingInstall, helmcommon.StatusPendingUpgrade:
-		return decision{step: stepResume}
-	default: // it was being removed, and is wanted again
-		return decision{step: stepBegin}
-	}
+	return decision{}
+}
+
+// isLocked reports whether Helm is working on a release, and not for too long.
+func isLocked(newest Summary, want *Desired, now time.Time) bool {
+	return !newest.Complete && newest.Pending() && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline))
 }
 
 // takenOver says whether the ClusterAddon made a revision, and then another one of its name,

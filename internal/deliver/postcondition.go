@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -10,7 +11,7 @@ import (
 // awaitPostcondition waits until what has to hold after the add-on was applied does
 // so. When that takes too long the add-on counts as failed, yet is still waited for.
 func (r *run) awaitPostcondition(ctx context.Context) (*Outcome, error) {
-	if r.want.Postcondition == nil {
+	if r.want.Postcondition == nil || r.isRollback() {
 		return nil, nil
 	}
 	waiting, retryAfter, err := r.want.Postcondition(ctx)
@@ -29,7 +30,7 @@ func (r *run) awaitPostcondition(ctx context.Context) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.RetryAfter = retryAfter
+		o.RetryAfter = cmp.Or(o.RetryAfter, retryAfter)
 		return o, nil
 	}
 	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retryAfter), nil

@@ -5,6 +5,8 @@ package deliver
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -14,19 +16,35 @@ const (
 	operatorManager = "kubectl"
 	// operatorLabel is on all objects that it applied, and in their pods' templates.
 	operatorLabel = "clusterstack.x-k8s.io/instance"
+	// clientSideManager is the field manager of `kubectl apply` without --server-side, and
+	// lastApplied the annotation that it leaves.
+	clientSideManager = "kubectl-client-side-apply"
+	lastApplied       = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
 // predecessors are the field managers that set an object's fields before it was taken
-// over, as the chart wanted them then.
+// over, as the chart wanted them then. Helm's library has the name of the program that it is
+// in, as helm-controller for Flux, and manager for the Helm add-on provider: what tells it is
+// the annotation that it sets.
 func predecessors(live *metav1.ObjectMeta) []string {
+	_, labelled := live.Labels[operatorLabel]
+	_, applied := live.Annotations[lastApplied]
 	var managers []string
-	if managedBy(live, helmManager) {
-		managers = append(managers, helmManager)
-	}
-	if _, labelled := live.Labels[operatorLabel]; labelled && managedBy(live, operatorManager) {
-		managers = append(managers, operatorManager)
+	for _, e := range live.ManagedFields {
+		was := e.Manager == helmManager || labelled && e.Manager == operatorManager || applied && e.Manager == clientSideManager ||
+			e.Subresource == "" && strings.Contains(fieldsOf(e), `"f:`+helmReleaseName+`"`)
+		if was && !strings.HasPrefix(e.Manager, managerPrefix) && !slices.Contains(managers, e.Manager) {
+			managers = append(managers, e.Manager)
+		}
 	}
 	return managers
+}
+
+func fieldsOf(e metav1.ManagedFieldsEntry) string {
+	if e.FieldsV1 == nil {
+		return ""
+	}
+	return string(e.FieldsV1.GetRawBytes())
 }
 
 // operatorLabels is what stays the Cluster Stack Operator's: its label. Without it in

@@ -18,6 +18,7 @@ import (
 // TestPruneComesLast keeps what the new revision doesn't have until its post hooks and its
 // postcondition are through.
 func TestPruneComesLast(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	e.install(e.want(ns, chart{version: "1", manifest: configMap("old", "x")}))

@@ -187,7 +187,7 @@ func TestClaim(t *testing.T) {
 		return metav1.ObjectMeta{Annotations: map[string]string{KeptByAnnotation: by.String()}}
 	}
 	halfway := labelled(me)
-	halfway.ManagedFields = managed(fieldManager(leaving)).ManagedFields
+	halfway.ManagedFields = managed(FieldManager(leaving)).ManagedFields
 	named := func(name string) record.ObjectKey { return record.ObjectKey{Kind: "Namespace", Name: name} }
 	helms := managed("helm")
 	helms.Annotations = map[string]string{helmReleaseName: "me", helmReleaseNamespace: "a"}
@@ -201,7 +201,7 @@ func TestClaim(t *testing.T) {
 		reason    string
 	}{
 		"ours":                            {object: labelled(me), policy: fail, want: claimOwn},
-		"ours, label taken off":           {object: managed(fieldManager(me)), policy: fail, want: claimOwn},
+		"ours, label taken off":           {object: managed(FieldManager(me)), policy: fail, want: claimOwn},
 		"another add-on's":                {object: labelled(other), policy: adopt, want: claimRefuse, reason: ReasonOwnedByOther},
 		"another add-on's, of crds/":      {object: labelled(other), policy: adopt, crd: true, want: claimLeave},
 		"somebody's, Fail":                {object: managed("kubectl"), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
@@ -217,10 +217,10 @@ func TestClaim(t *testing.T) {
 		"kept by us, another's by now":    {object: metav1.ObjectMeta{Labels: labelled(other).Labels, Annotations: kept(me).Annotations}, policy: fail, want: claimRefuse, reason: ReasonOwnedByOther},
 		"our namespace":                   {object: labelled(me), key: named("n"), policy: fail, want: claimOwn},
 		"namespace":                       {object: managed("kubectl"), key: named("n"), policy: fail, want: claimShare},
-		"namespace that was shared":       {object: managed(fieldManager(me)), key: named("n"), want: claimShare},
+		"namespace that was shared":       {object: managed(FieldManager(me)), key: named("n"), want: claimShare},
 		"another's namespace":             {object: labelled(other), key: named("n"), policy: adopt, want: claimShare},
 		"namespace, Adopt":                {object: managed("kubectl"), key: named("n"), policy: adopt, want: claimAdopt},
-		"shared namespace, AdoptIfEqual":  {object: managed(fieldManager(me)), key: named("n"), policy: ifEqual, want: claimIfEqual},
+		"shared namespace, AdoptIfEqual":  {object: managed(FieldManager(me)), key: named("n"), policy: ifEqual, want: claimIfEqual},
 		"namespace kept by us":            {object: kept(me), key: named("n"), policy: fail, want: claimAdopt},
 		"the release's namespace, Adopt":  {object: kept(me), key: named("a"), policy: adopt, want: claimShare},
 		"kube-system, Adopt":              {object: managed("kubectl"), key: named("kube-system"), policy: adopt, want: claimShare},
@@ -229,7 +229,7 @@ func TestClaim(t *testing.T) {
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := claimant{release: me, key: tc.key, manager: fieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm, leaving: []Release{leaving}}
+			c := claimant{release: me, key: tc.key, manager: FieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm, leaving: []Release{leaving}}
 			got, reason, _ := c.decide(&tc.object)
 			if got != tc.want || reason != tc.reason {
 				t.Errorf("got %v %s", got, reason)
@@ -262,7 +262,7 @@ func TestOwns(t *testing.T) {
 	}{
 		"ours":                             {made(me, nobody), record.Entry{UID: "now"}, true},
 		"ours, from before a crash":        {made(me, nobody), record.Entry{}, true},
-		"we made it anew":                  {made(me, nobody, fieldManager(me)), record.Entry{UID: "former"}, true},
+		"we made it anew":                  {made(me, nobody, FieldManager(me)), record.Entry{UID: "former"}, true},
 		"somebody made it anew":            {made(me, nobody, "kubectl"), record.Entry{UID: "former"}, false},
 		"another add-on's":                 {made(other, me), record.Entry{UID: "now", Helm: true}, false},
 		"of the Helm release":              {made(nobody, me), record.Entry{Helm: true}, true},
@@ -270,7 +270,7 @@ func TestOwns(t *testing.T) {
 		"nobody's by now":                  {made(nobody, nobody), record.Entry{Helm: true}, false},
 		"of a Helm release, though not in": {made(nobody, me), record.Entry{UID: "now"}, false},
 	} {
-		r := &run{release: me, manager: fieldManager(me)}
+		r := &run{release: me, manager: FieldManager(me)}
 		if got := r.owns(tc.object, tc.entry); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}

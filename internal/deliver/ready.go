@@ -149,15 +149,15 @@ func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
 	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), left), nil
 }
 
-// withUIDs notes the objects that are known to be this add-on's, and the namespaces that
-// aren't.
+// withUIDs notes the objects that are known to be this add-on's, with what it owns of them,
+// and the namespaces that aren't.
 func (r *run) withUIDs(entries []record.Entry) []record.Entry {
 	out := make([]record.Entry, 0, len(entries))
 	for _, e := range entries {
 		if a, ok := r.s.applied[e.Key()]; ok {
 			e.Shared = a.left && e.GroupVersionKind().GroupKind() == namespaceKind
 			if !a.left {
-				e.UID = a.uid
+				e.UID, e.Fields = a.uid, a.fields
 			}
 		}
 		out = append(out, e)

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // TestRecordThatIsRefused has something in the cluster that refuses Secrets. The add-on says
@@ -77,4 +80,20 @@ spec:
 			}, func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
 		})
 	}
+}
+
+// TestRecordLosesItsLabels sets the status of a record that was one when the records were listed.
+func TestRecordLosesItsLabels(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x")})
+	e.install(want)
+	newest := e.records(ns)[want.Release]
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: newest.SecretName}}
+	strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
+	e.Expect(e.target.Client.Patch(e.ctx, secret, strip)).To(Succeed())
+	store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}
+	e.Expect(store.SetStatus(e.ctx, newest, helmcommon.StatusSuperseded, "by a newer revision")).To(Succeed())
+	e.Expect(e.get("v1", "Secret", ns, newest.SecretName).GetResourceVersion()).To(Equal(secret.ResourceVersion), "it is left")
 }

@@ -12,7 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
+
+// strategyType is the field that says how a Deployment is brought up to date.
+var strategyType = fieldpath.MakePathOrDie("spec", "strategy", "type")
 
 var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
@@ -25,17 +29,22 @@ func isRolled(o *unstructured.Unstructured, err error) bool {
 }
 
 // stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.
-// Server-side apply can't drop what it doesn't own.
-func (r *run) stopRolling(ctx context.Context, o *unstructured.Unstructured) error {
+// Server-side apply can't drop what it doesn't own. It returns the object's new version.
+func (r *run) stopRolling(ctx context.Context, o *unstructured.Unstructured) (version string, _ error) {
 	metadata := map[string]any{}
 	if uid := o.GetUID(); uid != "" {
 		metadata["uid"] = uid
+	}
+	if version := o.GetResourceVersion(); version != "" {
+		metadata["resourceVersion"] = version
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{
 		"strategy": map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil},
 	}})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return r.t.Client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.manager))
+	rolled := o.DeepCopy()
+	err = r.t.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.manager))
+	return rolled.GetResourceVersion(), err
 }

@@ -68,6 +68,7 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
 		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
+		r.retireAdopted,
 	} {
 		if o, err := step(ctx); o != nil || err != nil {
 			return value(o), err
@@ -227,7 +228,7 @@ func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
 	if err != nil {
 		return fail(err)
 	}
-	if ownerOf(&live.ObjectMeta) != r.release {
+	if OwnerOf(&live.ObjectMeta) != r.release {
 		return nil
 	}
 	if err := r.handOver(ctx, live, false); !isGone(err) && err != nil {

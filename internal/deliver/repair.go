@@ -5,116 +5,198 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // ObjectKey identifies an object of an add-on.
 type ObjectKey = record.ObjectKey
 
-// Repair applies objects of a deployed add-on again, all of them if none is named.
-// It works from the record: nothing is rendered, so nothing changes beside what
-// somebody else changed, and no revision is made. An add-on that isn't deployed is
-// left to Ensure. CRDs of crds/ aren't in the record, and are not repaired.
-func (d *Deliverer) Repair(ctx context.Context, t Target, release Release, only ...ObjectKey) (Outcome, error) {
-	r := d.run(t, release, &Desired{Release: release, Adoption: addonsv1.AdoptionPolicyFail})
-	defer r.s.mu.Unlock()
-	o, err := r.contained(ctx, func(ctx context.Context) (Outcome, error) { return r.repair(ctx, only) })
-	o.Wrote = r.wrote.Load()
-	if err != nil {
-		return o, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	return o, nil
+// Repair is what to look for in a deployed add-on, and what to do about it.
+type Repair struct {
+	Release
+	// Seen returns the fields of an object that the add-on owns, as a watch shows them:
+	// zero if there are none. It is false if that isn't known; then the object is read.
+	// Nil knows nothing.
+	Seen func(ObjectKey) (drift.Fields, bool)
+	// Report leaves the objects as they are.
+	Report bool
+	// Adoption says what to do with an object that somebody made anew.
+	Adoption addonsv1.AdoptionPolicy
+	// Ignore are rules for changes that stay.
+	Ignore drift.Rules
+	// Wait returns how long an object with these changes is left as it is; nil repairs
+	// all at once. It may be called by several goroutines.
+	Wait func(ObjectKey, []drift.Change) time.Duration
+	// Sensitive are strings from Secrets: they are hidden where the server quotes them.
+	Sensitive []string
 }
 
-func (r *run) repair(ctx context.Context, only []ObjectKey) (Outcome, error) {
-	if err := r.list(ctx); err != nil {
-		return Outcome{}, err
+// Difference is an object that isn't as it was applied.
+type Difference struct {
+	Object ObjectKey
+	// Gone says that it was deleted.
+	Gone bool
+	// Changes are the fields that were changed, without those that rules leave.
+	Changes []drift.Change
+	// Managers made the changes, as far as that is known.
+	Managers []string
+	// Refused says why the object can't be compared, where differences are only reported.
+	Refused string
+	// Repaired says that the object is as it was applied again, but for what rules leave.
+	Repaired bool
+	// Wait is for how long the object is left as it is.
+	Wait time.Duration
+	// Fields of the add-on, as they were applied, and as they are now.
+	Applied, Now drift.Fields
+
+	whole  bool         // nothing of the manifest was left out
+	raced  bool         // somebody wrote to it in the same moment
+	wanted drift.Fields // that the manifest sets, as far as that was found out
+	// displaced are the managedFields with which the object can be applied, nil if it can be
+	// as it is.
+	displaced []metav1.ManagedFieldsEntry
+}
+
+// Differs reports whether the object is left otherwise than it is to be.
+func (d Difference) Differs() bool {
+	return !d.Repaired && (d.Gone || len(d.Changes) > 0 || d.Refused != "")
+}
+
+// Repair compares the objects of a deployed add-on with what it applied, and applies those
+// that differ, and nothing else. It works from the record: nothing is rendered, no revision
+// is made, and no source is asked. An add-on that isn't deployed is left to Ensure. CRDs of
+// crds/ aren't in the record: they are reported when they are gone.
+func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
+	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption, Sensitive: want.Sensitive})
+	defer r.s.mu.Unlock()
+	var differences []Difference
+	o, err := r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
+		o, differences, err = r.repair(ctx, &want)
+		return o, err
+	})
+	o.Wrote = r.wrote.Load()
+	if err != nil {
+		return o, differences, fmt.Errorf("add-on %s: %w", want.Release, err)
 	}
-	if len(r.records) == 0 || !r.records[0].Complete || r.records[0].Status != StatusDeployed {
-		return Outcome{}, nil
+	return o, differences, nil
+}
+
+func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, error) {
+	if err := r.list(ctx); err != nil {
+		return Outcome{}, nil, err
+	}
+	if len(r.records) == 0 || !r.records[0].Repairable() {
+		return Outcome{}, nil, nil
 	}
 	rec, o, err := r.load(ctx, r.records[0], r.records[0].Digest)
 	if o != nil || err != nil {
-		return value(o), err
+		return value(o), nil, err
+	}
+	suspects, o, err := r.suspects(rec, want)
+	if o != nil || err != nil {
+		return value(o), nil, err
+	}
+	var found []Difference
+	var failed failures
+	for _, wave := range suspects {
+		differences := make([]Difference, len(wave))
+		failed = append(failed, r.inParallel(len(wave), func(i int) (f *failure) {
+			differences[i], f = r.repairOne(ctx, wave[i], want)
+			if f != nil && f.kind == rejected && want.Report {
+				differences[i].Refused, f = f.message, nil
+			}
+			return f
+		})...)
+		found = append(found, differences...)
+	}
+	if err := r.noteFields(ctx, rec, found); err != nil {
+		return Outcome{}, found, err
+	}
+	if err := failed.transient(); err != nil {
+		return Outcome{}, found, err
+	}
+	ready := readyOutcome(rec.Summary)
+	phase := addonsv1.AddonFailed
+	reason, message := failed.first(rejected)
+	if reason == "" {
+		phase = addonsv1.AddonUpgrading
+		reason, message = failed.first(deferred)
+	}
+	if reason != "" {
+		ready.Phase, ready.Reason, ready.Message = phase, reason, message
+		return r.s.backoff.fail(r.now(), rec.Digest, ready), found, nil
+	}
+	r.d.settle(r.t, r.release, r.s)
+	return ready, found, nil
+}
+
+// suspect is an object that may differ. Its manifest is nil if it is a CRD of crds/.
+type suspect struct {
+	manifest *unstructured.Unstructured
+	entry    record.Entry
+}
+
+// suspects returns the objects that may differ, wave by wave.
+func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, *Outcome, error) {
+	unreadable := func(err error) (_ [][]suspect, o *Outcome, _ error) {
+		return nil, ptr(r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err))), nil
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)
 	if err != nil {
-		return r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err)), nil
-	}
-	if objects, err = r.prepare(objects); err != nil {
-		return Outcome{}, err
+		return unreadable(err)
 	}
 	inventory, err := rec.Inventory()
 	if err != nil {
-		return r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err)), nil
+		return unreadable(err)
+	}
+	r.scope.learn(objects)
+	if objects, err = r.prepare(objects); err != nil {
+		return nil, nil, err
 	}
 	if inventory, err = r.normalize(inventory); err != nil {
-		return Outcome{}, err
+		return nil, nil, err
 	}
-	known := make(map[record.ObjectKey]record.Entry, len(inventory))
+	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
 	for _, e := range inventory {
-		known[e.Key()] = e
+		if e.Shared || e.UID == "" { // whoever owns it looks after it
+			continue
+		}
+		if seen, known := want.seen(e.Key()); !known || seen == 0 || seen != e.Fields {
+			entries[e.Key()] = e
+		}
 	}
-	var failed failures
+	var all [][]suspect
 	for _, wave := range waves(objects) {
-		wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool {
-			_, done := rec.State.JobDone(record.KeyOf(o))
-			return done // and may be gone since
-		})
-		if len(only) > 0 {
-			wave = slices.DeleteFunc(wave, func(o *unstructured.Unstructured) bool { return !slices.Contains(only, record.KeyOf(o)) })
-		}
-		failed = append(failed, r.inParallel(len(wave), func(i int) *failure { return r.repairOne(ctx, wave[i], known[record.KeyOf(wave[i])]) })...)
-	}
-	if err := failed.transient(); err != nil {
-		return Outcome{}, err
-	}
-	ready := readyOutcome(rec.Summary)
-	for _, kind := range []kindOfFailure{rejected, deferred} {
-		if reason, message := failed.first(kind); reason != "" {
-			ready.Phase, ready.Reason, ready.Message = addonsv1.AddonFailed, reason, message
-			return r.s.backoff.fail(r.now(), rec.Digest, ready), nil
-		}
-	}
-	r.d.settle(r.t, r.release, r.s)
-	return ready, nil
-}
-
-// repairOne applies an object, unless somebody else has it now: another add-on, or who
-// made it anew.
-func (r *run) repairOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) *failure {
-	key := record.KeyOf(o)
-	if entry.Shared {
-		return nil // whoever owns it looks after it
-	}
-	fail := func(err error) *failure {
-		f := classify(err, key, false)
-		return &f
-	}
-	live, err := r.metadata(ctx, record.EntryOf(o))
-	if client.IgnoreNotFound(err) != nil {
-		return fail(err)
-	}
-	r.wrote.Store(true)
-	if err != nil {
-		_, err = r.patch(ctx, o, false)
-	} else {
-		if owner := ownerOf(&live.ObjectMeta); live.UID != entry.UID || owner != r.release && owner != (Release{}) {
-			c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption}
-			if verdict, reason, message := c.decide(&live.ObjectMeta); verdict != claimOwn {
-				return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+		var here []suspect
+		for _, o := range wave {
+			e, ok := entries[record.KeyOf(o)]
+			delete(entries, record.KeyOf(o))
+			if ok && !readiness.IsJob(o) { // which may be gone once it ran to its end
+				here = append(here, suspect{manifest: o, entry: e})
 			}
 		}
-		_, err = r.patchOwn(ctx, o, live.UID)
+		all = append(all, here)
 	}
-	if err != nil {
-		return fail(err)
+	var crds []suspect
+	for _, e := range entries {
+		if e.CRD {
+			crds = append(crds, suspect{entry: e})
+		}
 	}
-	return nil
+	return append(all, crds), nil, nil
+}
+
+func (w *Repair) seen(key ObjectKey) (drift.Fields, bool) {
+	if w.Seen == nil {
+		return 0, false
+	}
+	return w.Seen(key)
 }

@@ -41,7 +41,7 @@ func TestRequests(t *testing.T) {
 	measure("unchanged", 1, 0, func() { e.install(want) })
 	// LIST; the old record is read twice and written once; one write for each object; the new record.
 	measure("upgrade", 1+3+n+2, n+3, func() { e.install(e.want(ns, many("2", "b"))) })
-	measure("repair", 2+2*n, n, func() { _, _ = e.d.Repair(e.ctx, e.target, want.Release) })
+	measure("repair", 2+2*n, n, func() { _, _ = e.repair(want.Release) })
 	// A look, a deletion and a last look for each object, and two watches.
 	measure("remove", 3*n+12, n+4, func() { e.remove(want.Release) })
 }

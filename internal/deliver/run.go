@@ -5,6 +5,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,13 @@ type run struct {
 	records []Summary // the newest first
 	parts   map[int][]string
 	rec     *record.Record // the revision that is being worked on
+	adopted *record.AdoptedRelease
 	checks  readiness.Checks
 	scope   *scope
 	wrote   atomic.Bool
 	applied bool // all objects are
+
+	recreating sync.Mutex // of objects, one after the other
 
 	noting    sync.Mutex
 	unsettled map[Release]bool // by this run
@@ -43,7 +47,7 @@ type run struct {
 
 func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
 	r := &run{
-		d: d, s: d.session(t, release), t: t, release: release, manager: fieldManager(release), want: want,
+		d: d, s: d.session(t, release), t: t, release: release, manager: FieldManager(release), want: want,
 		scope: &scope{mapper: t.Client.RESTMapper()},
 	}
 	if want != nil {
@@ -99,24 +103,44 @@ func (r *run) fail(ctx context.Context, reason, message string) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	*o = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *o)
+	if o.RetryAfter == 0 {
+		*o = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *o)
+	}
 	return o, nil
 }
 
-// failed marks the revision failed. Only an event, or a change, leads to more.
-func (r *run) failed(ctx context.Context, reason, message string) (*Outcome, error) {
+// failed marks the revision failed. Only an event, or a change, leads to more, unless the
+// outcome says when to go on: with a rollback.
+func (r *run) failed(ctx context.Context, reason, text string) (*Outcome, error) {
 	phase := addonsv1.AddonFailed
 	if r.want != nil {
-		description := truncate(reason+": "+message, 1024)
+		description := truncate(reason+": "+text, 1024)
 		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
-			r.rec.SetStatus(helmcommon.StatusFailed, description)
+			r.markFailed(reason, text)
 			if err := r.update(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return r.outcome(phase, reason, message), nil
+	if r.want != nil && len(r.records) > 0 {
+		r.records[0] = r.rec.Summary
+		if to, ok := deployedBefore(r.records, r.want); ok {
+			o := r.outcome(addonsv1.AddonUpgrading, ReasonRollingBack, fmt.Sprintf("Rolling back to revision %d: %s: %s", to.Revision, reason, text))
+			o.RetryAfter = rollbackAfter
+			return o, nil
+		}
+	}
+	return r.outcome(phase, reason, text), nil
 }
+
+// markFailed notes in the record why the revision failed.
+func (r *run) markFailed(reason, text string) {
+	r.rec.SetStatus(helmcommon.StatusFailed, truncate(reason+": "+text, 1024))
+	r.rec.Failure = truncate(reason+": "+message.Redact(text, r.want.Sensitive), 512)
+}
+
+// rollbackAfter is when a rollback begins.
+const rollbackAfter = time.Second
 
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
@@ -127,7 +151,7 @@ func (r *run) tried(digest string) string {
 	if r.want == nil {
 		return digest
 	}
-	return fmt.Sprintf("%s %s %s %t %s", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline)
+	return fmt.Sprintf("%s %s %s %t %s %s %t", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline, r.want.OnFailure, r.want.Recreate)
 }
 
 // refuse is a failure before there is a revision.
@@ -163,15 +187,14 @@ func (r *run) update(ctx context.Context) error {
 	return r.s.store.Update(ctx, r.rec)
 }
 
-// upgrading says whether the revision follows one that was deployed.
+// upgrading reports whether the revision, or the one that is about to be made, follows one that
+// was deployed, be it of another release.
 func (r *run) upgrading() bool {
-	var before []Summary
-	for _, s := range r.records {
-		if s.Revision < r.rec.Revision {
-			before = append(before, s)
-		}
+	older := r.records
+	if r.rec != nil {
+		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
 	}
-	return installed(before)
+	return r.adopted != nil || installed(older)
 }
 
 func (r *run) list(ctx context.Context) error {

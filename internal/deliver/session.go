@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // Backoff between attempts that failed.
@@ -50,6 +51,9 @@ type session struct {
 	removed map[record.ObjectKey]bool
 	// deleted are those that were asked to go, and since when they are going.
 	deleted map[record.ObjectKey]time.Time
+	// recreates is the object that is deleted to be made anew; none if it is zero.
+	recreates      record.ObjectKey
+	recreatesSince time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
 
@@ -59,7 +63,8 @@ type session struct {
 // applied is an object as it was left.
 type applied struct {
 	uid      types.UID
-	version  string // resourceVersion
+	fields   drift.Fields // that we own
+	version  string       // resourceVersion
 	resource schema.GroupVersionResource
 	key      observe.Key
 	judge    observe.Judge
@@ -142,7 +147,7 @@ func (s *session) turn(about subject) {
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
 	s.deleted = make(map[record.ObjectKey]time.Time)
-	s.pruned = false
+	s.pruned, s.recreates = false, record.ObjectKey{}
 }
 
 // hasApplied says whether an object was applied since the session began.
@@ -182,9 +187,11 @@ func (b *backoff) waiting(now time.Time, digest string) (Outcome, bool) {
 	return o, true
 }
 
-// fieldManager of an add-on's objects. At most 128 characters are allowed: an
+// FieldManager returns the field manager of an add-on's objects. At most 128 characters are allowed: an
 // add-on's name has up to 53, a namespace up to 63.
-func fieldManager(r Release) string { return "chandler/" + r.Namespace + "/" + r.Name }
+func FieldManager(r Release) string { return managerPrefix + r.Namespace + "/" + r.Name }
+
+const managerPrefix = "chandler/"
 
 // selectorOf selects an add-on's objects.
 func selectorOf(r Release) string {

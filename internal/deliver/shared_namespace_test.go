@@ -45,6 +45,7 @@ func TestNamespaceOfSomebodyIsShared(t *testing.T) {
 // TestNamespaceOfAnotherAddonIsShared: removal of who shares it runs its hooks, as nothing
 // of it lives on in the other.
 func TestNamespaceOfAnotherAddonIsShared(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	both := ns + "-both"
@@ -87,6 +88,7 @@ func TestNamespaceOfKubernetesIsNeverOwned(t *testing.T) {
 
 // TestNamespaceIsAdoptedIfAsked owns a namespace that was there.
 func TestNamespaceIsAdoptedIfAsked(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
 	theirs := ns + "-theirs"

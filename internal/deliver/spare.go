@@ -6,32 +6,47 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // spared tells why an object of this add-on stays in the cluster, "" if it goes.
 func (r *run) spared(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
 	gk := e.GroupVersionKind().GroupKind()
+	keepsData := r.dataPolicy() != addonsv1.DataPolicyDelete
 	switch {
 	case e.CRD:
 		return "is from the chart's crds/ directory, whose CustomResourceDefinitions are never deleted", nil
 	case live.Annotations[record.ResourcePolicyAnnotation] == record.ResourcePolicyKeep:
 		return "is kept by its annotation " + record.ResourcePolicyAnnotation, nil
+	case keepsData && gk == claimKind:
+		return "holds data, and is kept by the add-on's dataPolicy", nil
 	case gk == crdKind:
 		return r.crdInUse(ctx, e)
 	case gk == namespaceKind && e.Name == r.release.Namespace:
 		return "holds the release record", nil
 	case gk == namespaceKind && isOfKubernetes(e.Name):
 		return "is one of Kubernetes' own", nil
+	case keepsData && gk == namespaceKind:
+		return "is kept by the add-on's dataPolicy", nil
 	case gk == namespaceKind:
 		return r.namespaceInUse(ctx, e.Name)
 	}
 	return "", nil
+}
+
+// dataPolicy is that of the add-on as it is wanted, or else of its record.
+func (r *run) dataPolicy() addonsv1.DataPolicy {
+	if r.want != nil {
+		return r.want.DataPolicy
+	}
+	return r.rec.DataPolicy
 }
 
 // crdInUse says so if there are instances of a CRD. Those of this add-on are gone
@@ -65,6 +80,11 @@ func (r *run) firstOf(ctx context.Context, gk schema.GroupKind, namespace string
 	for {
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
 		if err := r.t.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(100), client.Continue(list.Continue)); err != nil {
+			if apierrors.IsNotFound(err) {
+				if there, err := r.hasAPI(ctx, mapping.Resource); !there {
+					return "", err
+				}
+			}
 			return "", fmt.Errorf("listing %s: %w", gk.Kind, err)
 		}
 		for i := range list.Items {

@@ -50,7 +50,7 @@ func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, c
 	switch {
 	case m.DeletionTimestamp != nil:
 		return true
-	case ownerOf(&m.ObjectMeta) == r.release && managedBy(&m.ObjectMeta, r.manager):
+	case OwnerOf(&m.ObjectMeta) == r.release && managedBy(&m.ObjectMeta, r.manager):
 		return !r.s.hasApplied(m.UID)
 	case gk.Kind == "ServiceAccount" && m.Name == "default", gk.Kind == "ConfigMap" && m.Name == "kube-root-ca.crt":
 		return true
@@ -100,9 +100,7 @@ func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, un
 // are gone: discovery shows an API a while longer than it is there.
 func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFailed) (string, error) {
 	for _, gv := range slices.SortedFunc(maps.Keys(failed.Groups), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
-		_, err := r.metadata(ctx, record.Entry{
-			Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
-		})
+		_, err := r.apiService(ctx, gv)
 		switch {
 		case err == nil:
 			return gv.String(), nil
@@ -112,3 +110,30 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 	}
 	return "", nil
 }
+
+// hasAPI reports whether somebody is to serve a resource that the server doesn't know: there is
+// a CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
+func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+	_, err := r.metadata(ctx, record.Entry{
+		Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: resource.Resource + "." + resource.Group,
+	})
+	if !isGone(err) {
+		return err == nil, err
+	}
+	api, err := r.apiService(ctx, resource.GroupVersion())
+	if isGone(err) {
+		return false, nil
+	}
+	return err == nil && api.Labels[autoManaged] == "", err
+}
+
+// apiService reads the metadata of what says who serves a version of an API.
+func (r *run) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
+	return r.metadata(ctx, record.Entry{
+		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
+	})
+}
+
+// autoManaged is a label of the APIServices that an API server makes for what it serves itself
+// (k8s.io/kube-aggregator, autoregister.AutoRegisterManagedLabel).
+const autoManaged = "kube-aggregator.kubernetes.io/automanaged"

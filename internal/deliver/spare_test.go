@@ -27,13 +27,15 @@ func TestSpared(t *testing.T) {
 		"an object that is kept":   {entry: settings, policy: "keep", want: true},
 		"any other policy":         {entry: settings, policy: "delete"},
 		"a CRD of crds/":           {entry: record.Entry{Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: "a", CRD: true}, want: true},
+		"a claim":                  {entry: record.Entry{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "n", Name: "data"}, want: true},
+		"another namespace":        {entry: namespaced("own"), want: true},
 		"the release's namespace":  {entry: namespaced("n"), want: true},
 		"one of Kubernetes' own":   {entry: namespaced("kube-system"), want: true},
 		"the namespace of nothing": {entry: namespaced("default"), want: true},
 	} {
 		live := &metav1.PartialObjectMetadata{}
 		live.Annotations = map[string]string{record.ResourcePolicyAnnotation: tc.policy}
-		r := &run{release: Release{Namespace: "n", Name: "web"}}
+		r := &run{release: Release{Namespace: "n", Name: "web"}, want: &Desired{}}
 		if why, err := r.spared(t.Context(), tc.entry, live); (why != "") != tc.want || err != nil {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 // takeOver makes an object of a leaving release ours to apply.
 func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey, fail func(error) *failure) *failure {
-	from := ownerOf(&live.ObjectMeta)
+	from := OwnerOf(&live.ObjectMeta)
 	if from != r.release && live.DeletionTimestamp != nil {
 		return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf(
 			"%s: it was deleted with add-on %s, and isn't gone yet", key, from)}
@@ -160,7 +160,7 @@ func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 		if err != nil {
 			return record.ObjectKey{}, Release{}, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 		}
-		if owner := ownerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
+		if owner := OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
 			return e.Key(), owner, nil
 		}
 	}

@@ -41,6 +41,7 @@ type Connection struct {
 
 	ctx    context.Context //nolint:containedctx // it is the lifetime of the connection
 	cancel context.CancelFunc
+	giveUp func(*Fault) // set when it is put to use
 
 	config      *rest.Config  // of requests that aren't watches
 	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
@@ -68,6 +69,12 @@ func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Context ends with the connection. Watches hang on it.
 func (c *Connection) Context() context.Context { return c.ctx }
+
+// Restored gives the connection up for a new one, because the cluster shows a former state: no
+// watch or cache of before holds any more. It blocks until that is known, or the connection ends.
+func (c *Connection) Restored() {
+	c.giveUp(&Fault{Reason: ReasonClusterRestored, Message: "The cluster is in a former state, as after a restore from a backup. Connecting anew, to look at all of it"})
+}
 
 // attempt is all that is needed to connect once.
 type attempt struct {

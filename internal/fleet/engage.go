@@ -35,6 +35,7 @@ func (l *link) adopt(orders orders, o outcome) {
 func (l *link) engage(conn *Connection) {
 	before, engaged := l.engaged, make(chan struct{})
 	l.engaged = engaged
+	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
 	go func() {
 		err := conn.Start(conn.ctx)
 		l.report(conn, err, "its cache ended")
@@ -59,6 +60,11 @@ func (l *link) report(conn *Connection, err error, what string) {
 	}
 	l.log.Error(err, "Could not use the connection to a cluster", "what", what)
 	fault := &Fault{Reason: ReasonEngageFailed, Message: "The cluster answers, but " + what + "; see the log of the manager"}
+	l.giveUp(conn, fault)
+}
+
+// giveUp tells run to connect anew.
+func (l *link) giveUp(conn *Connection, fault *Fault) {
 	select {
 	case l.broken <- breakage{conn, fault}:
 	case <-conn.ctx.Done():

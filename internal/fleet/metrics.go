@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +23,11 @@ var (
 		Help: "Number of attempts to connect to a cluster, by reason: Connected, or why it failed.",
 	}, []string{"reason"})
 
+	requestsByMethod = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_fleet_requests_total",
+		Help: "Number of requests to workload clusters, by HTTP method: WATCH for a GET that watches, DRY_RUN for a write that changes nothing.",
+	}, []string{"method"})
+
 	probeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "chandler_fleet_probe_duration_seconds",
 		Help: "Duration of probes (GET /version) of connected clusters, by result: success or failure.",
@@ -30,7 +37,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(clustersByPhase, attemptsByReason, probeSeconds)
+	metrics.Registry.MustRegister(clustersByPhase, requestsByMethod, attemptsByReason, probeSeconds)
 	for _, phase := range phases {
 		clustersByPhase.WithLabelValues(string(phase))
 	}
@@ -38,6 +45,17 @@ func init() {
 
 func countPhase(phase Phase, change float64) {
 	clustersByPhase.WithLabelValues(string(phase)).Add(change)
+}
+
+func countRequest(request *http.Request) {
+	method := request.Method
+	switch {
+	case isWatch(request):
+		method = "WATCH"
+	case method != http.MethodGet && strings.Contains(request.URL.RawQuery, "dryRun="):
+		method = "DRY_RUN"
+	}
+	requestsByMethod.WithLabelValues(method).Inc()
 }
 
 func countAttempt(fault *Fault) {

@@ -67,6 +67,8 @@ const (
 	ReasonProbeFailed = "ProbeFailed"
 	// ReasonEngageFailed: the cluster answers, but a component could not start on it.
 	ReasonEngageFailed = "EngageFailed"
+	// ReasonClusterRestored: the cluster shows a former state, and is connected anew.
+	ReasonClusterRestored = "ClusterRestored"
 )
 
 // State is what is known about the connection to one cluster.

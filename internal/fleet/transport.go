@@ -164,6 +164,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(ctx)
 	t.identity.current.Load().authorize(request.Header)
 	t.bound(request.URL)
+	countRequest(request)
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
 		cancel()

@@ -46,7 +46,9 @@ var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps
 // add-on that is as it should be.
 type Records struct {
 	changed func(multicluster.ClusterName)
-	clock   clock.WithTicker
+	// restored is called when a cluster has gone back to a former state.
+	restored func(multicluster.ClusterName)
+	clock    clock.WithTicker
 	// timeout is how long a list may take, with all of its pages.
 	timeout time.Duration
 
@@ -61,9 +63,11 @@ type clusterRecords struct {
 	sticks time.Time // a success before doesn't mean that the err is over
 }
 
-// NewRecords returns a watch that calls changed when a cluster has other records.
-func NewRecords(changed func(multicluster.ClusterName)) *Records {
-	return &Records{changed: changed, clock: clock.RealClock{}, timeout: 2 * time.Minute, clusters: map[multicluster.ClusterName]*clusterRecords{}}
+// NewRecords returns a watch that calls changed when a cluster has other records, and restored
+// when it shows those of a former time: then nothing holds that was known of the cluster, and it
+// is connected anew.
+func NewRecords(changed, restored func(multicluster.ClusterName)) *Records {
+	return &Records{changed: changed, restored: restored, clock: clock.RealClock{}, timeout: listTimeout, clusters: map[multicluster.ClusterName]*clusterRecords{}}
 }
 
 // Start blocks: all work is done for each cluster, as long as it is engaged.
@@ -74,7 +78,10 @@ func (w *Records) Start(ctx context.Context) error {
 
 // Engage starts watching a cluster's records. It doesn't wait for them.
 func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
-	conn, ok := cl.(interface{ Metadata() metadata.Interface })
+	conn, ok := cl.(interface {
+		Metadata() metadata.Interface
+		Restored()
+	})
 	if !ok {
 		return fmt.Errorf("the records of a %T can't be watched", cl)
 	}
@@ -84,7 +91,13 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	w.mu.Unlock()
 	go func() {
 		_ = watchRetry.DelayWithReset(w.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			contained(ctx, name.String(), func() { w.watch(ctx, name, known, conn.Metadata()) })
+			isFormer := false
+			contained(ctx, name.String(), func() { isFormer = w.watch(ctx, name, known, conn.Metadata()) })
+			if isFormer {
+				logf.FromContext(ctx).Info("Connecting anew: "+errFormerState.Error(), "Cluster", name)
+				w.restored(name)
+				conn.Restored()
+			}
 			return false, nil
 		})
 		w.forget(name, known)
@@ -101,8 +114,9 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 	}
 }
 
-// watch lists and watches until something fails, or the records are too many.
-func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) {
+// watch lists and watches until something fails, or the records are too many. It reports whether
+// they are those of a former time.
+func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) (isFormer bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	note := func(err error) {
@@ -113,39 +127,43 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 			}
 		}
 	}
-	known.store.onChange(func() { w.changed(name) }, func(err error) { note(err); cancel() })
+	known.store.onChange(name.String(), func() { w.changed(name) }, func(err error) {
+		if errors.Is(err, errFormerState) {
+			isFormer = true
+		} else {
+			note(err)
+		}
+		cancel()
+	})
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
+	var watched watchTime
 	source := listFirst{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, w.timeout)
 			defer cancel()
+			if known.store.isFilled() {
+				o.ResourceVersion = "" // a cache of the API server may be older than what is known
+			}
 			list, err := listRecords(ctx, secrets, o)
 			note(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if watched.wasCut(w.clock.Now(), o.TimeoutSeconds) {
+				return nil, errWatchCut
+			}
 			o.LabelSelector = recordsSelector
 			events, err := secrets.Watch(ctx, o)
 			if note(err); err != nil {
 				return nil, err
 			}
-			return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-				if err := apierrors.FromObject(e.Object); e.Type == watch.Error && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-					note(&brokenWatch{err})
-				}
-				return e, true
-			}), nil
+			return noteErrors(events, note), nil
 		},
 	}}
 	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &known.store, toolscache.ReflectorOptions{Name: "records"})
 	_ = reflector.ListAndWatchWithContext(ctx) // its requests have been noted
+	return isFormer
 }
-
-// brokenWatch is the end of a watch that the server, or a limit, didn't let go on.
-type brokenWatch struct{ error }
-
-// Unwrap returns what ended it.
-func (b *brokenWatch) Unwrap() error { return b.error }
 
 // note keeps the error of the last request, nil if it went well, and says whether that is news.
 func (w *Records) note(known *clusterRecords, err error) bool {
@@ -172,36 +190,18 @@ func (w *Records) Failure(name multicluster.ClusterName) error {
 	return nil
 }
 
-// listFirst has a reflector list and then watch: the events with which a watch may begin
-// would all be kept until the last of them.
-type listFirst struct{ *toolscache.ListWatch }
-
-// IsWatchListSemanticsUnSupported tells the reflector so.
-func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
-
 // listRecords lists all records page by page, and keeps of each what is needed.
 func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	o.LabelSelector, o.Limit = recordsSelector, recordsPage
-	all := &metav1.PartialObjectMetadataList{}
-	room := maxRecordsSize
-	for {
-		page, err := secrets.List(ctx, o)
-		if err != nil {
-			return nil, err
+	number, room := 0, maxRecordsSize
+	return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+		record := needed(m)
+		number++
+		if room -= sizeOf(record); room < 0 || number > maxRecords {
+			return nil, errTooManyRecords
 		}
-		for i := range page.Items {
-			record := needed(&page.Items[i])
-			if room -= sizeOf(record); room < 0 || len(all.Items) == maxRecords {
-				return nil, errTooManyRecords
-			}
-			all.Items = append(all.Items, *record)
-		}
-		all.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion}
-		if page.Continue == "" {
-			return all, nil
-		}
-		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
-	}
+		return record, nil
+	})
 }
 
 // Of returns the newest record of each release that Chandler installed on the

@@ -17,10 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
@@ -42,7 +44,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // follow watches the records of a server.
 func follow(t *testing.T, handler http.HandlerFunc, change ...func(*Records)) *Records {
 	t.Helper()
-	w := NewRecords(func(multicluster.ClusterName) {})
+	w := NewRecords(func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
 	for _, f := range change {
 		f(w)
 	}
@@ -69,8 +71,12 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 }
 
 func writeList(w io.Writer, next string, records ...metav1.PartialObjectMetadata) {
+	writeListAt(w, "2", next, records...)
+}
+
+func writeListAt(w io.Writer, version, next string, records ...metav1.PartialObjectMetadata) {
 	list := &metav1.PartialObjectMetadataList{Items: records}
-	list.APIVersion, list.Kind, list.ResourceVersion, list.Continue = "meta.k8s.io/v1", "PartialObjectMetadataList", "1", next
+	list.APIVersion, list.Kind, list.ResourceVersion, list.Continue = "meta.k8s.io/v1", "PartialObjectMetadataList", version, next
 	_ = json.NewEncoder(w).Encode(list)
 }
 
@@ -126,7 +132,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 
 // A connection that is over takes nothing of the next one along.
 func TestRecordsOfTheNextConnectionStay(t *testing.T) {
-	w, former, next := NewRecords(func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
+	w, former, next := NewRecords(func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
 	w.clusters["ns/prod"] = next
 	if w.forget("ns/prod", former); w.clusters["ns/prod"] != next {
 		t.Error("those of the new connection are gone")
@@ -210,6 +216,87 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				found, known := w.Of("ns/prod")
 				return known && len(found) == 1
 			})
+		})
+	}
+}
+
+// A cluster that several management clusters fill starts no reconcile of one with each write of
+// another.
+func TestRecordsOfOthers(t *testing.T) {
+	t.Parallel()
+	owned := func(release, owner string) metav1.PartialObjectMetadata {
+		return recordOf(release, map[string]string{record.OwnerAnnotation: owner, record.DigestAnnotation: "sha256:1"})
+	}
+	var changes atomic.Int32
+	w := follow(t, func(w http.ResponseWriter, r *http.Request) {
+		if !watches(r) {
+			writeList(w, "")
+			return
+		}
+		for _, record := range []metav1.PartialObjectMetadata{owned("theirs", "other/prod"), owned("another", "other/prod"), owned("ours", "ns/prod")} {
+			_ = writeEvent(w, "ADDED", record)
+		}
+		_ = writeEvent(w, "DELETED", owned("theirs", "other/prod"))
+		_ = writeEvent(w, "DELETED", owned("ours", "ns/prod"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, func(w *Records) { w.changed = func(multicluster.ClusterName) { changes.Add(1) } })
+	eventually(t, "all is read", func() bool {
+		found, known := w.Of("ns/prod")
+		return known && len(found) == 1 && changes.Load() == 3
+	})
+}
+
+// A cluster that was restored from a backup would accept a watch of what is newer than all it
+// has. It is connected anew, as nothing holds that is known of it.
+func TestRecordsOfAFormerTime(t *testing.T) {
+	at := func(version, uid string) metav1.PartialObjectMetadata {
+		r := recordOf("one", nil)
+		r.ResourceVersion, r.UID = version, types.UID(uid)
+		return r
+	}
+	for title, tc := range map[string]struct {
+		version  string
+		record   metav1.PartialObjectMetadata
+		restored bool
+	}{
+		"a former resourceVersion":                 {"7", at("5", "a"), true},
+		"a former record, though much was written": {"99", at("5", "a"), true},
+		"the same":    {"10", at("10", "a"), false},
+		"a later one": {"12", at("11", "a"), false},
+		"another record of the name, made much ago": {"12", at("5", "b"), false},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			var lists, restored atomic.Int32
+			w := NewRecords(func(multicluster.ClusterName) {}, func(multicluster.ClusterName) { restored.Add(1) })
+			conn := connection.To(t, func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case watches(r) && lists.Load() == 1:
+					_ = writeEvent(w, "MODIFIED", at("10", "a")) // and the watch breaks
+				case watches(r):
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				case lists.Add(1) == 1:
+					writeListAt(w, "9", "", at("8", "a"))
+				default:
+					writeListAt(w, tc.version, "", tc.record)
+				}
+			})
+			if err := w.Engage(conn.Context(), "ns/prod", conn); err != nil {
+				t.Fatal(err)
+			}
+			if tc.restored {
+				eventually(t, "the connection is given up", func() bool { return conn.Context().Err() != nil && restored.Load() == 1 })
+				return
+			}
+			eventually(t, "the records are those of now", func() bool {
+				records, known := w.Of("ns/prod")
+				return known && records[deliver.Release{Namespace: "apps", Name: "one"}].ResourceVersion == tc.record.ResourceVersion
+			})
+			if conn.Context().Err() != nil || restored.Load() > 0 {
+				t.Error("it was connected anew")
+			}
 		})
 	}
 }

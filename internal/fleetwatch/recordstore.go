@@ -3,6 +3,7 @@
 package fleetwatch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
@@ -29,20 +32,26 @@ var errTooManyRecords = &fleet.LimitError{
 		maxRecords, maxRecordsSize>>20),
 }
 
+// errFormerState ends the watch of a cluster that shows an older state than before.
+var errFormerState = errors.New("the release records are those of a former time, as after a restore")
+
 // recordStore is a reflector's store of what is needed of the metadata of records.
 type recordStore struct {
 	mu      sync.RWMutex
 	records map[types.NamespacedName]*metav1.PartialObjectMetadata // nil until they have been listed
 	size    int
+	version string // the latest resourceVersion
+	owner   string
 	changed func()
 	failed  func(error)
 }
 
-// onChange sets what is called after a change of a record, and when there are too many.
-func (s *recordStore) onChange(changed func(), failed func(error)) {
+// onChange sets what is called after a change of a record of this owner, and when there are
+// too many, or those of a former time: then the watch is to end.
+func (s *recordStore) onChange(owner string, changed func(), failed func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changed, s.failed = changed, failed
+	s.owner, s.changed, s.failed = owner, changed, failed
 }
 
 // list returns the records; false if they aren't known.
@@ -69,7 +78,7 @@ func (s *recordStore) Delete(obj any) error { return s.change(obj, false) }
 func (s *recordStore) Resync() error { return nil }
 
 // Replace implements cache.ReflectorStore. What is listed has been bounded before.
-func (s *recordStore) Replace(list []any, _ string) error {
+func (s *recordStore) Replace(list []any, version string) error {
 	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list)), 0
 	for _, obj := range list {
 		if record, ok := obj.(*metav1.PartialObjectMetadata); ok {
@@ -78,9 +87,14 @@ func (s *recordStore) Replace(list []any, _ string) error {
 		}
 	}
 	s.mu.Lock()
-	s.records, s.size = records, size
-	changed := s.changed
+	isFormer := s.isBefore(version, records)
+	s.records, s.size, s.version = records, size, version
+	changed, failed := s.changed, s.failed
 	s.mu.Unlock()
+	if isFormer {
+		failed(errFormerState)
+		return nil
+	}
 	changed()
 	return nil
 }
@@ -99,7 +113,10 @@ func (s *recordStore) change(obj any, there bool) error {
 		return nil
 	}
 	name := nameOf(record)
+	s.version = record.ResourceVersion
+	concerned := s.concerns(record)
 	if old, ok := s.records[name]; ok {
+		concerned = concerned || s.concerns(old)
 		s.size -= sizeOf(old)
 		delete(s.records, name)
 	}
@@ -116,8 +133,44 @@ func (s *recordStore) change(obj any, there bool) error {
 	if excess {
 		failed(errTooManyRecords)
 	}
-	changed()
+	if excess || concerned {
+		changed()
+	}
 	return nil
+}
+
+// concerns reports whether a record may be of the owner. Others that have add-ons on the same
+// cluster, as another management cluster, would start a reconcile with each of their writes.
+func (s *recordStore) concerns(record *metav1.PartialObjectMetadata) bool {
+	summary, ok := deliver.SummaryOf(&record.ObjectMeta)
+	return !ok || summary.Owner == "" || summary.IsOwnedBy(s.owner)
+}
+
+// isFilled reports whether records have been listed.
+func (s *recordStore) isFilled() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.records != nil
+}
+
+// isBefore reports whether a list is of a time before what is known. That of the whole list
+// doesn't tell if others have written much since: then a record does.
+func (s *recordStore) isBefore(version string, records map[types.NamespacedName]*metav1.PartialObjectMetadata) bool {
+	if isOlder(version, s.version) {
+		return true
+	}
+	for name, was := range s.records {
+		if now := records[name]; now != nil && now.UID == was.UID && isOlder(now.ResourceVersion, was.ResourceVersion) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOlder compares resourceVersions; what can't be compared isn't older.
+func isOlder(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // needed is what a summary is made of: labels of Helm and ours, and our annotations.

@@ -79,7 +79,7 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, e
 		name  string
 		setup func(manager.Manager) error
 	}{
-		{"the AddonStack webhook", (&webhooks.AddonStack{}).SetupWithManager},
+		{"the AddonStack webhook", (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager},
 		{"the ProviderInstance webhook", instances.SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
 		{"the expiry of ProviderInstances", expiry.SetupWithManager},

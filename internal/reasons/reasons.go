@@ -12,7 +12,7 @@ const (
 	WaitingForDependency = "WaitingForDependency"
 	// WaitingForPrecondition: a condition of preconditions doesn't hold.
 	WaitingForPrecondition = "WaitingForPrecondition"
-	// WaitingForDependent: an add-on that depends on this one isn't removed yet.
+	// WaitingForDependent: an add-on that depends on this one isn't removed yet, or stays.
 	WaitingForDependent = "WaitingForDependent"
 	// WaitingForSuccessor: an add-on that may take objects over isn't ready yet.
 	WaitingForSuccessor = "WaitingForSuccessor"

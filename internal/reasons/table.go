@@ -84,7 +84,7 @@ var Table = []Reason{
 	{deliver.ReasonOwnedByOther, failed, SourceRead, ""},
 	{deliver.ReasonFieldConflict, failed, 0, ""},
 	{deliver.ReasonImmutableField, failed, 0,
-		"a field can't be changed; delete the object by hand if no data goes with it, or undo the change"},
+		"a field can't be changed; set `immutableFieldPolicy: Recreate`, delete the object by hand if no data goes with it, or undo the change"},
 	{deliver.ReasonKindMissing, failed, SourceRead, "the cluster doesn't know a kind: install its CRD first, as with `dependsOn`"},
 	{deliver.ReasonForbidden, failed, 0,
 		"the kubeconfig's user may not do this: apply or delete an object, or write the Secret of the release record; or " +
@@ -95,6 +95,9 @@ var Table = []Reason{
 	{deliver.ReasonHookFailed, failed, 0,
 		"a hook failed, takes longer than `progressDeadlineSeconds`, or its object of before isn't gone by then. It is " +
 			"tried again. The message of a removal says how to go on without the hook"},
+	{deliver.ReasonRollingBack, []addonsv1.AddonPhase{addonsv1.AddonUpgrading}, Passing, "an upgrade failed, and what was deployed before is installed again"},
+	{deliver.ReasonRolledBack, failed, 0,
+		"an upgrade failed, and what was deployed before is installed again; correct the add-on, or ask for another try with the annotation `addons.cluster.x-k8s.io/reconcile-now`"},
 	{deliver.ReasonReadinessTimeout, failed, 0,
 		"not ready within `progressDeadlineSeconds`; it still becomes ready if its objects do"},
 	{deliver.ReasonReadinessInvalid, failed, 0, "a check of `readiness` can't be used"},

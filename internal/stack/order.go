@@ -8,6 +8,22 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
+// InOrderAcross returns the positions of add-ons of several stacks, given the stack of each, so
+// that each one comes after those it depends on, and otherwise as they are listed.
+func InOrderAcross(addons []addonsv1.Addon, stackOf func(i int) string) []int {
+	at, all := map[string]int{}, make([]addonsv1.Addon, 0, len(addons))
+	for i := range addons {
+		each := qualified(stackOf(i), addons[i:i+1])[0]
+		at[each.Name] = i
+		all = append(all, each)
+	}
+	order := make([]int, 0, len(addons))
+	for _, a := range InOrder(all) {
+		order = append(order, at[a.Name])
+	}
+	return order
+}
+
 // InOrder returns the add-ons so that each one comes after those it depends
 // on, and otherwise as they are listed. Add-ons of a cycle come last, in the
 // order they are listed.

@@ -89,7 +89,7 @@ func validateDependencies(addons []addonsv1.Addon, path *field.Path) []Problem {
 	}
 	for i := range addons {
 		for j, dependency := range addons[i].DependsOn {
-			if !names[dependency] {
+			if !isOfAnother(dependency) && !names[dependency] {
 				problems = append(problems, Problem{addonsv1.UnknownDependencyReason,
 					field.Invalid(path.Index(i).Child("dependsOn").Index(j), dependency, "no add-on of this stack has this name")})
 			}

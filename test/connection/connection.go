@@ -38,6 +38,14 @@ func (nobody) Engage(context.Context, multicluster.ClusterName, cluster.Cluster)
 // To connects to a server that answers all but probes with a handler.
 func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
 	t.Helper()
+	connect, _ := Again(t, handler)
+	return connect()
+}
+
+// Again connects to such a server as often as it is asked to, once each connection before it was
+// ended.
+func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connection, end func()) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
@@ -67,13 +75,16 @@ func To(t testing.TB, handler http.HandlerFunc) *fleet.Connection {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
-	var conn *fleet.Connection
-	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (ok bool, _ error) {
-		conn, ok = clusters.Connection("ns/prod")
-		return ok, nil
-	}); err != nil {
-		t.Fatal(err)
+	connect = func() (conn *fleet.Connection) {
+		t.Helper()
+		clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
+		if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (ok bool, _ error) {
+			conn, ok = clusters.Connection("ns/prod")
+			return ok, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return conn
 	}
-	return conn
+	return connect, func() { clusters.Remove("ns/prod") }
 }

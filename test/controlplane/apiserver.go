@@ -119,7 +119,7 @@ func (c *ControlPlane) apiServerArgs() ([]string, error) {
 		if err := os.WriteFile(policy, []byte(c.options.AuditPolicy), 0o600); err != nil {
 			return nil, fmt.Errorf("writing the audit policy: %w", err)
 		}
-		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+c.options.AuditLog)
+		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+c.options.AuditLog, "--audit-log-maxsize=100000")
 	}
 	return append(args, c.options.ExtraAPIServerArgs...), nil
 }

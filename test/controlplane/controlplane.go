@@ -38,6 +38,7 @@ type ControlPlane struct {
 	group     int                // process group of every component; 0 before the first
 	processes []*process.Process // in the order they were started
 	apiserver *process.Process
+	etcd      *process.Process
 	stopped   bool
 }
 

@@ -12,7 +12,7 @@ import (
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	// etcd wants a port in the addresses that it would tell other members. A socket's may be any.
 	const peer = "unix://peer:0"
-	_, err := c.run("etcd",
+	etcd, err := c.run("etcd",
 		"--name=etcd",
 		"--data-dir="+filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+c.etcdURL(),
@@ -27,6 +27,7 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.etcd = etcd
 	var dialer net.Dialer
 	return c.wait(ctx, "waiting for etcd", func(ctx context.Context) error {
 		conn, err := dialer.DialContext(ctx, "unix", c.path("etcd.sock"))

@@ -31,6 +31,7 @@ var stackPlaces = []place{
 	{"## spec.addons[]", regexp.MustCompile(`^spec\.addons\[\]\.`)},
 	{"### Where content comes from", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.`)},
 	{"### Signatures", regexp.MustCompile(`^spec\.(source|addons\[\]\.(chart|kustomization|manifests))\.verify\.`)},
+	{"### Drift", regexp.MustCompile(`^spec\.(addons\[\]\.)?drift\.`)},
 	{"### Patches", regexp.MustCompile(`^spec\.addons\[\]\.`)},
 	{"## Status", regexp.MustCompile(`^status\.`)},
 }

@@ -113,6 +113,14 @@ func TestRealCharts(t *testing.T) {
 		s.expectOnlyChanged(t, before, "cilium", ciliumNamespace, history[len(history)-2].Manifest, history[len(history)-1].Manifest)
 	})
 
+	t.Run("what people change is set right", func(t *testing.T) {
+		tn := tn.in(t)
+		servers["prod-0"].expectRepaired(t, "cilium", ciliumNamespace)
+		servers["prod-0"].expectRepaired(t, "ingress-nginx", tn.namespace)
+		keptCertificates(t, "a repair")
+		tn.awaitCluster("prod-0", "nothing is installed anew", ready("cilium", "metrics-server", "ingress-nginx"), installedAs("cilium", 3, "1.19.6"))
+	})
+
 	t.Run("Helm reads the records", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, s := range servers {

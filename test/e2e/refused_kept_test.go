@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/registry"
@@ -87,7 +89,14 @@ func TestRefusedThoughItWasInUse(t *testing.T) {
 	tn.lookNow("network")
 	tn.lookNow("platform")
 	tn.awaitStack("network", "the path is there now", addonsv1.ReadyCondition, metav1.ConditionTrue, "", "")
-	tn.awaitCluster("prod", "it is signed now", installedAs("settings", 2, "1.0.0"), installedAs("steady", 1, "1.0.0"))
+	// Pauses have grown meanwhile, and one of them may have just begun.
+	poll(t, 4*time.Minute, "it is signed now", func() error {
+		ca := tn.clusterAddon("prod")
+		if err := world.hub.Get(t.Context(), client.ObjectKeyFromObject(ca), ca); err != nil {
+			return err
+		}
+		return errors.Join(installedAs("settings", 2, "1.0.0")(ca), installedAs("steady", 1, "1.0.0")(ca))
+	})
 	tn.settle()
 	g.Expect(tn.keptOf("steady").Source.Digest).To(Equal(taken), "another stack's path moves nobody else's version")
 	tn.awaitCluster("prod", "others don't want a signature", installedAs("steady", 1, "1.0.0"))

@@ -68,7 +68,7 @@ func TestSharedStack(t *testing.T) {
 		settle(tn)
 		byBlue, byGreen := start.requests(t, ofBlue.user), start.requests(t, ofGreen.user)
 		g.Expect(tn.revisionsOf("platform")).To(HaveLen(2))
-		g.Expect(len(creations(byBlue, "controllerrevisions", ""))+len(creations(byGreen, "controllerrevisions", ""))).To(Equal(1), "one of the two has made the revision")
+		g.Expect(len(creations(byBlue, "controllerrevisions", ""))+len(creations(byGreen, "controllerrevisions", ""))).To(Equal(1), "one of the two has made the revision: %v", reads(start.Requests(t, func(*auditEvent) bool { return true }), "controllerrevisions", "", "create", "update", "patch"))
 		g.Expect(reads(byBlue, "clusteraddons", "two", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the first instance's")
 		g.Expect(reads(byGreen, "clusteraddons", "one", "get", "patch", "create", "delete")).To(BeEmpty(), "it is none of the second instance's")
 	})

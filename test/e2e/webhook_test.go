@@ -60,6 +60,7 @@ func TestWebhook(t *testing.T) {
 		return world.hub.Create(t.Context(), tn.newStack("probe", nil, tn.addon("a", path)), client.DryRunAll)
 	})
 
+	tn.makeStack("around", nil, tn.addon("back", path, after("new/web"))) // which may come later
 	for name, tc := range map[string]struct {
 		spoil func(*addonsv1.AddonStack)
 		says  string
@@ -75,6 +76,10 @@ func TestWebhook(t *testing.T) {
 				s.Spec.Addons = []addonsv1.Addon{tn.addon("a", path, after("b")), tn.addon("b", path, after("a"))}
 			},
 			says: "a -> b -> a",
+		},
+		"dependency cycle with another stack": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"around/back"} },
+			says:  "new/web -> around/back -> new/web",
 		},
 		"a version that is neither exact nor a range": {
 			spoil: fromRegistry("oci://registry.example.org/web", "latest", ""),

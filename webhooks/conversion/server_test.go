@@ -64,7 +64,7 @@ func startServers(t *testing.T) (c client.Client, stopWebhooks func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&webhooks.AddonStack{}).SetupWithManager(mgr); err != nil {
+	if err := (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	if err := SetupWithManager(mgr); err != nil {

@@ -105,7 +105,7 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 
 // decode reads a Secret alone.
 func decode(secret *corev1.Secret) (*Record, error) {
-	summary, ok := summaryOf(&secret.ObjectMeta)
+	summary, ok := SummaryOf(&secret.ObjectMeta)
 	if !ok {
 		return nil, errors.New("it isn't a release record")
 	}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // ResourcePolicyAnnotation with the value ResourcePolicyKeep keeps an object when
@@ -40,6 +42,9 @@ type Entry struct {
 	Name      string `json:"name"`
 	// UID of the object once it is known to be this add-on's.
 	UID types.UID `json:"uid,omitempty"`
+	// Fields are those that the add-on owned once it had applied the object; zero if it
+	// isn't known.
+	Fields drift.Fields `json:"fields,omitzero"`
 	// Keep says that the object stays when it is pruned, by Helm's resource policy.
 	Keep bool `json:"keep,omitempty"`
 	// Shared says that it is a namespace of somebody else: it is never deleted.
@@ -124,6 +129,24 @@ func Kinds(entries []Entry) string {
 	slices.Sort(kinds)
 	return strings.Join(slices.Compact(kinds), ",")
 }
+
+// SumsOf returns the sums of the fields of an inventory's objects. Jobs aren't in it: they may
+// be deleted once they ran to their end.
+func SumsOf(entries []Entry) drift.Sums {
+	sums := drift.Sums{}
+	for _, e := range entries {
+		kind := e.GroupVersionKind().GroupKind()
+		if e.Fields == 0 || kind == jobKind {
+			continue
+		}
+		sum := sums[kind]
+		sum.Add(types.NamespacedName{Namespace: e.Namespace, Name: e.Name}, e.Fields)
+		sums[kind] = sum
+	}
+	return sums
+}
+
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 func sorted(m map[ObjectKey]Entry) []Entry {
 	entries := make([]Entry, 0, len(m))

@@ -56,10 +56,18 @@ const (
 	FactsUsedAnnotation = annotationPrefix + "facts-used"
 	// DeletionPolicyAnnotation is the deletion policy.
 	DeletionPolicyAnnotation = annotationPrefix + "deletion-policy"
+	// RolledBackAnnotation is the digest of inputs whose upgrade failed before a rollback.
+	RolledBackAnnotation = annotationPrefix + "rolled-back"
+	// FailureAnnotation says why a revision failed.
+	FailureAnnotation = annotationPrefix + "failure"
+	// DataPolicyAnnotation is the data policy.
+	DataPolicyAnnotation = annotationPrefix + "data-policy"
 	// ObjectsAnnotation is the number of the revision's objects, CRDs included.
 	ObjectsAnnotation = annotationPrefix + "objects"
 	// KindsAnnotation are the kinds of the inventory: see Kinds.
 	KindsAnnotation = annotationPrefix + "kinds"
+	// AppliedAnnotation are sums of the fields that were applied: see [Summary].
+	AppliedAnnotation = annotationPrefix + "applied-fields"
 	// FormatAnnotation is the version of the format of our part of the record.
 	FormatAnnotation = annotationPrefix + "record-format"
 	// ArtifactAnnotation is the digest of the chart, and ArtifactVersionAnnotation the
@@ -79,8 +87,8 @@ var ownLabels = []string{
 	watchLabel, OwnerAnnotation, DeletionPolicyAnnotation,
 }
 
-// summaryOf reads the metadata of a record; false if it isn't one.
-func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
+// SummaryOf reads the metadata of a record; false if it isn't one.
+func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	labels, notes := m.Labels, m.Annotations
 	revision, err := strconv.Atoi(labels[helmVersionLabel])
 	name := labels[helmNameLabel]
@@ -107,8 +115,12 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		AppVersion:      notes[AppVersionAnnotation],
 		FactsUsed:       notes[FactsUsedAnnotation],
 		DeletionPolicy:  addonsv1.DeletionPolicy(cmp.Or(notes[DeletionPolicyAnnotation], labels[DeletionPolicyAnnotation])),
+		DataPolicy:      addonsv1.DataPolicy(notes[DataPolicyAnnotation]),
+		RolledBack:      notes[RolledBackAnnotation],
+		Failure:         notes[FailureAnnotation],
 		Objects:         int32(objects),
 		Kinds:           notes[KindsAnnotation],
+		Applied:         notes[AppliedAnnotation],
 		SecretName:      m.Name,
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
@@ -123,7 +135,7 @@ func summaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	return s, true
 }
 
-// metadata is the opposite of summaryOf.
+// metadata is the opposite of SummaryOf.
 func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 	labels := map[string]string{
 		helmNameLabel:                r.Name,
@@ -162,8 +174,12 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		AppVersionAnnotation:      r.AppVersion,
 		FactsUsedAnnotation:       r.FactsUsed,
 		DeletionPolicyAnnotation:  string(r.DeletionPolicy),
+		RolledBackAnnotation:      r.RolledBack,
+		FailureAnnotation:         r.Failure,
+		DataPolicyAnnotation:      string(r.DataPolicy),
 		ObjectsAnnotation:         strconv.Itoa(int(r.Objects)),
 		KindsAnnotation:           r.Kinds,
+		AppliedAnnotation:         r.Applied,
 	}
 	if !r.RenewAt.IsZero() {
 		annotations[RenewAtAnnotation] = r.RenewAt.UTC().Format(time.RFC3339)

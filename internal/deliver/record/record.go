@@ -59,8 +59,17 @@ type State struct {
 	ObjectsGone bool `json:"objectsGone,omitempty"`
 	// Notes name what was left in the cluster, and why.
 	Notes []string `json:"notes,omitempty"`
+	// Adopted is the release of another name that is being taken over, until the add-on is
+	// ready for the first time.
+	Adopted *AdoptedRelease `json:"adopted,omitempty"`
 	// Parts are the Secrets that hold what was too large for this one.
 	Parts []Part `json:"parts,omitempty"`
+}
+
+// AdoptedRelease is a release of Helm whose record isn't where the add-on's is.
+type AdoptedRelease struct {
+	Name             string `json:"name"`
+	StorageNamespace string `json:"storageNamespace"`
 }
 
 // HookRun is the progress of one hook for one event.

@@ -27,7 +27,7 @@ func TestSummaryRoundTrip(t *testing.T) {
 	if len(m.Labels["addons.cluster.x-k8s.io/stack"]) > 63 {
 		t.Error("a label's value is too long")
 	}
-	got, ok := summaryOf(&m)
+	got, ok := SummaryOf(&m)
 	if !ok {
 		t.Fatal("it isn't a record")
 	}
@@ -43,7 +43,7 @@ func TestSummaryRoundTrip(t *testing.T) {
 
 	// Helm drops annotations and keeps labels.
 	m.Annotations = nil
-	got, _ = summaryOf(&m)
+	got, _ = SummaryOf(&m)
 	if got.Complete || !got.Owned || got.Owner != "fleet/cluster-a" || got.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
 		t.Errorf("after Helm: %+v", got)
 	}

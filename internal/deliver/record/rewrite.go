@@ -27,6 +27,7 @@ type Terms struct {
 	// See [Summary].
 	Stack           string
 	DeletionPolicy  addonsv1.DeletionPolicy
+	DataPolicy      addonsv1.DataPolicy
 	DependsOn       []string
 	Spec            string
 	ArtifactVersion string
@@ -35,12 +36,12 @@ type Terms struct {
 
 // Terms that the record has.
 func (s Summary) Terms() Terms {
-	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions}
+	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions}
 }
 
 // Equal says whether both are the same.
 func (t Terms) Equal(other Terms) bool {
-	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
+	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && t.DataPolicy == other.DataPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
 		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions
 }
 
@@ -55,6 +56,7 @@ func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) erro
 		"annotations": map[string]any{
 			StackAnnotation:           orNil(terms.Stack),
 			DeletionPolicyAnnotation:  orNil(string(terms.DeletionPolicy)),
+			DataPolicyAnnotation:      orNil(string(terms.DataPolicy)),
 			DependsOnAnnotation:       orNil(strings.Join(terms.DependsOn, ",")),
 			SpecAnnotation:            orNil(terms.Spec),
 			PostconditionsAnnotation:  orNil(terms.Postconditions),
@@ -81,7 +83,8 @@ func orNil(s string) any {
 }
 
 // SetStatus changes Helm's status of a record, whoever wrote it, and nothing else.
-// A record that is gone or damaged is left.
+// A record that is gone or damaged is left, and so is one that has lost its labels since it was
+// listed: Helm doesn't take that for a record any more.
 func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommon.Status, description string) error {
 	secret := &corev1.Secret{}
 	if err := s.Client.Get(ctx, s.secretKey(summary.SecretName), secret); err != nil {
@@ -91,7 +94,7 @@ func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommo
 		return fmt.Errorf("reading the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
 	release, err := decodeRelease(secret.Data[releaseKey])
-	if err != nil {
+	if err != nil || secret.Labels[helmOwnerLabel] != ownerHelm {
 		return nil //nolint:nilerr // there is nothing to write it into
 	}
 	release.SetStatus(status, description)

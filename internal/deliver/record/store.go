@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
 	seen := make(map[types.UID]bool, len(list.Items))
 	for i := range list.Items {
 		item := &list.Items[i]
-		if summary, ok := summaryOf(&item.ObjectMeta); ok {
+		if summary, ok := SummaryOf(&item.ObjectMeta); ok {
 			records = append(records, summary)
 			seen[item.UID] = true
 			continue
@@ -164,7 +164,7 @@ func (e *AnswerError) Error() string {
 
 // written takes over what the server made of a record.
 func (s *Store) written(r *Record, secret *corev1.Secret) error {
-	summary, ok := summaryOf(&secret.ObjectMeta)
+	summary, ok := SummaryOf(&secret.ObjectMeta)
 	if !ok || summary.UID == "" || summary.Release != s.Release || summary.Revision != r.Revision {
 		s.Forget(r)
 		return &AnswerError{Secret: s.Release.Namespace + "/" + SecretName(s.Release.Name, r.Revision)}

@@ -39,6 +39,10 @@ type Summary struct {
 	Spec string
 	// Postconditions is a digest of those that held once it was installed, "" for none.
 	Postconditions string
+	// RolledBack is the digest of the inputs whose upgrade failed, if the revision is a
+	// rollback; else "". Failure says why the upgrade, or this revision, failed: the reason,
+	// a colon and the message.
+	RolledBack, Failure string
 	// DependsOn are the add-ons of the stack that this one depends on.
 	DependsOn []string
 	// Chart, Version and AppVersion are the chart's.
@@ -46,6 +50,8 @@ type Summary struct {
 	// FactsUsed are the facts of the cluster that rendering used, in JSON.
 	FactsUsed      string
 	DeletionPolicy addonsv1.DeletionPolicy
+	// DataPolicy says whether objects that hold data go; "" keeps them.
+	DataPolicy addonsv1.DataPolicy
 	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
 	// object that held it, "" if none did: while that is the same, so is the digest.
 	Artifact, ArtifactVersion string
@@ -58,6 +64,9 @@ type Summary struct {
 	Objects int32
 	// Kinds of the inventory, as Kinds makes it.
 	Kinds string
+	// Applied are the sums of the fields that the objects had once they were applied, as
+	// [drift.Sums.String] writes them; "" if they aren't known.
+	Applied string
 
 	// The Secret.
 	SecretName      string
@@ -71,6 +80,11 @@ type Summary struct {
 // Settled says that the add-on is deployed with this digest: nothing is to be done.
 func (s Summary) Settled(digest string) bool {
 	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && s.Digest == digest
+}
+
+// Repairable says that the record tells what the add-on has applied.
+func (s Summary) Repairable() bool {
+	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && !s.GivenAway()
 }
 
 // Pending says that an operation is under way: an installation, an upgrade or a removal.
@@ -97,7 +111,7 @@ func Installed(records []Summary) bool {
 func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
 	all := make(map[Release][]Summary)
 	for i := range secrets {
-		if s, ok := summaryOf(&secrets[i].ObjectMeta); ok {
+		if s, ok := SummaryOf(&secrets[i].ObjectMeta); ok {
 			all[s.Release] = append(all[s.Release], s)
 		}
 	}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"slices"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// removable returns what can be removed now: what no other one that is to be
+// removed depends on. Add-ons that depend on each other, as records of different
+// times may say, don't hold each other up for ever: then the first one goes.
+func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
+	waiting = map[deliver.Release]string{}
+	for _, record := range records {
+		if by := dependent(record, records); by != "" {
+			waiting[record.Release] = by
+		} else {
+			now = append(now, record)
+		}
+	}
+	if len(now) == 0 && len(records) > 0 {
+		now = records[:1]
+		delete(waiting, records[0].Release)
+	}
+	return now, waiting
+}
+
+// wantedDependent returns an installed add-on that is wanted and depends on the record's, as
+// "stack/name"; "" if there is none, or if half of the record's add-on may be gone already.
+// Two stacks that are taken off a cluster at once may leave it one after the other.
+func (q *request) wantedDependent(record deliver.Summary) string {
+	if isRemoving(record) {
+		return ""
+	}
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		if _, installed := q.installed[a.release()]; installed && dependsOn(a.stack, a.DependsOn, record) {
+			return stack.Qualified(a.stack, a.Name)
+		}
+	}
+	return ""
+}
+
+// dependsOn reports whether an add-on of the stack, with these dependencies, depends on the
+// record's.
+func dependsOn(ofStack string, dependencies []string, record deliver.Summary) bool {
+	return slices.ContainsFunc(dependencies, func(d string) bool {
+		return stack.Qualified(ofStack, d) == stack.Qualified(record.Stack, record.Name)
+	})
+}
+
+// dependent returns another one of the records that depends on the record's add-on; "" if
+// there is none.
+func dependent(record deliver.Summary, records []deliver.Summary) string {
+	var names []string
+	for _, other := range records {
+		if other.Release != record.Release && dependsOn(other.Stack, other.DependsOn, record) {
+			names = append(names, other.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
+}

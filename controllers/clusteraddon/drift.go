@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+)
+
+const (
+	// checkInterval is about how often objects are read whose kind can't be watched, and
+	// those that are left as others made them.
+	checkInterval = 10 * time.Minute
+	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
+	repairRate, repairBurst = 2, 20
+)
+
+// driftMemory is what is remembered of an add-on's drift.
+type driftMemory struct {
+	contests map[deliver.ObjectKey]*drift.Contest
+	checkAt  time.Time // when kinds that can't be watched are read
+	// failed is what came of a repair that is to be tried again, nil if the last went well.
+	failed *deliver.Outcome
+	retry  time.Time
+	// revision is that of the release which failed is about.
+	revision int
+}
+
+// retryAfterError is when to look again at an add-on whose cluster didn't answer.
+const retryAfterError = 5 * time.Second
+
+// driftOf returns what the stack and the add-on say about drift.
+func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
+	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
+	for _, d := range []*addonsv1.Drift{a.stackDrift, a.Drift} {
+		if d != nil {
+			policy = cmp.Or(d.Policy, policy)
+			rules = append(rules, d.Ignore...)
+		}
+	}
+	return policy, rules
+}
+
+// followObjects has the objects watched of all add-ons that are installed and wanted.
+func (q *request) followObjects() {
+	followed := map[deliver.Release]fleetwatch.Expected{}
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		policy, rules := a.driftOf()
+		record, installed := q.installed[a.release()]
+		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
+			continue
+		}
+		terms, err := hash([]any{policy, rules, a.AdoptionPolicy})
+		if err != nil {
+			continue
+		}
+		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: terms, Busy: !record.Repairable()}
+	}
+	q.watched.Follow(q.workload.name, q.workload.conn, followed)
+}
+
+// correctDrift repairs what others changed of an add-on's objects, unless it has just been
+// upgraded. One is what came of it otherwise.
+func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Summary, secrets []string, one addonResult) addonResult {
+	policy, rules := a.driftOf()
+	one.status.Drift = q.previousStatus(one.status).Drift
+	if policy == addonsv1.DriftPolicyIgnore {
+		one.status.Drift = nil
+		return one
+	}
+	if !record.Repairable() || one.unreachable || one.status.Revision != int32(record.Revision) {
+		return one
+	}
+	state, memory := q.watched.State(q.workload.conn, a.release()), q.memory.driftOf(a.release())
+	if q.again {
+		*memory = *newDriftMemory()
+	}
+	memory.turnTo(record.Revision)
+	unwatched := len(state.Unwatched) > 0
+	if state.Differs && q.now.Before(memory.retry) && memory.failed == nil {
+		one.retryAfter = sooner(one.retryAfter, memory.retry.Sub(q.now))
+	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.isDue(q.now) {
+		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
+			one.retryAfter = sooner(one.retryAfter, pause)
+			return memory.withFailure(one, q.now)
+		}
+		one = q.repair(ctx, a, deliver.Repair{
+			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
+			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now),
+		}, memory, one)
+		memory.checkAt = q.now.Add(lookAgain())
+	}
+	if unwatched {
+		one.retryAfter = sooner(one.retryAfter, memory.checkAt.Sub(q.now))
+	}
+	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
+	return memory.withFailure(one, q.now)
+}
+
+// repair compares the objects with the record, and sets right what is to be set right.
+func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, memory *driftMemory, one addonResult) addonResult {
+	if !q.again { // else all objects are read
+		want.Seen = q.watched.Seen(q.workload.conn, a.release())
+	}
+	done := q.watched.Repairing(q.workload.conn, a.release())
+	defer done()
+	outcome, found, err := q.Deliverer.Repair(ctx, q.workload.target(), want)
+	countDelivery(actionRepair, outcome, err)
+	if err != nil { // the reconcile is tried again, with backoff
+		memory.retry = q.now.Add(retryAfterError)
+		failed := requestFailed(err, one.status)
+		failed.followUp = one.and(failed.followUp)
+		return failed
+	}
+	memory.failed, memory.retry = nil, time.Time{}
+	if outcome.Phase != addonsv1.AddonReady && outcome.Reason != "" {
+		memory.failed, memory.retry = &outcome, q.now.Add(outcome.RetryAfter)
+	}
+	accepted := map[deliver.ObjectKey]fleetwatch.Accepted{}
+	for _, d := range found {
+		wait := d.Wait
+		switch {
+		case wait > 0:
+		case memory.failed != nil:
+			wait = outcome.RetryAfter
+		case d.Differs():
+			wait = lookAgain() // no event tells that somebody sets it right by hand
+		}
+		if d.Now != d.Applied {
+			left := fleetwatch.Accepted{Applied: d.Applied, Now: d.Now}
+			if wait > 0 {
+				left.Until = q.now.Add(wait)
+			}
+			accepted[d.Object] = left
+		}
+		one.retryAfter = sooner(one.retryAfter, wait)
+	}
+	q.watched.Accept(q.workload.conn, a.release(), accepted)
+	memory.note(q.now, found)
+	countDrift(found)
+	was := one.status.Drift
+	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), want.Sensitive, q.now)
+	q.recordDrift(ctx, &one.status, was, found)
+	return one
+}
+
+// turnTo forgets the failure of another revision.
+func (m *driftMemory) turnTo(revision int) {
+	if m.revision != revision {
+		m.revision, m.failed, m.retry = revision, nil, time.Time{}
+	}
+}
+
+// isDue reports whether a repair that failed is to be tried again.
+func (m *driftMemory) isDue(now time.Time) bool { return m.failed != nil && !now.Before(m.retry) }
+
+// withFailure returns the result with the failure of the last repair, if it failed. What an
+// upgrade says comes first.
+func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
+	if m.failed == nil {
+		return one
+	}
+	if one.status.Phase == addonsv1.AddonReady {
+		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
+	}
+	one.retryAfter = sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
+	return one
+}
+
+// lookAgain returns when to look at what no event tells of.
+func lookAgain() time.Duration { return wait.Jitter(checkInterval, 0.2) }
+
+// driftOf returns what is remembered of an add-on.
+func (m *memory) driftOf(release deliver.Release) *driftMemory {
+	known := m.drifts[release]
+	if known == nil {
+		known = newDriftMemory()
+		m.drifts[release] = known
+	}
+	return known
+}
+
+func newDriftMemory() *driftMemory {
+	return &driftMemory{contests: map[deliver.ObjectKey]*drift.Contest{}}
+}
+
+// repairPause returns how long to wait before the next repair; zero if it may be now.
+func (m *memory) repairPause(now time.Time) time.Duration {
+	if m.repairs == nil {
+		m.repairs = rate.NewLimiter(repairRate, repairBurst)
+	}
+	if m.repairs.AllowN(now, 1) {
+		return 0
+	}
+	return time.Second / repairRate
+}
+
+// wait returns a function that says how long an object is left to others. While it is in use
+// nothing else changes the contests.
+func (m *driftMemory) wait(now time.Time) func(deliver.ObjectKey, []drift.Change) time.Duration {
+	return func(key deliver.ObjectKey, changes []drift.Change) time.Duration {
+		if c := m.contests[key]; c != nil {
+			return c.Wait(now, changes)
+		}
+		return 0
+	}
+}
+
+// note takes in what was repaired.
+func (m *driftMemory) note(now time.Time, found []deliver.Difference) {
+	for key, c := range m.contests {
+		if c.IsOver(now) {
+			delete(m.contests, key)
+		}
+	}
+	for _, d := range slices.Backward(found) {
+		if !d.Repaired {
+			continue
+		}
+		if m.contests[d.Object] == nil {
+			m.contests[d.Object] = &drift.Contest{}
+		}
+		m.contests[d.Object].Repaired(now, d.Changes)
+	}
+}
+
+// isFought reports whether somebody insists on a change of the object.
+func (m *driftMemory) isFought(key deliver.ObjectKey) bool {
+	c := m.contests[key]
+	return c != nil && c.IsFight()
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// driftStatus returns the status after a look at an add-on's objects. It stays the same if
+// nothing was repaired and the same things differ.
+func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *driftMemory, manager string, secrets []string, now time.Time) *addonsv1.AddonDrift {
+	is := &addonsv1.AddonDrift{}
+	if was != nil {
+		is = was.DeepCopy()
+	}
+	var texts, managers []string
+	repaired := int64(0)
+	is.Objects = 0
+	for _, d := range found {
+		switch {
+		case d.Repaired:
+			repaired++
+		case d.Differs():
+			is.Objects++
+		default:
+			continue
+		}
+		texts = append(texts, describeDifference(d, memory.isFought(d.Object), manager))
+		managers = append(managers, d.Managers...)
+	}
+	if len(texts) == 0 {
+		if was == nil {
+			return nil
+		}
+		return is
+	}
+	text := shorten(message.Redact(message.List(texts, "; ", named), secrets))
+	if repaired == 0 && text == is.Message {
+		return is
+	}
+	slices.Sort(managers)
+	managers = slices.Compact(managers)
+	is.Repaired += repaired
+	is.Message, is.LastTime, is.LastManagers = text, metav1.NewTime(now.Truncate(time.Second)), managers[:min(len(managers), 8)]
+	return is
+}
+
+// describeDifference says what was changed of an object, by whom, and what became of that.
+func describeDifference(d deliver.Difference, fought bool, manager string) string {
+	if d.Refused != "" { // which begins with the object
+		return d.Refused
+	}
+	what := "was deleted"
+	if !d.Gone {
+		var fields []string
+		for _, c := range d.Changes {
+			fields = append(fields, c.Path.String())
+		}
+		what = "was changed"
+		if len(fields) > 0 {
+			what = fmt.Sprintf("has another %s", message.List(fields, ", ", named))
+		}
+		if len(d.Managers) > 0 {
+			what += ", by " + strings.Join(d.Managers, ", ")
+		}
+	}
+	text := fmt.Sprintf("%s %s", d.Object, what)
+	switch {
+	case d.Repaired:
+		text += "; repaired"
+	case fought:
+		text += fmt.Sprintf(". This happens again whenever %s sets it right, which is done less often now; stop one of the two, or add a rule to drift.ignore", manager)
+	}
+	return text
+}
+
+// unwatchedText begins the message about kinds that can't be watched.
+const unwatchedText = "Looked at every ten minutes, as they can't be watched: "
+
+// withUnwatched returns the status with the kinds that can't be watched, if there are any.
+func withUnwatched(was *addonsv1.AddonDrift, kinds map[schema.GroupKind]error) *addonsv1.AddonDrift {
+	if len(kinds) == 0 && was == nil {
+		return nil
+	}
+	is := &addonsv1.AddonDrift{}
+	if was != nil {
+		is = was.DeepCopy()
+	}
+	is.Unwatched = ""
+	if len(kinds) > 0 {
+		var texts []string
+		for kind, err := range kinds {
+			texts = append(texts, fmt.Sprintf("%s (%v)", kind, err))
+		}
+		slices.Sort(texts)
+		is.Unwatched = shorten(unwatchedText + message.List(texts, "; ", named))
+	}
+	return is
+}
+
+// recordDrift tells of what was found that wasn't told before.
+func (q *request) recordDrift(ctx context.Context, status *addonsv1.AddonStatus, was *addonsv1.AddonDrift, found []deliver.Difference) {
+	is := status.Drift
+	if is == nil || was != nil && was.Message == is.Message && was.Repaired == is.Repaired {
+		return
+	}
+	e := event{kind: corev1.EventTypeNormal, reason: "DriftRepaired", action: "Repair", addon: status}
+	if slices.ContainsFunc(found, deliver.Difference.Differs) {
+		e.kind, e.reason = corev1.EventTypeWarning, "DriftFound"
+	}
+	e.note = fmt.Sprintf("Add-on %s: %s", status.Name, is.Message)
+	q.record(ctx, q.ca, e)
+}

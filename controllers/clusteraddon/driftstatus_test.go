@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+)
+
+func TestDriftStatus(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	key := func(name string) deliver.ObjectKey {
+		return deliver.ObjectKey{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: name}
+	}
+	replicas := []drift.Change{{Path: fieldpath.MakePathOrDie("spec", "replicas"), Managers: []string{"hpa"}}}
+	changed := deliver.Difference{Object: key("web"), Changes: replicas, Managers: []string{"hpa"}}
+	fixed := changed
+	fixed.Repaired = true
+	gone := deliver.Difference{Object: key("web"), Gone: true}
+	ignored := deliver.Difference{Object: key("web"), Applied: 1, Now: 2}
+	refused := deliver.Difference{Object: key("web"), Refused: "Deployment ns/web: s3cret"}
+	was := &addonsv1.AddonDrift{Repaired: 4, Message: "before", LastManagers: []string{"kubectl"}}
+	for title, tc := range map[string]struct {
+		was      *addonsv1.AddonDrift
+		found    []deliver.Difference
+		objects  int32
+		repaired int64
+		message  string
+		is       bool // there is a status at all
+	}{
+		"nothing ever":            {nil, nil, 0, 0, "", false},
+		"nothing now":             {was, nil, 0, 4, "before", true},
+		"a rule leaves it":        {nil, []deliver.Difference{ignored}, 0, 0, "", false},
+		"repaired":                {nil, []deliver.Difference{fixed}, 0, 1, "Deployment ns/web has another .spec.replicas, by hpa; repaired", true},
+		"repaired once more":      {was, []deliver.Difference{fixed}, 0, 5, "repaired", true},
+		"left":                    {was, []deliver.Difference{changed, gone}, 2, 4, "was deleted", true},
+		"left, and it is refused": {nil, []deliver.Difference{refused}, 1, 0, "Deployment ns/web: ", true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			is := driftStatus(tc.was, tc.found, newDriftMemory(), "chandler/ns/web", []string{"s3cret"}, now)
+			if (is != nil) != tc.is {
+				t.Fatalf("%+v", is)
+			}
+			if is == nil {
+				return
+			}
+			if is.Objects != tc.objects || is.Repaired != tc.repaired || !strings.Contains(is.Message, tc.message) || strings.Contains(is.Message, "s3cret") {
+				t.Errorf("%+v", is)
+			}
+			// The same once more is no news, unless it was repaired.
+			again := driftStatus(is, tc.found, newDriftMemory(), "chandler/ns/web", []string{"s3cret"}, now.Add(time.Hour))
+			if is.Repaired == again.Repaired && !again.LastTime.Equal(&is.LastTime) {
+				t.Errorf("%+v, and then %+v", is, again)
+			}
+		})
+	}
+}
+
+func TestUnwatchedKinds(t *testing.T) {
+	kinds := map[schema.GroupKind]error{{Kind: "Secret"}: errors.New("forbidden"), {Group: "apps", Kind: "Deployment"}: errors.New("gone")}
+	is := withUnwatched(nil, kinds)
+	if is == nil || !strings.Contains(is.Unwatched, "Deployment.apps (gone); Secret (forbidden)") {
+		t.Errorf("%+v", is)
+	}
+	if is = withUnwatched(is, nil); is.Unwatched != "" {
+		t.Errorf("%+v: they can be watched by now", is)
+	}
+	if withUnwatched(nil, nil) != nil {
+		t.Error("a status of nothing")
+	}
+}
+
+func TestRepairsOfOneClusterAreBounded(t *testing.T) {
+	m, now, n := newMemory(), time.Now(), 0
+	for range 1000 {
+		if m.repairPause(now) == 0 {
+			n++
+		}
+		now = now.Add(10 * time.Millisecond)
+	}
+	if n < repairBurst || n > repairBurst+11*repairRate {
+		t.Errorf("%d in ten seconds", n)
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// The metrics have no label for the cluster or the add-on: a fleet may have thousands.
+var (
+	deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_addon_deliveries_total",
+		Help: "Number of times that an add-on of a cluster was worked on, by what was done (install, upgrade, remove, repair) and what came of it: the phase, Gone, or Error for one that is tried again.",
+	}, []string{"action", "outcome"})
+
+	readySeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "chandler_addon_ready_duration_seconds",
+		Help: "Time from when an add-on of a cluster was first to be installed or upgraded until it was Ready.",
+		// From half a second, a small chart, to an hour.
+		Buckets: []float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600},
+	})
+
+	driftedObjects = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_drift_objects_total",
+		Help: "Number of times that an object in a workload cluster wasn't as it was applied, by what came of it: repaired, or left (by policy, by a pause, or for an error).",
+	}, []string{"outcome"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(deliveries, readySeconds, driftedObjects)
+	for _, outcome := range []string{"repaired", "left"} {
+		driftedObjects.WithLabelValues(outcome)
+	}
+}
+
+// What is done with an add-on.
+const (
+	actionInstall = "install"
+	actionUpgrade = "upgrade"
+	actionRemove  = "remove"
+	actionRepair  = "repair"
+)
+
+// countDelivery counts what came of an action.
+func countDelivery(action string, outcome deliver.Outcome, err error) {
+	result := cmp.Or(string(outcome.Phase), "Gone")
+	if err != nil {
+		result = "Error"
+	}
+	deliveries.WithLabelValues(action, result).Inc()
+}
+
+// timeReady measures how long an add-on that is worked on takes until it is Ready, from the
+// reconcile on that first did.
+func (m *memory) timeReady(release deliver.Release, phase addonsv1.AddonPhase, reconcile, now time.Time) {
+	began, known := m.began[release]
+	if !known {
+		began = reconcile
+	}
+	if m.began[release] = began; phase == addonsv1.AddonReady {
+		readySeconds.Observe(now.Sub(began).Seconds())
+		delete(m.began, release)
+	}
+}
+
+func countDrift(found []deliver.Difference) {
+	for _, d := range found {
+		switch {
+		case d.Repaired:
+			driftedObjects.WithLabelValues("repaired").Inc()
+		case d.Differs():
+			driftedObjects.WithLabelValues("left").Inc()
+		}
+	}
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
+)
+
+// raceRetry is when to look again at an object that somebody writes to all the time.
+const raceRetry = time.Second
+
+// raceBackoff is how often to look at an object at once that somebody wrote to in the same
+// moment, with which pauses. Most often that is a controller which takes in the change.
+var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
+
+// repairOne looks at an object, and applies it if it isn't as it was applied, unless somebody
+// else has it now: another add-on, or whoever made it anew.
+func (r *run) repairOne(ctx context.Context, s suspect, want *Repair) (Difference, *failure) {
+	pauses := raceBackoff
+	for {
+		d, f := r.tryRepair(ctx, s, want)
+		if !d.raced || pauses.Steps == 0 {
+			return d, f
+		}
+		select {
+		case <-ctx.Done():
+			return d, f
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair) (Difference, *failure) {
+	d := Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields}
+	fail := func(err error) (Difference, *failure) {
+		f := classify(r.conceal(err), d.Object, r.scope.defines(s.entry.GroupVersionKind().GroupKind()))
+		return d, &f
+	}
+	live, err := r.metadata(ctx, s.entry)
+	switch {
+	case apierrors.IsNotFound(err):
+		d.Gone, d.Now, live = true, 0, nil
+	case err != nil:
+		return fail(err)
+	default:
+		d.Now = drift.FieldsOf(live.ManagedFields, r.manager)
+	}
+	switch {
+	case s.manifest == nil: // nothing says what it is to be
+		return d, nil
+	case live != nil && d.Now == d.Applied && d.Now != 0 && OwnerOf(&live.ObjectMeta) == r.release:
+		return d, nil // whoever saw a difference was late, or another run has repaired it
+	case live != nil && live.DeletionTimestamp != nil:
+		return d, nil // once it is gone it is made anew
+	}
+	o := s.manifest
+	if live != nil {
+		if f := r.reclaim(ctx, live, s.entry, want); f != nil {
+			return d, f
+		}
+		if o, err = r.compare(ctx, s.manifest, live, want, &d); err != nil {
+			return fail(err)
+		}
+		if o == nil {
+			return d, nil
+		}
+	}
+	if want.Report {
+		return d, nil
+	}
+	if want.Wait != nil {
+		if d.Wait = want.Wait(d.Object, d.Changes); d.Wait > 0 {
+			return d, nil
+		}
+	}
+	return r.setRight(ctx, o, live, d, fail)
+}
+
+// reclaim returns why an object isn't the release's to change any more, nil if it is. A label
+// that names another add-on, which has set no field, is but a change. One that somebody made
+// anew is adopted by policy, as in an upgrade.
+func (r *run) reclaim(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) *failure {
+	owner := OwnerOf(&live.ObjectMeta)
+	isOurs := live.UID == entry.UID || managedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
+	if isOurs && (owner == r.release || !managedBy(&live.ObjectMeta, FieldManager(owner))) {
+		return nil
+	}
+	c := claimant{release: r.release, key: entry.Key(), manager: r.manager, policy: r.want.Adoption}
+	verdict, reason, message := c.decide(&live.ObjectMeta)
+	switch {
+	case verdict == claimOwn, verdict == claimAdopt && want.Report:
+		return nil
+	case verdict == claimAdopt:
+		err := r.takeFields(ctx, live)
+		if err == nil {
+			return nil
+		}
+		f := classify(r.conceal(err), entry.Key(), false)
+		return &f
+	case message == "": // it might be shared, or taken if it is equal: people are to see it
+		reason, message = ReasonObjectExists, c.exists(&live.ObjectMeta)
+	}
+	return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", entry.Key(), message)}
+}
+
+// compare finds out what was changed of an object, by a dry run, and notes it. It returns what
+// is to be applied: the manifest without what rules leave to others, nil for nothing.
+func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, want *Repair, d *Difference) (*unstructured.Unstructured, error) {
+	changes, applied, err := r.changes(ctx, o, live)
+	if apierrors.IsInvalid(err) && !want.Report {
+		changes, d.displaced = drift.TakeReplacements(o, live.ManagedFields, r.manager)
+		if d.displaced != nil {
+			err, applied = nil, o
+		}
+	}
+	if errors.Is(err, errAnother) {
+		d.raced, d.Wait = true, raceRetry
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.wanted = drift.FieldsOf(applied.GetManagedFields(), r.manager)
+	rules := want.Ignore.For(o)
+	ignored, rest := rules.Split(o, changes)
+	if want.Report {
+		if rest, err = r.differing(ctx, rest, applied); err != nil {
+			return nil, err
+		}
+	}
+	d.Changes, d.Managers = rest, drift.ManagersOf(rest, live.ManagedFields, r.manager)
+	d.whole = len(ignored) == 0
+	if len(rest) == 0 && (!d.whole || d.wanted == d.Now) {
+		d.Managers = nil
+		return nil, nil
+	}
+	if len(rules) > 0 {
+		o = drift.Without(o, ignored)
+		o.SetResourceVersion(live.ResourceVersion) // else it might take back what somebody takes now
+	}
+	return o, nil
+}
+
+// changes returns what was changed of an object, by a dry run, and what that comes to.
+func (r *run) changes(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, *unstructured.Unstructured, error) {
+	applied, err := r.dryRun(ctx, o, live)
+	rolled := isRolled(o, err)
+	if rolled { // its strategy was changed, and takes two steps to set back
+		others := o.DeepCopy()
+		unstructured.RemoveNestedField(others.Object, "spec", "strategy")
+		applied, err = r.dryRun(ctx, others, live)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := drift.Changes(live.ManagedFields, applied.GetManagedFields(), r.manager)
+	if rolled {
+		changes = append(changes, drift.ChangeAt(strategyType, live.ManagedFields, r.manager))
+		if err := unstructured.SetNestedField(applied.Object, string(appsv1.RecreateDeploymentStrategyType), "spec", "strategy", "type"); err != nil {
+			return nil, nil, err
+		}
+	}
+	return changes, applied, nil
+}
+
+// displace makes items of lists ours that others put in the place of ours, so that they go when
+// the object is applied: it can't have both.
+func (r *run) displace(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry) error {
+	if managers == nil {
+		return nil
+	}
+	err := r.patchManagers(ctx, live, managers, r.manager)
+	if apierrors.IsConflict(err) {
+		return errAnother
+	}
+	return err
+}
+
+// differing returns the changes that are still of consequence.
+func (r *run) differing(ctx context.Context, changes []drift.Change, applied *unstructured.Unstructured) ([]drift.Change, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(applied.GroupVersionKind())
+	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(applied), live); err != nil {
+		return nil, err
+	}
+	return drift.Differing(changes, live.Object, applied.Object), nil
+}
+
+// dryRun returns what would become of an object that is there. It is errAnother if that isn't
+// there any more.
+func (r *run) dryRun(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	result := o.DeepCopy()
+	result.SetUID(live.UID)
+	err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), client.FieldOwner(r.manager), client.ForceOwnership, client.DryRunAll)
+	if isOfAnother(err) {
+		return nil, errAnother
+	}
+	return result, err
+}
+
+// setRight applies an object that was changed, or is gone.
+func (r *run) setRight(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d Difference, fail func(error) (Difference, *failure)) (Difference, *failure) {
+	r.wrote.Store(true)
+	var result *unstructured.Unstructured
+	var err error
+	if live == nil {
+		d.whole = true
+		result, err = r.patch(ctx, o, false)
+	} else if err = r.displace(ctx, live, d.displaced); err == nil {
+		result, err = r.patchOwn(ctx, o, live.UID)
+	}
+	if errors.Is(err, errAnother) {
+		d.raced, d.Wait = true, raceRetry
+		return d, nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if live == nil && o.GroupVersionKind().GroupKind() == crdKind {
+		meta.MaybeResetRESTMapper(r.scope.mapper)
+	}
+	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager)
+	return d, nil
+}
+
+// noteFields brings the record up to date with the fields of objects that are as the manifest
+// says: those of records of older versions, and where the API server counts others by now.
+func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Difference) error {
+	now := map[record.ObjectKey]drift.Fields{}
+	for _, d := range found {
+		switch {
+		case d.whole && !d.Differs() && d.Now != 0 && d.Now != d.Applied:
+			now[d.Object] = d.Now
+		case d.Applied == 0 && d.wanted != 0: // and left otherwise
+			now[d.Object] = d.wanted
+		}
+	}
+	if len(now) == 0 && rec.Applied != "" {
+		return nil
+	}
+	inventory, err := r.normalize(rec.State.Inventory)
+	if err != nil {
+		return err
+	}
+	for i := range inventory {
+		if fields, ok := now[inventory[i].Key()]; ok {
+			inventory[i].Fields = fields
+		}
+	}
+	r.rec = rec
+	rec.State.Inventory, rec.Applied = inventory, record.SumsOf(inventory).String()
+	return r.update(ctx)
+}
+
+// yield returns the object without the fields that rules leave to the managers that own them.
+// If there are any, it also returns what the add-on would own with them: once the rules are
+// gone, that is what is missing.
+func (r *run) yield(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
+	rules := r.want.Ignore.For(o)
+	if len(rules) == 0 {
+		return o, 0, nil
+	}
+	live, err := r.metadata(ctx, entry)
+	if apierrors.IsNotFound(err) {
+		return o, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	changes, applied, err := r.changes(ctx, o, live)
+	if errors.Is(err, errAnother) || apierrors.IsInvalid(err) { // which is what the apply is about to say
+		return o, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	ignored, _ := rules.Split(o, changes)
+	if ignored = drift.Owned(ignored); len(ignored) == 0 {
+		return o, 0, nil
+	}
+	return drift.Without(o, ignored), drift.FieldsOf(applied.GetManagedFields(), r.manager), nil
+}

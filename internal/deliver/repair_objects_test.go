@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// TestRepairOfWhatIsBeingDeleted waits until it is gone.
+func TestRepairOfWhatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	for title, changed := range map[string]bool{"as it was applied": false, "changed, too": true} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/held]}\ndata: {key: x}\n"})
+			e.install(want)
+			held := func() *unstructured.Unstructured { return e.get("v1", "ConfigMap", ns, "held") }
+			e.delete(held())
+			if changed {
+				e.edit("kubectl-edit", held(), `{"data":{"key":"y"}}`)
+			}
+			before := held()
+			e.meter.reset()
+			found := e.find(deliver.Repair{Release: want.Release})
+			e.Expect(changesOf(found)).To(BeEmpty())
+			_, writes := e.meter.total()
+			e.Expect(writes).To(BeZero())
+			e.Expect(held().Object).To(Equal(before.Object))
+
+			e.edit("somebody", held(), `{"metadata":{"finalizers":null}}`)
+			found = e.find(deliver.Repair{Release: want.Release})
+			e.Expect(changesOf(found)).To(Equal([]string{"held is gone"}))
+			e.expectRepaired(found)
+			e.Expect(held().GetUID()).NotTo(Equal(before.GetUID()))
+			e.Expect(held().Object["data"]).To(Equal(map[string]any{"key": "x"}))
+		})
+	}
+}
+
+// awaitGone waits until an object that was deleted is gone.
+func (e *env) awaitGone(apiVersion, kind, ns, name string) {
+	e.t.Helper()
+	e.delete(e.get(apiVersion, kind, ns, name))
+	e.Eventually(func() any { return e.get(apiVersion, kind, ns, name) }).WithTimeout(90 * time.Second).WithPolling(50 * time.Millisecond).Should(BeNil())
+}
+
+// TestRepairMakesNoCRDOfTheCRDsDirectory: it isn't in the record. It tells that one is gone.
+func TestRepairMakesNoCRDOfTheCRDsDirectory(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	group := ns + ".example.com"
+	want := e.want(ns, chart{version: "1", crds: crd(group), manifest: configMap("x", "a")})
+	e.install(want)
+	definition := deliver.ObjectKey{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "widgets." + group}
+	e.edit("kubectl-edit", e.get("apiextensions.k8s.io/v1", definition.Kind, "", definition.Name), `{"spec":{"names":{"shortNames":["wi"],"singular":"thing"}}}`)
+	found := e.find(deliver.Repair{Release: want.Release})
+	e.Expect(changesOf(found)).To(BeEmpty(), "nothing says what it is to be")
+
+	e.awaitGone("apiextensions.k8s.io/v1", definition.Kind, "", definition.Name)
+	e.meter.reset()
+	for range 2 {
+		found = e.find(deliver.Repair{Release: want.Release})
+		e.Expect(changesOf(found)).To(Equal([]string{definition.Name + " is gone"}))
+		for _, d := range found {
+			e.Expect(d.Differs()).To(Equal(d.Object == definition))
+		}
+	}
+	_, writes := e.meter.total()
+	e.Expect(writes).To(BeZero())
+	e.Expect(e.get("apiextensions.k8s.io/v1", definition.Kind, "", definition.Name)).To(BeNil())
+}
+
+// TestRepairRunsNoJobAgain, neither one that was collected nor one that somebody deleted.
+func TestRepairRunsNoJobAgain(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: plainJob("", "") + configMap("x", "a")})
+	e.install(want)
+	job := e.get("batch/v1", "Job", ns, "migrate")
+	e.Expect(e.target.Client.Delete(e.ctx, job, client.PropagationPolicy("Background"))).To(Succeed())
+	e.Eventually(func() any { return e.get("batch/v1", "Job", ns, "migrate") }).WithTimeout(90 * time.Second).Should(BeNil())
+	e.Expect(changesOf(e.find(deliver.Repair{Release: want.Release}))).To(BeEmpty())
+	e.Expect(e.get("batch/v1", "Job", ns, "migrate")).To(BeNil())
+	e.Expect(e.meter.made("migrate")).To(Equal(1))
+}
+
+// TestRepairOfACRDAndItsResources makes both anew, one after the other.
+func TestRepairOfACRDAndItsResources(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	group := ns + ".example.com"
+	want := e.want(ns, chart{version: "1", manifest: crd(group) + widget(group, "one")})
+	e.install(want)
+	before := e.snapshot(ns, schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"})
+	e.awaitGone("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
+	e.repairAll(want.Release)
+	e.Expect(e.snapshot(ns, schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"})).To(Equal(before))
+}
+
+// repairAll repairs until nothing differs any more.
+func (e *env) repairAll(release deliver.Release) {
+	e.t.Helper()
+	e.Eventually(func() error {
+		o, found, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: release})
+		if err == nil && (o.Phase != addonsv1.AddonReady || len(changesOf(found)) > 0) {
+			err = fmt.Errorf("%+v: %v", o, changesOf(found))
+		}
+		return err
+	}).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).Should(Succeed())
+}
+
+// TestRepairOfWhatSomebodyMadeAnew with the add-on's labels, as a backup does: it is the add-on's.
+func TestRepairOfWhatSomebodyMadeAnew(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+	e.install(want)
+	was := e.fieldsNow(want.Release, deliver.ObjectKey{Kind: "ConfigMap", Namespace: ns, Name: "x"})
+	e.delete(e.get("v1", "ConfigMap", ns, "x"))
+	e.apply("backup", theirConfigMap(ns, "x", "theirs", addonsv1.AddonLabel+": demo", addonsv1.AddonNamespaceLabel+": "+ns))
+	uid := e.get("v1", "ConfigMap", ns, "x").GetUID()
+	found := e.find(deliver.Repair{Release: want.Release})
+	e.Expect(changesOf(found)).To(ContainElement("x .data.key"))
+	e.Expect(managersOf(found)).To(Equal([]string{"backup"}))
+	e.expectRepaired(found)
+	x := e.get("v1", "ConfigMap", ns, "x")
+	e.Expect(x.GetUID()).To(Equal(uid))
+	e.Expect(x.Object["data"]).To(Equal(map[string]any{"key": "a"}))
+	e.Expect(x.GetLabels()).To(HaveKeyWithValue("a", "b"), "that is theirs")
+	e.Expect(e.fieldsNow(want.Release, found[0].Object)).To(Equal(was))
+
+	e.install(e.want(ns, chart{version: "2", manifest: configMap("x", "b")}))
+	e.Expect(e.get("v1", "ConfigMap", ns, "x").GetUID()).To(Equal(uid))
+	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
+}
+
+// TestRepairOfTheLabels that say whose an object is. They are set right unless the add-on that
+// they name has set fields of the object.
+func TestRepairOfTheLabels(t *testing.T) {
+	for title, tc := range map[string]struct {
+		labels string
+		owned  bool
+	}{
+		"another add-on":               {fmt.Sprintf(`{%q:"other"}`, addonsv1.AddonLabel), false},
+		"another namespace":            {fmt.Sprintf(`{%q:"other"}`, addonsv1.AddonNamespaceLabel), false},
+		"none":                         {fmt.Sprintf(`{%q:null,%q:null}`, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel), false},
+		"no namespace":                 {fmt.Sprintf(`{%q:null}`, addonsv1.AddonNamespaceLabel), false},
+		"another add-on that owns it":  {fmt.Sprintf(`{%q:"other"}`, addonsv1.AddonLabel), true},
+		"none, though another owns it": {fmt.Sprintf(`{%q:null,%q:null}`, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel), true},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := e.want(ns, chart{version: "1", manifest: configMap("x", "a") + configMap("second", "a")})
+			e.install(want)
+			x := func() *unstructured.Unstructured { return e.get("v1", "ConfigMap", ns, "x") }
+			other := deliver.Release{Namespace: ns, Name: "other"}
+			if tc.owned {
+				e.edit(deliver.FieldManager(other), x(), `{"data":{"key":"of other"}}`)
+			}
+			e.edit("kubectl-label", x(), `{"metadata":{"labels":`+tc.labels+`}}`)
+			e.edit("kubectl-edit", e.get("v1", "ConfigMap", ns, "second"), `{"data":{"key":"b"}}`)
+			labels := x().GetLabels()
+			o, found, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: want.Release})
+			e.Expect(err).NotTo(HaveOccurred())
+			e.Expect(e.get("v1", "ConfigMap", ns, "second").Object["data"]).To(Equal(map[string]any{"key": "a"}), "another object is repaired nevertheless")
+			if tc.owned && strings.HasPrefix(title, "another") {
+				e.Expect([]any{o.Phase, o.Reason}).To(Equal([]any{addonsv1.AddonFailed, deliver.ReasonOwnedByOther}), o.Message)
+				e.Expect(o.RetryAfter).To(BeNumerically(">", 0))
+				e.Expect(x().GetLabels()).To(Equal(labels))
+				e.Expect(x().Object["data"]).To(Equal(map[string]any{"key": "of other"}))
+				return
+			}
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonReady), o.Message)
+			e.expectRepaired(found)
+			e.Expect(x().GetLabels()).To(And(HaveKeyWithValue(addonsv1.AddonLabel, "demo"), HaveKeyWithValue(addonsv1.AddonNamespaceLabel, ns)))
+			e.Expect(x().Object["data"]).To(Equal(map[string]any{"key": "a"}))
+		})
+	}
+}
+
+// TestRepairAfterACrash cuts the connection after each write of a repair, whose answer is lost,
+// and lets a new Deliverer go on. The end has to be the same each time.
+func TestRepairAfterACrash(t *testing.T) {
+	t.Parallel()
+	expected, writes := repairedAt(t, 0)
+	NewWithT(t).Expect(writes).To(Equal(6), "three objects, one of them in three steps, and the record")
+	for k := 1; k <= writes; k++ {
+		t.Run(fmt.Sprintf("write=%d", k), func(t *testing.T) {
+			t.Parallel()
+			got, _ := repairedAt(t, k)
+			NewWithT(t).Expect(got).To(Equal(expected))
+		})
+	}
+}
+
+// repairedAt repairs with a crash at the k-th write, 0 for none, and returns what is in the
+// cluster then.
+func repairedAt(t *testing.T, k int) ([]string, int) {
+	t.Helper()
+	s := &scaled{env: newEnv(t)}
+	s.ns = s.namespace()
+	s.want = s.of("1", recreated("example.com/app:1")+configMap("settings", "x")+configMap("gone", "x"))
+	s.install(s.want)
+	s.edit("kubectl-edit", s.app(), rolling)
+	s.edit("kubectl-edit", s.get("v1", "ConfigMap", s.ns, "settings"), `{"data":{"key":"y"}}`)
+	s.delete(s.get("v1", "ConfigMap", s.ns, "gone"))
+	s.edit("older", s.get("v1", "Secret", s.ns, "sh.helm.release.v1.demo.v1"), fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, appliedFields))
+	s.meter.reset()
+	s.meter.failFrom, s.meter.done = k, true
+	_, _, err := s.d.Repair(s.ctx, s.target, deliver.Repair{Release: s.want.Release})
+	s.Expect(err != nil).To(Equal(k > 0), "%v", err)
+	_, writes := s.meter.total()
+	if k > 0 {
+		s.restart()
+	}
+	s.repairAll(s.want.Release)
+	applied := s.records(s.ns)[s.want.Release].Applied
+	s.Expect(applied).NotTo(BeEmpty())
+	lines := append(s.snapshot(s.ns), fmt.Sprint("strategy ", s.strategy()))
+	for _, name := range []string{"settings", "gone"} {
+		lines = append(lines, fmt.Sprintf("%s %x", name, s.fieldsNow(s.want.Release, deliver.ObjectKey{Kind: "ConfigMap", Namespace: s.ns, Name: name})))
+	}
+	return lines, writes
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+)
+
+// Accepted is an object that is to stay as it is, though it isn't as it was applied.
+type Accepted struct {
+	Applied, Now drift.Fields
+	// Until is when it is told again; zero if only a change of it is.
+	Until time.Time
+}
+
+// Accept takes these objects of an add-on as they are, and no others.
+func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, accepted map[deliver.ObjectKey]Accepted) {
+	c := w.of("", conn, false)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.releases[release]
+	if f == nil {
+		return
+	}
+	f.wanted, f.accepted = drift.ParseSums(f.Applied), accepted
+	for key, a := range accepted {
+		f.adjust(key, a.Applied, a.Now)
+	}
+}
+
+// adjust makes the wanted sum that of an object with other fields.
+func (f *followed) adjust(key deliver.ObjectKey, was, now drift.Fields) {
+	kind := schema.GroupKind{Group: key.Group, Kind: key.Kind}
+	sum, known := f.wanted[kind]
+	if !known {
+		return
+	}
+	sum.Remove(objectName(key), was)
+	sum.Add(objectName(key), now)
+	f.wanted[kind] = sum
+}
+
+// expire forgets what was accepted for a time that is over.
+func (c *clusterObjects) expire(f *followed) {
+	for key, a := range f.accepted {
+		if !a.Until.IsZero() && !c.clock.Now().Before(a.Until) {
+			f.adjust(key, a.Now, a.Applied)
+			delete(f.accepted, key)
+		}
+	}
+}

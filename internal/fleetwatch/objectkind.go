@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+)
+
+const (
+	// objectsPage is how many objects are listed in one request.
+	objectsPage = 500
+	// maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
+	maxObjects = 20_000
+)
+
+// objectRetry is how long to wait before objects are listed again, after a watch that failed.
+// The last step stays below the time in which people expect drift to be found.
+var objectRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second}
+
+// unwatchedRetry is how long to wait before a kind is tried again that can't be watched.
+const unwatchedRetry = 5 * time.Minute
+
+var errTooManyObjects = &fleet.LimitError{
+	Reason:  reasons.ResponseTooLarge,
+	Message: fmt.Sprintf("the workload cluster has more than %d objects with the label %s", maxObjects, addonsv1.AddonLabel),
+}
+
+// kindOfObjects are the objects of one kind.
+type kindOfObjects struct {
+	cluster *clusterObjects
+	kind    schema.GroupKind
+	stop    context.CancelFunc
+
+	// These are guarded by the lock of the cluster.
+	objects map[types.NamespacedName]object // nil until they have been listed
+	sums    map[deliver.Release]drift.Sum
+	err     error // why they can't be watched
+}
+
+// start watches a kind. The caller has the lock.
+func (c *clusterObjects) start(kind schema.GroupKind) {
+	ctx, cancel := context.WithCancel(c.conn.Context())
+	k := &kindOfObjects{cluster: c, kind: kind, stop: cancel}
+	c.kinds[kind] = k
+	go func() {
+		defer cancel()
+		retry := objectRetry
+		for ctx.Err() == nil {
+			pause := retry.Step()
+			contained(ctx, c.name, func() {
+				if err := k.watch(ctx); isUnwatchable(err) {
+					k.note(err)
+					pause, retry = wait.Jitter(unwatchedRetry, 0.2), objectRetry
+				}
+			})
+			select {
+			case <-ctx.Done():
+			case <-c.clock.After(pause):
+			}
+		}
+	}()
+}
+
+// note keeps why the kind can't be watched.
+func (k *kindOfObjects) note(err error) {
+	c := k.cluster
+	c.mu.Lock()
+	news := c.kinds[k.kind] == k && (k.err == nil || k.err.Error() != err.Error())
+	if news {
+		k.err = err
+		c.objects -= len(k.objects)
+		k.objects, k.sums = nil, nil
+	}
+	c.mu.Unlock()
+	if news {
+		c.notify()
+	}
+}
+
+// isUnwatchable reports whether the kind can't be listed or watched, or not by this user. A
+// connection that broke is another matter: what is known holds until it is there again.
+func isUnwatchable(err error) bool {
+	_, exceeded := errors.AsType[*fleet.LimitError](err)
+	return exceeded || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
+}
+
+// watch lists and watches until the context ends, or the kind turns out to be unwatchable.
+func (k *kindOfObjects) watch(ctx context.Context) error {
+	mapping, err := k.mapping(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	end := func(err error) error {
+		if isUnwatchable(err) {
+			cancel(err)
+		}
+		return err
+	}
+	selector := addonsv1.AddonLabel
+	if k.kind == (schema.GroupKind{Kind: "Secret"}) {
+		selector += ",owner notin (helm,chandler)" // release records change all the time
+	}
+	objects := k.cluster.conn.Metadata().Resource(mapping.Resource)
+	source := listFirst{&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, listTimeout)
+			defer cancel()
+			o.LabelSelector = selector
+			o.ResourceVersion = "" // one that is behind would show our own writes as drift
+			list, err := listObjects(ctx, objects, o, k.cluster.limit)
+			return list, end(err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			events, err := objects.Watch(ctx, o)
+			return events, end(err)
+		},
+	}}
+	quiet := logr.Discard() // it logs each request that fails
+	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &objectStore{k, end},
+		toolscache.ReflectorOptions{Name: "objects", Logger: &quiet, Backoff: &objectRetry})
+	reflector.RunWithContext(klog.NewContext(ctx, quiet))
+	return context.Cause(ctx)
+}
+
+// mapping returns where the kind is. The mapper keeps the versions that it knows, so the cluster is
+// asked for those of a kind that wasn't there: a CRD may have others by now.
+func (k *kindOfObjects) mapping(ctx context.Context) (*meta.RESTMapping, error) {
+	c := k.cluster
+	c.mu.Lock()
+	isGone := apierrors.IsNotFound(k.err) || meta.IsNoMatchError(k.err)
+	c.mu.Unlock()
+	mapper := c.conn.Client().RESTMapper()
+	if !isGone {
+		return mapper.RESTMapping(k.kind)
+	}
+	client, err := c.conn.Discovery(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := client.ServerGroups()
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups.Groups {
+		for _, version := range group.Versions {
+			if group.Name != k.kind.Group {
+				continue
+			}
+			if mapping, err := mapper.RESTMapping(k.kind, version.Version); !meta.IsNoMatchError(err) {
+				return mapping, err
+			}
+		}
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: k.kind}
+}
+
+// listObjects lists all objects page by page, and keeps of each what is needed.
+func listObjects(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, limit int) (*metav1.PartialObjectMetadataList, error) {
+	o.Limit = objectsPage
+	number := 0
+	return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+		if number++; number > limit {
+			return nil, errTooManyObjects
+		}
+		return slim(m), nil
+	})
+}

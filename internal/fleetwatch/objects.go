@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/fleet"
+)
+
+// How long what an add-on has may differ from its record before that counts: the events of the
+// manager's own writes come a moment after these.
+const (
+	settlesAfterUpgrade = time.Second
+	settlesAfterRepair  = 250 * time.Millisecond
+)
+
+// Objects watches the objects of add-ons: one watch for each kind that is installed on a
+// cluster. Of an object only a hash of the fields is kept that its add-on owns, so what
+// others do to it costs nothing, and one comparison tells whether an add-on has all it
+// applied.
+type Objects struct {
+	changed func(multicluster.ClusterName)
+	clock   clock.WithDelayedExecution
+	limit   int // of the objects that are kept of one cluster
+
+	mu       sync.Mutex
+	clusters map[*fleet.Connection]*clusterObjects
+}
+
+// NewObjects returns a watch that calls changed when objects of a cluster differ from what
+// was applied.
+func NewObjects(changed func(multicluster.ClusterName)) *Objects {
+	return &Objects{changed: changed, clock: clock.RealClock{}, limit: maxObjects, clusters: map[*fleet.Connection]*clusterObjects{}}
+}
+
+// Expected is what an add-on has on a cluster if nobody changed it.
+type Expected struct {
+	// Applied are the sums of its record, as text.
+	Applied string
+	// Terms identify what is said about drift: when they change, what was accepted before
+	// isn't any more.
+	Terms string
+	// Busy says that the add-on is being changed: nothing is compared until it isn't.
+	Busy bool
+}
+
+// State compares an add-on's objects with what is expected.
+type State struct {
+	// Differs says that an object differs, and wasn't accepted as it is.
+	Differs bool
+	// Unwatched are kinds of which that isn't known, with the reasons.
+	Unwatched map[schema.GroupKind]error
+}
+
+// clusterObjects are the objects of the add-ons on one connection.
+type clusterObjects struct {
+	name   string
+	conn   *fleet.Connection
+	clock  clock.WithDelayedExecution
+	limit  int
+	notify func()
+
+	mu       sync.Mutex
+	kinds    map[schema.GroupKind]*kindOfObjects
+	releases map[deliver.Release]*followed
+	objects  int // that are kept
+}
+
+// followed is an add-on that is watched.
+type followed struct {
+	Expected
+	wanted    drift.Sums
+	accepted  map[deliver.ObjectKey]Accepted
+	repairing bool
+	// known says that nothing has changed since a repair began: who repairs it knows what
+	// differs still, and when to try again.
+	known   bool
+	settles time.Time // until then differences may be of our own writes
+}
+
+// Follow watches the objects of these add-ons of a cluster, and of no others, as long as the
+// connection lasts. It doesn't wait for them.
+func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, releases map[deliver.Release]Expected) {
+	c := w.of(name, conn, len(releases) > 0)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *followed) bool { _, wanted := releases[release]; return !wanted })
+	kinds := map[schema.GroupKind]bool{}
+	for release, expected := range releases {
+		f := c.expect(release, expected)
+		for kind := range f.wanted {
+			kinds[kind] = true
+		}
+	}
+	for kind, k := range c.kinds {
+		if !kinds[kind] {
+			k.stop()
+			c.objects -= len(k.objects)
+			delete(c.kinds, kind)
+		}
+	}
+	for kind := range kinds {
+		if c.kinds[kind] == nil {
+			c.start(kind)
+		}
+	}
+}
+
+// expect notes what is expected of an add-on. While it is busy that is what was before: its
+// watches go on.
+func (c *clusterObjects) expect(release deliver.Release, expected Expected) *followed {
+	f := c.releases[release]
+	switch {
+	case f != nil && expected.Busy:
+		f.Busy = true
+		return f
+	case f != nil && f.Expected == expected:
+		return f
+	}
+	next := &followed{Expected: expected, wanted: drift.ParseSums(expected.Applied)}
+	if f != nil {
+		next.repairing = f.repairing
+	}
+	c.releases[release] = next
+	c.settle(release, next, settlesAfterUpgrade)
+	return next
+}
+
+// of returns what is known of a connection. It is nil if there is nothing yet, unless one is to
+// be made.
+func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, makes bool) *clusterObjects {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, known := w.clusters[conn]
+	if known || !makes || conn.Context().Err() != nil {
+		return c
+	}
+	c = &clusterObjects{
+		name: name.String(), conn: conn, clock: w.clock, limit: w.limit, notify: func() { w.changed(name) },
+		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{},
+	}
+	w.clusters[conn] = c
+	go func() {
+		<-conn.Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.clusters, conn)
+	}()
+	return c
+}
+
+// State returns how an add-on's objects compare with what is expected.
+func (w *Objects) State(conn *fleet.Connection, release deliver.Release) State {
+	c := w.of("", conn, false)
+	if c == nil {
+		return State{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.releases[release]
+	if f == nil {
+		return State{}
+	}
+	c.expire(f)
+	state := State{Differs: !f.Busy && c.differs(release, f)}
+	for kind := range f.wanted {
+		if err := c.kinds[kind].err; err != nil {
+			if state.Unwatched == nil {
+				state.Unwatched = map[schema.GroupKind]error{}
+			}
+			state.Unwatched[kind] = err
+		}
+	}
+	return state
+}
+
+// Seen returns a function that tells the fields of objects of an add-on, as they were seen last;
+// false if an object's kind isn't watched.
+func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(deliver.ObjectKey) (drift.Fields, bool) {
+	c := w.of("", conn, false)
+	return func(key deliver.ObjectKey) (drift.Fields, bool) {
+		if c == nil {
+			return 0, false
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		k := c.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
+		if k == nil || k.objects == nil || k.err != nil {
+			return 0, false
+		}
+		if o := k.objects[objectName(key)]; o.release == release {
+			return o.fields, true
+		}
+		return 0, true
+	}
+}
+
+// Repairing says that an add-on is being repaired: its changes aren't told until the returned
+// function is called, and a moment longer. What differs then as it did before isn't told.
+func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (done func()) {
+	c := w.of("", conn, false)
+	if c == nil {
+		return func() {}
+	}
+	set := func(repairing bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if f := c.releases[release]; f != nil {
+			if f.repairing = repairing; repairing {
+				f.known = true
+			} else {
+				c.settle(release, f, settlesAfterRepair)
+			}
+		}
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// settle has differences told after a while only.
+func (c *clusterObjects) settle(release deliver.Release, f *followed, after time.Duration) {
+	f.settles = c.clock.Now().Add(after)
+	c.clock.AfterFunc(after, func() {
+		c.mu.Lock()
+		tell := c.conn.Context().Err() == nil && c.releases[release] == f && c.isNews(release)
+		c.mu.Unlock()
+		if tell {
+			c.notify()
+		}
+	})
+}
+
+// isNews reports whether a difference of an add-on is to be told.
+func (c *clusterObjects) isNews(release deliver.Release) bool {
+	f := c.releases[release]
+	return f != nil && !f.repairing && !f.known && !f.Busy && !c.clock.Now().Before(f.settles) && c.differs(release, f)
+}
+
+// differs compares sums, of the kinds that are watched.
+func (c *clusterObjects) differs(release deliver.Release, f *followed) bool {
+	for kind, wanted := range f.wanted {
+		if k := c.kinds[kind]; k != nil && k.objects != nil && k.err == nil && k.sums[release] != wanted {
+			return true
+		}
+	}
+	return false
+}
+
+// anyNews reports whether a difference of one of the add-ons, which have changed, is to be told.
+func (c *clusterObjects) anyNews(changed []deliver.Release) bool {
+	for _, release := range changed {
+		if f := c.releases[release]; f != nil {
+			f.known = false
+		}
+	}
+	return slices.ContainsFunc(changed, c.isNews)
+}

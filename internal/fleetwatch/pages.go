@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+)
+
+// listTimeout is how long a list may take, with all of its pages.
+const listTimeout = 2 * time.Minute
+
+// listPages lists page by page, and keeps of each object what keep returns. Its error ends the
+// list.
+func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, keep func(*metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error)) (*metav1.PartialObjectMetadataList, error) {
+	all := &metav1.PartialObjectMetadataList{}
+	for {
+		page, err := objects.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			kept, err := keep(&page.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			all.Items = append(all.Items, *kept)
+		}
+		all.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion}
+		if page.Continue == "" {
+			return all, nil
+		}
+		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestDependsOnAcrossStacks has add-ons of one stack wait for those of another.
+func TestDependsOnAcrossStacks(t *testing.T) {
+	t.Parallel()
+	tn, g := newTenant(t), NewWithT(t)
+	s := workloadServer(t, 0)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	broken := tn.writeChart("broken", "1.0.0", chart{"templates/x.yaml": "{{ fail \"not yet\" }}"})
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	// The one that waits comes first by name.
+	tn.makeStack("apps", nil, tn.addon("app", path, after("base/network")))
+	tn.awaitCluster("prod", "the stack isn't there", phase("app", addonsv1.AddonPending, "WaitingForDependency", "base/network"))
+	tn.makeStack("base", nil, tn.addon("network", broken))
+	tn.awaitCluster("prod", "it isn't ready", phase("network", addonsv1.AddonFailed, "TemplateFailed", ""), phase("app", addonsv1.AddonPending, "WaitingForDependency", "base/network"))
+	tn.changeAddon("base", "network", func(a *addonsv1.Addon) { a.Chart.Path = path })
+	tn.awaitCluster("prod", "it is ready", ready("network", "app"))
+
+	t.Run("around", func(t *testing.T) { // no webhook is there to refuse it
+		tn := tn.in(t)
+		add := func(stack, name, dependency string) {
+			tn.changeStack(stack, func(spec *addonsv1.AddonStackSpec) {
+				spec.Addons = append(spec.Addons, tn.addon(name, path, after(dependency)))
+			})
+		}
+		add("apps", "chicken", "base/egg")
+		add("base", "egg", "apps/chicken")
+		tn.awaitCluster("prod", "neither can be installed before the other",
+			phase("egg", addonsv1.AddonPending, "WaitingForDependency", "apps/chicken -> base/egg -> apps/chicken"),
+			phase("chicken", addonsv1.AddonPending, "WaitingForDependency", "base/egg -> apps/chicken -> base/egg"))
+		tn.changeAddon("base", "egg", func(a *addonsv1.Addon) { a.DependsOn = nil })
+		tn.awaitCluster("prod", "that was the way out", ready("network", "app", "egg", "chicken"))
+	})
+
+	mark := s.mark(t)
+	leave := func(stack string) {
+		tn.changeStack(stack, func(spec *addonsv1.AddonStackSpec) { spec.ClusterSelector.MatchLabels = labels("no=cluster") })
+	}
+	leave("base")
+	tn.awaitCluster("prod", "what others depend on stays while they do", phase("network", addonsv1.AddonRemoving, "WaitingForDependent", "apps/app"))
+	leave("apps")
+	tn.awaitCluster("prod", "all is removed", ready())
+	var deleted []string
+	for _, e := range mark.requests(t, tn.clusterUser("prod")) {
+		if e.Verb == "delete" && e.ObjectRef.Resource == "configmaps" {
+			deleted = append(deleted, e.ObjectRef.Name)
+		}
+	}
+	g.Expect(deleted).To(ContainElements("app", "network", "chicken", "egg"))
+	g.Expect(slices.Index(deleted, "app")).To(BeNumerically("<", slices.Index(deleted, "network")))
+	g.Expect(slices.Index(deleted, "chicken")).To(BeNumerically("<", slices.Index(deleted, "egg")))
+}
