@@ -15,7 +15,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
+
+// caching is held while a program is looked for and built: tests of one process that want it at once share the build.
+var caching sync.Mutex
 
 // Build runs `go build -o binary` in a folder, without C, as for the image; with the race detector if the arguments say so.
 func Build(ctx context.Context, dir, binary string, args ...string) error {
@@ -48,13 +52,15 @@ func Cached(program string, sources []string, build func(binary string) error) (
 	}
 	key := fmt.Sprintf("%s-%s-%s", runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum.Sum(nil))[:16])
 	binary := filepath.Join(cache, "chandler", program, key, program)
+	caching.Lock()
+	defer caching.Unlock()
 	if _, err := os.Stat(binary); !errors.Is(err, os.ErrNotExist) {
 		return binary, err
 	}
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return "", err
 	}
-	// What stands at the final path is complete, whoever else builds it at this moment.
+	// What stands at the final path is complete, whichever other process builds it at this moment.
 	partial := fmt.Sprintf("%s.%d.partial", binary, os.Getpid())
 	defer os.Remove(partial)
 	if err := build(partial); err != nil {

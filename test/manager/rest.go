@@ -42,13 +42,13 @@ func AwaitRest(t *testing.T, managers ...*Process) {
 }
 
 func activityOf(managers []*Process) (Activity, error) {
-	var all Activity
+	all := Activity{Started: true}
 	for _, m := range managers {
 		a, err := m.Activity()
 		if err != nil {
 			return all, err
 		}
-		all.Started = all.Started || a.Started
+		all.Started = all.Started && a.Started
 		all.Reconciles += a.Reconciles
 		all.Backlog += a.Backlog
 	}

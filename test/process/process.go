@@ -10,13 +10,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// tailSize is how much of a log is shown.
-const tailSize = 6 << 10
+// tailSize is how much of a log is shown: little, so that what failed is still found in a log of CI that is cut.
+const tailSize = 3 << 10
+
+// routine are lines of a log that tell nothing about a failure: a manager that starts and ends.
+var routine = regexp.MustCompile(`(?m)^.*"(Starting |Stopping and waiting |Shutdown signal |All workers |Wait completed).*\n?`)
 
 // Options say what to start.
 type Options struct {
@@ -122,12 +126,13 @@ func (p *Process) EndedByItself() error {
 	return p.Ended()
 }
 
-// Tail is the end of the log.
+// Tail is the end of the log, without what is routine.
 func (p *Process) Tail() []byte {
 	data, err := os.ReadFile(p.LogFile)
 	if err != nil {
 		return []byte(err.Error())
 	}
+	data = routine.ReplaceAll(data, nil)
 	if len(data) > tailSize {
 		data = data[len(data)-tailSize:]
 		data = data[bytes.IndexByte(data, '\n')+1:]
