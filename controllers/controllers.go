@@ -30,6 +30,8 @@ type Options struct {
 	Renderer *render.Renderer
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
+	// RequireImpersonation says that add-ons are delivered with the rights of ServiceAccounts alone.
+	RequireImpersonation bool
 
 	// Numbers of workers.
 	AddonStackWorkers, ClusterWorkers, ClusterAddonWorkers int
@@ -92,7 +94,8 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 
-		PathChanged: stacks.PathChanged,
+		PathChanged:          stacks.PathChanged,
+		RequireImpersonation: o.RequireImpersonation,
 	}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)

@@ -76,6 +76,16 @@ type AddonStackSpec struct {
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
 
+	// serviceAccountName is the name of a ServiceAccount of the workload clusters, in the
+	// namespace there that has the name of this object's namespace. The add-ons are
+	// delivered, repaired and removed with its rights. Without it the rights are those of
+	// the Cluster's kubeconfig, unless the provider instance requires a name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// removalLimit is how many of the stack's clusters may lose add-ons by changes
 	// within ten minutes: a number, or a percentage of the clusters that have add-ons of
 	// the stack. A change that goes beyond it is held until it is confirmed; nothing is

@@ -214,6 +214,12 @@ type AddonStatus struct {
 	// +optional
 	Objects *ObjectCounts `json:"objects,omitempty"`
 
+	// serviceAccountName is spec.serviceAccountName of the stack. It is kept here for when
+	// the stack is gone.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// drift is there once others changed or deleted objects of the add-on.
 	// +optional
 	Drift *AddonDrift `json:"drift,omitempty"`

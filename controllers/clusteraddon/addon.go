@@ -18,6 +18,8 @@ type addon struct {
 	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
 	stackDrift     *addonsv1.Drift
+	// serviceAccount is the name of the one that the add-on is delivered as, "" for none.
+	serviceAccount string
 }
 
 // release names the add-on's Helm release.
@@ -27,7 +29,7 @@ func (a *addon) release() deliver.Release {
 
 // status returns the status of an add-on of which nothing else is known.
 func (a *addon) status() addonsv1.AddonStatus {
-	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack}
+	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack, ServiceAccountName: a.serviceAccount}
 }
 
 // directory of the kustomization or the manifests, "" for the artifact's root.

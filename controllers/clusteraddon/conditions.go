@@ -93,7 +93,7 @@ func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonSt
 func (q *request) firstUnmet(ctx context.Context, a *addon, field string, all []addonsv1.ObjectsCondition) (*unmetCondition, error) {
 	key := conditionsKey{release: a.release(), field: field}
 	for i := range all {
-		missing, err := q.unmet(ctx, &all[i])
+		missing, err := q.unmet(ctx, a, &all[i])
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +118,14 @@ func (m *memory) wait(key conditionsKey, now time.Time) *unmetCondition {
 }
 
 // unmet says why a condition doesn't hold, "" if it does.
-func (q *request) unmet(ctx context.Context, c *addonsv1.ObjectsCondition) (string, error) {
+func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondition) (string, error) {
 	condition, err := asWait(c).Compile()
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a fault of the expression is what people are told
 	}
 	objects := map[string]map[string]any{}
 	for _, o := range c.Objects {
-		object, missing, err := q.conditionObject(ctx, o)
+		object, missing, err := q.conditionObject(ctx, a, o)
 		if missing != "" || err != nil {
 			return missing, err
 		}
@@ -143,14 +143,18 @@ func (q *request) unmet(ctx context.Context, c *addonsv1.ObjectsCondition) (stri
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
 // The error is for what isn't about this object.
-func (q *request) conditionObject(ctx context.Context, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
+func (q *request) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
 	if wrong := clusterstack.Object(o).Check(); wrong != nil {
 		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil
 	}
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(o.APIVersion)
 	found.SetKind(o.Kind)
-	workload := q.workload.conn.Client()
+	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	if err != nil {
+		return nil, "", err
+	}
+	workload := target.Client
 	if o.Namespace == "" {
 		namespaced, err := workload.IsObjectNamespaced(found)
 		if err != nil {

@@ -106,7 +106,7 @@ func TestUnreadableObjects(t *testing.T) {
 		`objects[gate].apiVersion "apps/v1/x"`: {Key: "gate", APIVersion: "apps/v1/x", Kind: "Deployment", Name: "a"},
 		`objects[gate].name "a/b"`:             {Key: "gate", APIVersion: "v1", Kind: "ConfigMap", Name: "a/b"},
 	} {
-		if _, missing, err := q.conditionObject(t.Context(), wrong); err != nil || !strings.HasPrefix(missing, says) {
+		if _, missing, err := q.conditionObject(t.Context(), &addon{}, wrong); err != nil || !strings.HasPrefix(missing, says) {
 			t.Errorf("got %q, %v; want %s", missing, err, says)
 		}
 	}

@@ -34,6 +34,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Ignore:           ignore,
 		DeletionPolicy:   a.deletionPolicy,
 		DataPolicy:       a.DataPolicy,
+		ServiceAccount:   a.serviceAccount,
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
@@ -80,7 +81,7 @@ func progressDeadline(a *addon) time.Duration {
 func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
 	terms := record.Terms()
 	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
-	terms.DataPolicy = a.DataPolicy
+	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
 	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
 		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
 	}

@@ -115,7 +115,11 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 	}
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
-	outcome, found, err := q.Deliverer.Repair(ctx, q.workload.target(), want)
+	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	if err != nil {
+		return requestFailed(err, one.status)
+	}
+	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if err != nil { // the reconcile is tried again, with backoff
 		memory.retry = q.now.Add(retryAfterError)

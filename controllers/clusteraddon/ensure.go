@@ -44,6 +44,9 @@ func (q *request) ensureAll(ctx context.Context) (all result, successors []*addo
 func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (one addonResult) {
 	record, status := q.installed[a.release()], q.installedStatus(a)
 	defer q.contain(ctx, status, &one)
+	if q.RequireImpersonation && a.serviceAccount == "" {
+		return because(status, reasons.ServiceAccountRequired, withoutServiceAccount)
+	}
 	is := q.compare(ctx, a, record)
 	written := q.setTerms(ctx, a, record, is.terms)
 	if written.unreachable {
@@ -139,7 +142,11 @@ func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool
 		one.retryAfter = pause
 		return one
 	}
-	outcome, err := q.Deliverer.Ensure(ctx, q.workload.target(), q.desired(in))
+	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	if err != nil {
+		return requestFailed(err, q.previousStatus(status))
+	}
+	outcome, err := q.Deliverer.Ensure(ctx, target, q.desired(in))
 	action := actionUpgrade
 	if !installed {
 		action = actionInstall

@@ -56,6 +56,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// PathChanged is told of changes under the artifact root, too; it may be nil.
 	PathChanged func(ctx context.Context, path string)
+	// RequireImpersonation has nothing done with the rights of Clusters' kubeconfigs but what
+	// concerns records.
+	RequireImpersonation bool
 
 	records   installedReleases
 	kinds     *fleetwatch.Kinds

@@ -25,8 +25,11 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 	}
 	for _, record := range removalOrder(q.installed, keep) {
 		reason, message := whyKept(q.ca, record, q.unresolved)
-		status := statusOf(record, addonsv1.AddonUnassigned)
+		status := q.unwantedStatus(record, addonsv1.AddonUnassigned)
 		switch {
+		case reason == "" && !q.mayRemove(record):
+			status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
+			kept = append(kept, status)
 		case reason == "":
 			leaving = append(leaving, record)
 		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
@@ -50,7 +53,7 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 	contents := q.contentsOfEach(ctx, successors)
 	awaiting := sets.New[deliver.Release]()
 	for _, record := range q.leaving {
-		status := statusOf(record, addonsv1.AddonRemoving)
+		status := q.unwantedStatus(record, addonsv1.AddonRemoving)
 		if names := q.successorsOf(ctx, record, contents); len(names) > 0 {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
@@ -68,7 +71,7 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 		switch {
 		case awaiting.Has(record.Release):
 		case all.unreachable:
-			all.add(addonResult{status: statusOf(record, addonsv1.AddonRemoving)})
+			all.add(addonResult{status: q.unwantedStatus(record, addonsv1.AddonRemoving)})
 		default:
 			all.add(q.remove(ctx, record))
 		}
@@ -77,8 +80,12 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 
 // remove takes the removal of one add-on as far as it can go.
 func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
-	status := statusOf(record, addonsv1.AddonRemoving)
-	outcome, err := q.Deliverer.Remove(ctx, q.workload.target(), record.Release, q.leavingReleases()...)
+	status := q.unwantedStatus(record, addonsv1.AddonRemoving)
+	target, err := q.workload.targetAs(q.ca.Namespace, status.ServiceAccountName)
+	if err != nil {
+		return requestFailed(err, q.previousStatus(status))
+	}
+	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.leavingReleases()...)
 	countDelivery(actionRemove, outcome, err)
 	delete(q.memory.began, record.Release)
 	switch {

@@ -48,6 +48,9 @@ func (q *request) announced() (all []addonsv1.AddonStatus, added bool) {
 		case all[at].Reason == reasons.StackUnknown:
 			all[at].Reason, all[at].Message, added = "", "", true
 		}
+		if at >= 0 && all[at].ServiceAccountName != status.ServiceAccountName {
+			all[at].ServiceAccountName, added = status.ServiceAccountName, true
+		}
 	}
 	return all, added
 }

@@ -75,6 +75,21 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
+// targetAs is the same with the rights of a ServiceAccount of the workload cluster, in the
+// namespace of the given name; with those of the kubeconfig if the account's name is "".
+func (w *workload) targetAs(namespace, serviceAccount string) (deliver.Target, error) {
+	target := w.target()
+	if serviceAccount == "" {
+		return target, nil
+	}
+	actor, err := w.conn.As("system:serviceaccount:" + namespace + ":" + serviceAccount)
+	if err != nil {
+		return deliver.Target{}, err
+	}
+	target.Own, target.Client = target.Client, actor
+	return target, nil
+}
+
 // whileConnected ends with the connection, too: a cluster that becomes unreachable
 // in the middle of a reconcile isn't waited for, request by request.
 func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {

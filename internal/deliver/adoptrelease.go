@@ -23,7 +23,7 @@ func (r *run) inheritRelease(ctx context.Context, digest string) ([]record.Entry
 	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
 		return nil, nil, nil
 	}
-	store := r.d.storeOf(r.t, r.want.AdoptRelease)
+	store := r.formerStore(r.want.AdoptRelease)
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
 		return nil, nil, err
@@ -66,7 +66,7 @@ func (r *run) retireAdopted(ctx context.Context) (*Outcome, error) {
 	if adopted == nil {
 		return nil, nil
 	}
-	store := r.d.storeOf(r.t, Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
+	store := r.formerStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
 	records, _, err := store.List(ctx)
 	if err != nil {
 		return nil, err
@@ -82,4 +82,12 @@ func (r *run) retireAdopted(ctx context.Context) (*Outcome, error) {
 	}
 	r.rec.State.Adopted = nil // which is written with the end of the revision
 	return nil, nil
+}
+
+// formerStore has the records of the release that is taken over. They are read and deleted with
+// the rights that the add-on's objects are written with.
+func (r *run) formerStore(release Release) *record.Store {
+	store := r.d.storeOf(r.t, release)
+	store.Client = r.t.Client
+	return store
 }

@@ -144,7 +144,7 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
 		return g, nil
 	}
-	live, err := r.metadata(ctx, e)
+	live, err := r.metadataWith(ctx, r.t.own(), e)
 	if apierrors.IsNotFound(err) {
 		r.noteRemoved(e, "")
 		// Before its CRD goes, and the watch with it.

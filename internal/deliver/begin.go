@@ -31,6 +31,9 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if o, err := r.ensureNamespace(ctx, digest); o != nil || err != nil {
 		return o, err
 	}
+	if o, err := r.mayKeepRecords(ctx, digest); o != nil || err != nil {
+		return o, err
+	}
 	revision := 1
 	if len(r.records) > 0 {
 		revision = r.records[0].Revision + 1
@@ -181,7 +184,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		Summary: record.Summary{
 			Release: r.release, Revision: revision, Status: status.String(),
 			Digest: in.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: r.want.Spec,
-			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy,
+			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
 			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
 			Artifact: r.want.Artifact, ArtifactVersion: r.want.ArtifactVersion,
 			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),

@@ -53,17 +53,29 @@ func SummaryOf(secret *metav1.ObjectMeta) (Summary, bool) { return record.Summar
 type Target struct {
 	// Name identifies the cluster. Options.Notify gets it.
 	Name string
-	// Client reads and writes directly, without a cache. Its RESTMapper discovers
-	// kinds that it doesn't know; if it has a Reset method, that is used as well.
+	// Client reads and writes an add-on's objects directly, without a cache. Its RESTMapper
+	// discovers kinds that it doesn't know; if it has a Reset method, that is used as well.
 	// Its scheme has the core group.
 	Client client.Client
-	// Dynamic is for watches.
+	// Dynamic is for watches of these, with the manager's rights: they are of all namespaces.
 	Dynamic dynamic.Interface
+	// Own is the manager's own client where Client acts as somebody else. It reads and writes
+	// records, and looks which namespaces, APIs and instances of kinds there are. Nil if Client
+	// is the manager's.
+	Own client.Client
 	// Discovery returns a client that tells which kinds there are. Its requests end with
 	// the context.
 	Discovery func(context.Context) (discovery.DiscoveryInterface, error)
 	// Context ends when the connection does. Watches hang on it.
 	Context context.Context //nolint:containedctx // watches outlive the call that starts them
+}
+
+// own returns the manager's own client.
+func (t Target) own() client.Client {
+	if t.Own == nil {
+		return t.Client
+	}
+	return t.Own
 }
 
 // Desired is an add-on as it is wanted.
@@ -99,6 +111,8 @@ type Desired struct {
 	DeletionPolicy addonsv1.DeletionPolicy
 	// DataPolicy is that of the record when something goes.
 	DataPolicy addonsv1.DataPolicy
+	// ServiceAccount is the name of the one that Target.Client acts as, for the record.
+	ServiceAccount string
 	OnFailure  addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
@@ -213,5 +227,5 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, terms Ter
 
 // storeOf has a release's records, for who looks at them apart from a session.
 func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{Client: t.Client, Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r)}
+	return &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r)}
 }

@@ -56,11 +56,15 @@ func isOfAnother(err error) bool { return apierrors.IsConflict(err) || isAbout(e
 
 // metadata reads an object's metadata.
 func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
+	return r.metadataWith(ctx, r.t.Client, e)
+}
+
+func (r *run) metadataWith(ctx context.Context, reader client.Reader, e record.Entry) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
 	m.SetGroupVersionKind(mapping.GroupVersionKind)
-	return m, r.t.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
+	return m, reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
 }

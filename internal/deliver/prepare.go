@@ -133,7 +133,7 @@ func (r *run) ensureNamespace(ctx context.Context, digest string) (*Outcome, err
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.t.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	err := r.t.own().Get(ctx, client.ObjectKey{Name: name}, ns)
 	switch {
 	case err == nil && ns.DeletionTimestamp != nil:
 		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))), nil

@@ -221,7 +221,7 @@ func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
 		f := classify(err, e.Key(), false)
 		return &f
 	}
-	live, err := r.metadata(ctx, e)
+	live, err := r.metadataWith(ctx, r.t.own(), e)
 	if isGone(err) {
 		return nil
 	}

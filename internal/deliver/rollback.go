@@ -64,7 +64,7 @@ func (r *run) copyOf(old *record.Record, failed Summary) *record.Record {
 	summary := record.Summary{
 		Release: r.release, Revision: failed.Revision + 1, Status: status.String(),
 		Digest: old.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: old.Spec,
-		DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy,
+		DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
 		Chart: old.Chart, Version: old.Version, AppVersion: old.AppVersion,
 		Artifact: old.Artifact, ArtifactVersion: old.ArtifactVersion, RenewAt: old.RenewAt,
 		FactsUsed:  failed.FactsUsed, // what is wanted is compared with what failed

@@ -151,7 +151,7 @@ func (r *run) tried(digest string) string {
 	if r.want == nil {
 		return digest
 	}
-	return fmt.Sprintf("%s %s %s %t %s %s %t", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline, r.want.OnFailure, r.want.Recreate)
+	return fmt.Sprintf("%s %s %s %t %s %s %t %s", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline, r.want.OnFailure, r.want.Recreate, r.want.ServiceAccount)
 }
 
 // refuse is a failure before there is a revision.

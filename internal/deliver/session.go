@@ -98,7 +98,7 @@ func (d *Deliverer) session(t Target, r Release) *session {
 		current := d.sessions[key] == s
 		d.mu.Unlock()
 		if current {
-			s.store.Client = t.Client // a new one after each reconnection
+			s.store.Client = t.own() // a new one after each reconnection
 			return s
 		}
 		s.mu.Unlock() // it was settled or forgotten while we waited for it

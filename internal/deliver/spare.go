@@ -54,7 +54,7 @@ func (r *run) dataPolicy() addonsv1.DataPolicy {
 func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(e.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKey{Name: e.Name}, crd); err != nil {
+	if err := r.t.own().Get(ctx, client.ObjectKey{Name: e.Name}, crd); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
@@ -79,7 +79,7 @@ func (r *run) firstOf(ctx context.Context, gk schema.GroupKind, namespace string
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-		if err := r.t.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(100), client.Continue(list.Continue)); err != nil {
+		if err := r.t.own().List(ctx, list, client.InNamespace(namespace), client.Limit(100), client.Continue(list.Continue)); err != nil {
 			if apierrors.IsNotFound(err) {
 				if there, err := r.hasAPI(ctx, mapping.Resource); !there {
 					return "", err

@@ -114,7 +114,7 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 // hasAPI reports whether somebody is to serve a resource that the server doesn't know: there is
 // a CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
 func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
-	_, err := r.metadata(ctx, record.Entry{
+	_, err := r.metadataWith(ctx, r.t.own(), record.Entry{
 		Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: resource.Resource + "." + resource.Group,
 	})
 	if !isGone(err) {
@@ -129,7 +129,7 @@ func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) 
 
 // apiService reads the metadata of what says who serves a version of an API.
 func (r *run) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
-	return r.metadata(ctx, record.Entry{
+	return r.metadataWith(ctx, r.t.own(), record.Entry{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,
 	})
 }

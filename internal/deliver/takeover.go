@@ -153,7 +153,7 @@ func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 		if e.Shared {
 			continue
 		}
-		live, err := r.metadata(ctx, e)
+		live, err := r.metadataWith(ctx, r.t.own(), e)
 		if isGone(err) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -43,8 +44,10 @@ type Connection struct {
 	cancel context.CancelFunc
 	giveUp func(*Fault) // set when it is put to use
 
-	config      *rest.Config  // of requests that aren't watches
-	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
+	config      *rest.Config // of requests that aren't watches
+	acting      sync.Mutex
+	actors      map[string]client.Client // by user; guarded by acting
+	discovering chan struct{}            // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
 	factsWanted atomic.Uint64
 }

@@ -72,13 +72,14 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 		return fmt.Errorf("setting up the chart sources: %w", err)
 	}
 	err = controllers.Setup(mc, controllers.Options{
-		Fleet:               clusters,
-		Sources:             sources,
-		Renderer:            renderer,
-		WatchFilter:         o.watchFilter,
-		AddonStackWorkers:   o.addonStackConcurrency,
-		ClusterWorkers:      o.clusterConcurrency,
-		ClusterAddonWorkers: o.clusterAddonConcurrency,
+		Fleet:                clusters,
+		Sources:              sources,
+		Renderer:             renderer,
+		WatchFilter:          o.watchFilter,
+		RequireImpersonation: o.requireImpersonation,
+		AddonStackWorkers:    o.addonStackConcurrency,
+		ClusterWorkers:       o.clusterConcurrency,
+		ClusterAddonWorkers:  o.clusterAddonConcurrency,
 	})
 	if err != nil {
 		return err

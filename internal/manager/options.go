@@ -54,24 +54,25 @@ type Options struct {
 	clusterAddonConcurrency      int
 	clusterConnectionConcurrency int
 
-	syncPeriod          time.Duration
-	kubeAPIQPS          float32
-	kubeAPIBurst        int
-	clusterClientQPS    float32
-	clusterClientBurst  int
-	allowInsecureTLS    bool
-	allowLoopback       bool
-	artifactRoot        string
-	credentialsDir      string
-	requireSignaturesBy string
-	cacheDir            string
-	cacheSizeMiB        int64
-	renderWorkers       int
-	renderTimeout       time.Duration
-	renderMemoryMiB     int64
-	healthAddr          string
-	profilerAddress     string
-	contentionProfiling bool
+	syncPeriod           time.Duration
+	kubeAPIQPS           float32
+	kubeAPIBurst         int
+	clusterClientQPS     float32
+	clusterClientBurst   int
+	allowInsecureTLS     bool
+	allowLoopback        bool
+	artifactRoot         string
+	credentialsDir       string
+	requireSignaturesBy  string
+	requireImpersonation bool
+	cacheDir             string
+	cacheSizeMiB         int64
+	renderWorkers        int
+	renderTimeout        time.Duration
+	renderMemoryMiB      int64
+	healthAddr           string
+	profilerAddress      string
+	contentionProfiling  bool
 
 	webhookPort             int
 	webhookCertSource       string
@@ -129,6 +130,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.artifactRoot, "artifact-root", "", "Directory of charts that spec.addons[].chart.path refers to. If unspecified, path can't be used.")
 	fs.StringVar(&o.credentialsDir, "credentials-dir", "", "Directory of this instance's own credentials, which are used for chart sources that name none. If unspecified, there are none.")
 	fs.StringVar(&o.requireSignaturesBy, "require-signatures-by", "", "Directory of this instance's own keys (*.pub of cosign, *.gpg with OpenPGP keyrings). All that comes from other hosts has to be signed by one of them, whatever objects say, and nothing is taken from ConfigMaps and Secrets. If unspecified, objects alone say what is verified.")
+	fs.BoolVar(&o.requireImpersonation, "require-impersonation", false, "Deliver add-ons only of AddonStacks that name a ServiceAccount of the workload clusters in spec.serviceAccountName, with its rights. If unspecified, stacks that name none have the rights of the Clusters' kubeconfigs.")
 	fs.StringVar(&o.cacheDir, "cache-dir", "", "Directory to keep in what was fetched from registries, repositories and other hosts, so that a restart doesn't fetch it again. It is for one instance; its replicas may share it. If unspecified, it is kept in memory only.")
 	fs.Int64Var(&o.cacheSizeMiB, "cache-size-mib", store.DefaultBytes>>20, "How much is kept in --cache-dir, in MiB.")
 	fs.IntVar(&o.renderWorkers, "render-workers", 0, "Number of processes that render charts. 0 is the number of CPUs.")

@@ -62,6 +62,8 @@ const (
 	FailureAnnotation = annotationPrefix + "failure"
 	// DataPolicyAnnotation is the data policy.
 	DataPolicyAnnotation = annotationPrefix + "data-policy"
+	// ServiceAccountAnnotation is the name of the ServiceAccount that delivers the objects.
+	ServiceAccountAnnotation = annotationPrefix + "service-account"
 	// ObjectsAnnotation is the number of the revision's objects, CRDs included.
 	ObjectsAnnotation = annotationPrefix + "objects"
 	// KindsAnnotation are the kinds of the inventory: see Kinds.
@@ -116,6 +118,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		FactsUsed:       notes[FactsUsedAnnotation],
 		DeletionPolicy:  addonsv1.DeletionPolicy(cmp.Or(notes[DeletionPolicyAnnotation], labels[DeletionPolicyAnnotation])),
 		DataPolicy:      addonsv1.DataPolicy(notes[DataPolicyAnnotation]),
+		ServiceAccount:  notes[ServiceAccountAnnotation],
 		RolledBack:      notes[RolledBackAnnotation],
 		Failure:         notes[FailureAnnotation],
 		Objects:         int32(objects),
@@ -174,6 +177,7 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		AppVersionAnnotation:      r.AppVersion,
 		FactsUsedAnnotation:       r.FactsUsed,
 		DeletionPolicyAnnotation:  string(r.DeletionPolicy),
+		ServiceAccountAnnotation:  r.ServiceAccount,
 		RolledBackAnnotation:      r.RolledBack,
 		FailureAnnotation:         r.Failure,
 		DataPolicyAnnotation:      string(r.DataPolicy),

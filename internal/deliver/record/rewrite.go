@@ -32,17 +32,18 @@ type Terms struct {
 	Spec            string
 	ArtifactVersion string
 	Postconditions  string
+	ServiceAccount  string
 }
 
 // Terms that the record has.
 func (s Summary) Terms() Terms {
-	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions}
+	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount}
 }
 
 // Equal says whether both are the same.
 func (t Terms) Equal(other Terms) bool {
 	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && t.DataPolicy == other.DataPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
-		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions
+		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions && t.ServiceAccount == other.ServiceAccount
 }
 
 // SetTerms changes the terms, in the metadata of a record and nothing else.
@@ -60,6 +61,7 @@ func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) erro
 			DependsOnAnnotation:       orNil(strings.Join(terms.DependsOn, ",")),
 			SpecAnnotation:            orNil(terms.Spec),
 			PostconditionsAnnotation:  orNil(terms.Postconditions),
+			ServiceAccountAnnotation:  orNil(terms.ServiceAccount),
 			ArtifactVersionAnnotation: orNil(terms.ArtifactVersion),
 		},
 	}})

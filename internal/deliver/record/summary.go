@@ -52,6 +52,9 @@ type Summary struct {
 	DeletionPolicy addonsv1.DeletionPolicy
 	// DataPolicy says whether objects that hold data go; "" keeps them.
 	DataPolicy addonsv1.DataPolicy
+	// ServiceAccount is the name of the one whose rights the objects are delivered with, "" if
+	// they are the kubeconfig's.
+	ServiceAccount string
 	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
 	// object that held it, "" if none did: while that is the same, so is the digest.
 	Artifact, ArtifactVersion string
