@@ -23,7 +23,7 @@ func (l *link) start(ctx context.Context) time.Time {
 		attempting, l.cancelDial = context.WithCancel(ctx)
 		go l.dial(attempting, p.retry, attempt{
 			root: ctx, kubeconfig: l.kubeconfig, subject: l.subject(l.kubeconfig), options: l.provider.options,
-			unauthorized: func() { signal(l.refused) }, log: l.log,
+			unauthorized: func() { signal(l.refused) }, unanswered: func() { signal(l.unanswered) }, log: l.log,
 		})
 	}
 	if p.probe {

@@ -87,6 +87,7 @@ type attempt struct {
 	subject      subject
 	options      Options
 	unauthorized func()
+	unanswered   func()
 	log          logr.Logger
 }
 
@@ -95,7 +96,7 @@ type attempt struct {
 func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 	id := &identity{}
 	id.current.Store(&a.kubeconfig.credentials)
-	requests, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized)
+	requests, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
 	if err != nil {
 		return nil, a.unusable(err)
 	}
@@ -106,7 +107,7 @@ func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 		requests.shut()
 		return nil, fault
 	}
-	watches, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized)
+	watches, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
 	if err != nil {
 		requests.shut()
 		return nil, a.unusable(err)

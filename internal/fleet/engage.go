@@ -13,7 +13,7 @@ func (l *link) adopt(orders orders, o outcome) {
 	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
 		o.conn.close()
 		l.conn.swap(o.kubeconfig)
-		l.conn.version.Store(&o.version)
+		l.showVersion(l.conn)
 		if l.inUse.digest != o.kubeconfig.digest {
 			l.log.Info("Rotated the credentials of a cluster")
 		}
@@ -21,6 +21,7 @@ func (l *link) adopt(orders orders, o outcome) {
 	default:
 		old := l.conn
 		l.conn, l.inUse = o.conn, o.kubeconfig
+		l.machine.replaced(o.version)
 		l.log.Info("Connected to a cluster", "version", o.version)
 		l.publish() // before Engage, which may look the connection up
 		if old != nil {

@@ -40,6 +40,7 @@ type link struct {
 	done       chan struct{}      // closed when run has ended
 	changed    chan struct{}
 	refused    chan struct{} // a request was answered with 401
+	unanswered chan struct{} // a request got no answer
 	broken     chan breakage
 	dialled    chan outcome
 	probed     chan outcome
@@ -65,7 +66,7 @@ func newLink(p *Provider, name multicluster.ClusterName, m Member) *link {
 		engaged: make(chan struct{}),
 		done:    make(chan struct{}),
 		changed: make(chan struct{}, 1),
-		refused: make(chan struct{}, 1),
+		refused: make(chan struct{}, 1), unanswered: make(chan struct{}, 1),
 		broken:  make(chan breakage),
 		dialled: make(chan outcome, 1),
 		probed:  make(chan outcome, 1),
@@ -137,10 +138,12 @@ func (l *link) step(ctx context.Context, again time.Time) {
 		}
 		l.do(l.machine.probed(now(), o.version, o.fault))
 		if o.fault == nil {
-			o.conn.version.Store(&o.version)
+			l.showVersion(o.conn)
 		}
 	case <-l.refused:
 		l.machine.unauthorized()
+	case <-l.unanswered:
+		l.machine.unanswered()
 	case b := <-l.broken:
 		if b.conn == l.conn {
 			l.do(l.machine.broken(now(), b.fault))
@@ -204,6 +207,12 @@ func (l *link) publish() {
 	countPhase(old.state.Phase, -1)
 	countPhase(state.Phase, 1)
 	l.provider.notify(l.name)
+}
+
+// showVersion shows those who have the connection the version that the machine believes.
+func (l *link) showVersion(conn *Connection) {
+	version := l.machine.version
+	conn.version.Store(&version)
 }
 
 // end closes what is open and tells the subscribers that the cluster is gone.

@@ -5,6 +5,8 @@ package fleet
 import (
 	"fmt"
 	"time"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // unauthorizedEvery is the least time between probes that a 401 brings forward:
@@ -42,6 +44,7 @@ type machine struct {
 	probeAt  time.Time // when the next probe is due
 
 	version string
+	lower   int // probes in a row that saw a lower version than that
 }
 
 // orders are what an event asks the link to do at once.
@@ -95,7 +98,12 @@ func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
 	case fault != nil:
 		return m.attemptFailed(now, fault)
 	}
-	m.using, m.version = digest, version
+	if m.using == "" {
+		m.replaced(version)
+	} else {
+		m.saw(version)
+	}
+	m.using = digest
 	m.fault, m.failures, m.missed, m.denied = nil, 0, 0, false
 	m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
 	return orders{adopt: true}
@@ -120,7 +128,8 @@ func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
 	case m.using == "":
 		return orders{}
 	case fault == nil:
-		m.missed, m.breaks, m.denied, m.version = 0, 0, false, version
+		m.missed, m.breaks, m.denied = 0, 0, false
+		m.saw(version)
 		return orders{}
 	case fault.Reason == ReasonUnauthorized && m.wanted != "":
 		return m.probeDenied(now)
@@ -129,6 +138,7 @@ func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
 	}
 	m.missed++
 	if m.missed < m.options.ProbeFailures {
+		m.probeAt = m.probedAt.Add(m.options.ProbeRetry)
 		return orders{redial: m.missed > 1}
 	}
 	return m.lost(now, &Fault{
@@ -155,6 +165,30 @@ func (m *machine) probeDenied(now time.Time) orders {
 func (m *machine) unauthorized() {
 	m.probeAt = earlier(m.probeAt, m.probedAt.Add(unauthorizedEvery))
 }
+
+// unanswered: a request got no answer. That may be about the request only, so a probe decides.
+func (m *machine) unanswered() {
+	m.probeAt = earlier(m.probeAt, m.probedAt.Add(m.options.ProbeRetry))
+}
+
+// downgradeAfter is how many probes in a row have to see a lower version before it counts. While
+// a control plane with several API servers is upgraded, each probe may see either version.
+const downgradeAfter = 3
+
+// saw takes in the version that a probe saw. A version that can't be compared counts at once.
+func (m *machine) saw(version string) {
+	known, err := utilversion.ParseSemantic(m.version)
+	if err == nil && m.lower < downgradeAfter-1 {
+		if seen, err := utilversion.ParseSemantic(version); err == nil && seen.LessThan(known) {
+			m.lower++
+			return
+		}
+	}
+	m.version, m.lower = version, 0
+}
+
+// replaced: a new connection is in use, maybe to another server.
+func (m *machine) replaced(version string) { m.version, m.lower = version, 0 }
 
 // probeAbandoned: a probe of a connection that is no longer in use has ended.
 func (m *machine) probeAbandoned() { m.probing = false }

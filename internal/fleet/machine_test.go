@@ -54,6 +54,7 @@ var (
 	unreadable   step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "can't be read (Forbidden)") }
 	refused      step = func(w *world) { w.orders = w.kubeconfigRefused(w.origin, "tokenFile names a file; use token") }
 	denied       step = func(w *world) { w.unauthorized() }
+	unanswered   step = func(w *world) { w.machine.unanswered() }
 	planned      step = func(w *world) { w.plan(w.now) }
 	engageFailed step = func(w *world) {
 		w.orders = w.broken(w.now, &Fault{Reason: ReasonEngageFailed, Message: "see the log"})
@@ -62,7 +63,7 @@ var (
 
 func TestMachine(t *testing.T) {
 	connected := []step{kubeconfig("1"), planned, dialled(nil)}
-	probe := func(f *Fault) []step { return []step{after(10 * time.Second), planned, probed("v1.36.3", f)} }
+	probe := func(f *Fault) []step { return []step{after(time.Minute), planned, probed("v1.36.3", f)} }
 	steps := func(parts ...any) (all []step) {
 		for _, p := range parts {
 			switch p := p.(type) {
@@ -108,10 +109,10 @@ func TestMachine(t *testing.T) {
 			steps: steps(kubeconfig("1"), planned, kubeconfig("2"), dialled(nil)), phase: PhaseConnecting, reason: ReasonConnecting, plan: "dial",
 		},
 		"connected": {
-			steps: connected, phase: PhaseConnected, reason: ReasonConnected, orders: orders{adopt: true}, plan: "10s",
+			steps: connected, phase: PhaseConnected, reason: ReasonConnected, orders: orders{adopt: true}, plan: "1m0s",
 		},
 		"the same kubeconfig again": {
-			steps: steps(connected, kubeconfig("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, kubeconfig("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
 		},
 		"a failed attempt backs off": {
 			steps: steps(kubeconfig("1"), planned, dialled(refusedFault)), phase: PhaseUnreachable, reason: ReasonConnectionRefused, plan: "1s",
@@ -134,14 +135,14 @@ func TestMachine(t *testing.T) {
 			orders: orders{refresh: true}, plan: "1s",
 		},
 		"a due probe": {
-			steps: steps(connected, after(10*time.Second)), phase: PhaseConnected, reason: ReasonConnected, plan: "probe",
+			steps: steps(connected, after(time.Minute)), phase: PhaseConnected, reason: ReasonConnected, plan: "probe",
 		},
 		"one failed probe is nothing": {
-			steps: steps(connected, probe(timeoutFault)), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, probe(timeoutFault)), phase: PhaseConnected, reason: ReasonConnected, plan: "5s",
 		},
 		"two failed probes: the next on a new TCP connection": {
 			steps: steps(connected, probe(timeoutFault), probe(timeoutFault)), phase: PhaseConnected, reason: ReasonConnected,
-			orders: orders{redial: true}, plan: "10s",
+			orders: orders{redial: true}, plan: "5s",
 		},
 		"five failed probes disconnect": {
 			steps: steps(connected, probe(timeoutFault), probe(timeoutFault), probe(timeoutFault), probe(timeoutFault), probe(timeoutFault)),
@@ -150,7 +151,7 @@ func TestMachine(t *testing.T) {
 		},
 		"a good probe between forgives": {
 			steps: steps(connected, probe(timeoutFault), probe(timeoutFault), probe(timeoutFault), probe(timeoutFault), probe(nil), probe(timeoutFault)),
-			phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			phase: PhaseConnected, reason: ReasonConnected, plan: "5s",
 		},
 		"401 from a probe gives the source a moment to bring a new kubeconfig": {
 			steps: steps(connected, probe(deniedFault)), phase: PhaseConnected, reason: ReasonConnected,
@@ -168,14 +169,14 @@ func TestMachine(t *testing.T) {
 		},
 		"and is adopted": {
 			steps: steps(connected, probe(deniedFault), kubeconfig("2"), planned, dialled(nil)), phase: PhaseConnected, reason: ReasonConnected,
-			orders: orders{adopt: true}, plan: "10s",
+			orders: orders{adopt: true}, plan: "1m0s",
 		},
 		"401 while a newer kubeconfig waits tries that at once": {
 			steps: steps(connected, kubeconfig("2"), planned, dialled(refusedFault), planned, probed("", deniedFault)),
 			phase: PhaseConnected, reason: ReasonConnectionRefused, orders: orders{refresh: true}, plan: "retry",
 		},
 		"a good probe after a 401 forgives": {
-			steps: steps(connected, probe(deniedFault), probe(nil)), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, probe(deniedFault), probe(nil)), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
 		},
 		"401 from a request brings the probe forward": {
 			steps: steps(connected, denied), phase: PhaseConnected, reason: ReasonConnected, plan: "probe",
@@ -183,6 +184,13 @@ func TestMachine(t *testing.T) {
 		"many 401 from requests bring it forward once a second": {
 			steps: steps(connected, denied, planned, probed("v1.36.3", nil), after(400*time.Millisecond), denied),
 			phase: PhaseConnected, reason: ReasonConnected, plan: "600ms",
+		},
+		"a request without an answer brings the probe forward": {
+			steps: steps(connected, unanswered), phase: PhaseConnected, reason: ReasonConnected, plan: "probe",
+		},
+		"many of them bring it forward once in five seconds": {
+			steps: steps(connected, unanswered, planned, probed("v1.36.3", nil), after(time.Second), unanswered),
+			phase: PhaseConnected, reason: ReasonConnected, plan: "4s",
 		},
 		"a new kubeconfig is tried beside the connection": {
 			steps: steps(connected, kubeconfig("2")), phase: PhaseConnected, reason: ReasonConnected, plan: "dial",
@@ -193,16 +201,16 @@ func TestMachine(t *testing.T) {
 		},
 		"a new kubeconfig that works is adopted": {
 			steps: steps(connected, kubeconfig("2"), planned, dialled(nil)), phase: PhaseConnected, reason: ReasonConnected,
-			orders: orders{adopt: true}, plan: "10s",
+			orders: orders{adopt: true}, plan: "1m0s",
 		},
 		"back to the kubeconfig in use": {
-			steps: steps(connected, kubeconfig("2"), planned, dialled(refusedFault), kubeconfig("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, kubeconfig("2"), planned, dialled(refusedFault), kubeconfig("1")), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
 		},
 		"a new kubeconfig that is refused leaves the connection": {
-			steps: steps(connected, refused), phase: PhaseConnected, reason: ReasonKubeconfigRefused, says: "earlier kubeconfig", plan: "10s",
+			steps: steps(connected, refused), phase: PhaseConnected, reason: ReasonKubeconfigRefused, says: "earlier kubeconfig", plan: "1m0s",
 		},
 		"a missing kubeconfig leaves the connection": {
-			steps: steps(connected, missing), phase: PhaseConnected, reason: ReasonKubeconfigMissing, plan: "10s",
+			steps: steps(connected, missing), phase: PhaseConnected, reason: ReasonKubeconfigMissing, plan: "1m0s",
 		},
 		"a missing kubeconfig shows once the connection is lost": {
 			steps: steps(connected, missing, probe(deniedFault)), phase: PhaseWaiting, reason: ReasonKubeconfigMissing,
@@ -216,7 +224,7 @@ func TestMachine(t *testing.T) {
 			phase: PhaseUnreachable, reason: ReasonEngageFailed, orders: orders{disconnect: true}, plan: "2s",
 		},
 		"a new version": {
-			steps: steps(connected, after(10*time.Second), planned, probed("v1.37.0", nil)), phase: PhaseConnected, reason: ReasonConnected, plan: "10s",
+			steps: steps(connected, after(time.Minute), planned, probed("v1.37.0", nil)), phase: PhaseConnected, reason: ReasonConnected, plan: "1m0s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,5 +282,39 @@ func TestBackoff(t *testing.T) {
 	o := Options{}.defaulted()
 	if got := backoff(o, 1_000_000_000); got > o.RetryMax {
 		t.Errorf("%s after many failures", got)
+	}
+}
+
+// TestVersions has a control plane with several API servers, of which each probe sees one.
+func TestVersions(t *testing.T) {
+	for seen, want := range map[string]string{
+		"v1.37.0": "v1.37.0",
+		"v1.37.0 v1.36.3 v1.37.0 v1.36.3 v1.36.3": "v1.37.0", // a rolling upgrade
+		"v1.35.9 v1.35.9":                         "v1.36.3",
+		"v1.35.9 v1.35.9 v1.35.9":                 "v1.35.9", // restored, or behind the name is another one now
+		"v1.35.9 v1.36.3 v1.35.9 v1.35.9":         "v1.36.3",
+		"v1.36.2-eks.1 v1.36.3":                   "v1.36.3",
+		"vnext":                                   "vnext",
+		"vnext v1.36.3":                           "v1.36.3",
+	} {
+		w := newWorld()
+		for _, s := range []step{kubeconfig("1"), planned, dialled(nil)} {
+			s(w)
+		}
+		for version := range strings.FieldsSeq(seen) {
+			for _, s := range []step{after(time.Minute), planned, probed(version, nil)} {
+				s(w)
+			}
+		}
+		if got := w.state().ServerVersion; got != want {
+			t.Errorf("%s: %s, expected %s", seen, got, want)
+		}
+		for _, s := range []step{probed("", deniedFault), after(time.Second), planned, dialled(deniedFault), after(time.Minute), planned} {
+			s(w)
+		}
+		w.dialled(w.now, "v1.30.0", nil)
+		if got := w.state().ServerVersion; got != "v1.30.0" {
+			t.Errorf("%s: %s once it is connected anew", seen, got)
+		}
 	}
 }

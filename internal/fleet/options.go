@@ -35,11 +35,12 @@ type Options struct {
 	// kubeconfig is tried at once. Default to 1s and 60s.
 	RetryMin, RetryMax time.Duration
 
-	// ProbeInterval is the time from the start of one probe to the next.
-	// ProbeTimeout is the deadline of one. After ProbeFailures in a row the
-	// connection is given up. Default to 10s, 5s and 5.
-	ProbeInterval, ProbeTimeout time.Duration
-	ProbeFailures               int
+	// ProbeInterval is the time from the start of one probe to the next. After one that
+	// failed, and after a request that got no answer, it is ProbeRetry, which is never more.
+	// ProbeTimeout is the deadline of one. After ProbeFailures in a row the connection is given
+	// up. Default to 60s, 5s, 5s and 5: between probes, HTTP/2 pings and watches tell.
+	ProbeInterval, ProbeRetry, ProbeTimeout time.Duration
+	ProbeFailures                           int
 
 	// QPS and Burst limit the requests to one cluster: all its clients share
 	// one limit, probes are exempt. Default to 20 and 30.
@@ -99,7 +100,9 @@ func (o Options) defaulted() Options {
 	o.FirstTimeout = min(o.FirstTimeout, o.ConnectTimeout)
 	setDefault(&o.RetryMin, time.Second)
 	setDefault(&o.RetryMax, 60*time.Second)
-	setDefault(&o.ProbeInterval, 10*time.Second)
+	setDefault(&o.ProbeInterval, 60*time.Second)
+	setDefault(&o.ProbeRetry, 5*time.Second)
+	o.ProbeRetry = min(o.ProbeRetry, o.ProbeInterval)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
 	setDefault(&o.ProbeFailures, 5)
 	setDefault(&o.QPS, 20)

@@ -164,7 +164,7 @@ func TestNameOfARefusedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, fault := attempt{root: t.Context(), kubeconfig: k, subject: subject{"localhost:1", "Secret a/b"}, options: o}.connect(t.Context())
+	_, fault := attempt{root: t.Context(), kubeconfig: k, subject: subject{"localhost:1", "Secret a/b"}, options: o, unanswered: func() {}}.connect(t.Context())
 	if fault == nil || fault.Reason != ReasonAddressRefused {
 		t.Errorf("%v", fault)
 	}

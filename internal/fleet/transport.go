@@ -77,10 +77,12 @@ type transport struct {
 	closed  atomic.Bool // no request is sent any more
 	// unauthorized is called when the server answers 401.
 	unauthorized func()
+	// unanswered is called when a request gets no answer that somebody waits for still.
+	unanswered func()
 }
 
 // newTransport connects to nothing yet.
-func newTransport(k *Kubeconfig, id *identity, o Options, unauthorized func()) (*transport, error) {
+func newTransport(k *Kubeconfig, id *identity, o Options, unauthorized, unanswered func()) (*transport, error) {
 	server, err := url.Parse(k.endpoint.server)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func newTransport(k *Kubeconfig, id *identity, o Options, unauthorized func()) (
 		net.Control = dialControl(o.policy())
 	}
 	t := &transport{
-		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized,
+		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized, unanswered: unanswered,
 		dialer: connrotation.NewDialer(traced(net.DialContext)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
 	}
 	if k.credentials.exec != nil {
@@ -167,6 +169,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	countRequest(request)
 	response, err := t.base.RoundTrip(request)
 	if err != nil {
+		if !errors.Is(request.Context().Err(), context.Canceled) && !t.closed.Load() {
+			t.unanswered()
+		}
 		cancel()
 		return nil, err
 	}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSilenceIsNoticed has probes so rarely that nothing but a request without an answer can tell.
+func TestSilenceIsNoticed(t *testing.T) {
+	o := quick()
+	o.ProbeInterval, o.ProbeRetry, o.ProbeTimeout = time.Hour, 20*time.Millisecond, 200*time.Millisecond
+	o.Timeout = 300 * time.Millisecond
+	f, s := startFleet(t, o), newServer(t)
+	began := make(chan struct{}, 100)
+	s.extra = func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-r.Context().Done()
+	}
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	client, err := conn.discoveryClient(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context) error {
+		return client.RESTClient().Get().AbsPath("/extra").Do(ctx).Error()
+	}
+	var told atomic.Int32
+	tell := conn.requests.unanswered
+	conn.requests.unanswered = func() { told.Add(1); tell() }
+	probes := s.probes.Load()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	if err := ask(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v", err)
+	}
+	if told.Load() > 0 {
+		t.Error("a caller that went away counts as silence")
+	}
+
+	if err := ask(t.Context()); err == nil {
+		t.Fatal("answered")
+	}
+	eventually(t, func() string {
+		if s.probes.Load() == probes {
+			return "no probe after a request without an answer"
+		}
+		return ""
+	})
+	if isDone(conn) {
+		t.Error("disconnected, though the probe was answered")
+	}
+
+	s.CloseClientConnections()
+	s.Listener.Close()
+	if err := ask(t.Context()); err == nil {
+		t.Fatal("answered")
+	}
+	f.expect(t, "a/b", PhaseUnreachable, ReasonConnectionRefused)
+	if !isDone(conn) {
+		t.Error("connected still")
+	}
+}
