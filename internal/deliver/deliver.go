@@ -113,7 +113,7 @@ type Desired struct {
 	DataPolicy addonsv1.DataPolicy
 	// ServiceAccount is the name of the one that Target.Client acts as, for the record.
 	ServiceAccount string
-	OnFailure  addonsv1.FailurePolicy
+	OnFailure      addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
 	// Recreate makes objects anew of which a field is to change that can't be changed.

@@ -54,7 +54,7 @@ var (
 	unreadable   step = func(w *world) { w.orders = w.kubeconfigMissing(w.origin, "can't be read (Forbidden)") }
 	refused      step = func(w *world) { w.orders = w.kubeconfigRefused(w.origin, "tokenFile names a file; use token") }
 	denied       step = func(w *world) { w.unauthorized() }
-	unanswered   step = func(w *world) { w.machine.unanswered() }
+	unanswered   step = func(w *world) { w.unanswered() }
 	planned      step = func(w *world) { w.plan(w.now) }
 	engageFailed step = func(w *world) {
 		w.orders = w.broken(w.now, &Fault{Reason: ReasonEngageFailed, Message: "see the log"})
