@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,12 +26,14 @@ const helperEnv = "CONTROLPLANE_TEST_HELPER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(helperEnv) != "" {
-		if _, err := controlplane.Start(context.Background(), controlplane.Options{Workers: true}); err != nil {
+		c, err := controlplane.Start(context.Background(), controlplane.Options{Workers: true})
+		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		fmt.Println("started")
 		time.Sleep(time.Hour)
+		runtime.KeepAlive(c) // what is garbage has its pipe to the watchdog closed, as at the end of this process
 	}
 	os.Exit(m.Run())
 }
