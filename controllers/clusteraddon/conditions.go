@@ -150,7 +150,7 @@ func (q *request) conditionObject(ctx context.Context, a *addon, o addonsv1.Cond
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(o.APIVersion)
 	found.SetKind(o.Kind)
-	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	target, err := q.targetAs(a.serviceAccount)
 	if err != nil {
 		return nil, "", err
 	}

@@ -115,7 +115,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 	}
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
-	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	target, err := q.targetAs(a.serviceAccount)
 	if err != nil {
 		return requestFailed(err, one.status)
 	}

@@ -142,7 +142,7 @@ func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool
 		one.retryAfter = pause
 		return one
 	}
-	target, err := q.workload.targetAs(q.ca.Namespace, a.serviceAccount)
+	target, err := q.targetAs(a.serviceAccount)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}

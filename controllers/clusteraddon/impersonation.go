@@ -3,8 +3,6 @@
 package clusteraddon
 
 import (
-	"slices"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
@@ -19,9 +17,7 @@ const withoutServiceAccount = "This provider instance delivers with the rights o
 // change the record. Trusted says that the name is from there.
 func (q *request) serviceAccountOf(record deliver.Summary) (name string, trusted bool) {
 	known := q.stored.Status.Addons
-	at := slices.IndexFunc(known, func(s addonsv1.AddonStatus) bool {
-		return s.Name == record.Name && s.Namespace == record.Namespace && s.Stack == record.Stack
-	})
+	at := indexOf(known, addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack})
 	if at < 0 || q.stored.Status.ObservedUID != q.ca.UID {
 		return record.ServiceAccount, false
 	}

@@ -81,7 +81,7 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 // remove takes the removal of one add-on as far as it can go.
 func (q *request) remove(ctx context.Context, record deliver.Summary) addonResult {
 	status := q.unwantedStatus(record, addonsv1.AddonRemoving)
-	target, err := q.workload.targetAs(q.ca.Namespace, status.ServiceAccountName)
+	target, err := q.targetAs(status.ServiceAccountName)
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -60,13 +61,18 @@ func (q *request) keyOf(name string) client.ObjectKey {
 // previousStatus returns the add-on's status as it was last time. If it had none it is
 // the given one, Pending.
 func (q *request) previousStatus(status addonsv1.AddonStatus) addonsv1.AddonStatus {
-	for _, s := range q.ca.Status.Addons {
-		if s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack {
-			return s
-		}
+	if at := indexOf(q.ca.Status.Addons, status); at >= 0 {
+		return q.ca.Status.Addons[at]
 	}
 	if status.Phase == "" {
 		status.Phase = addonsv1.AddonPending
 	}
 	return status
+}
+
+// indexOf returns where the status of the same add-on of the same stack is, -1 if it isn't there.
+func indexOf(all []addonsv1.AddonStatus, status addonsv1.AddonStatus) int {
+	return slices.IndexFunc(all, func(s addonsv1.AddonStatus) bool {
+		return s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack
+	})
 }

@@ -39,9 +39,7 @@ func (q *request) announced() (all []addonsv1.AddonStatus, added bool) {
 	}
 	for i := range q.wanted {
 		status := q.wanted[i].status()
-		at := slices.IndexFunc(all, func(s addonsv1.AddonStatus) bool {
-			return s.Name == status.Name && s.Namespace == status.Namespace && s.Stack == status.Stack
-		})
+		at := indexOf(all, status)
 		switch {
 		case at < 0:
 			all, added = append(all, q.previousStatus(status)), true

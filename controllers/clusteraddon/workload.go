@@ -76,13 +76,13 @@ func (w *workload) target() deliver.Target {
 }
 
 // targetAs is the same with the rights of a ServiceAccount of the workload cluster, in the
-// namespace of the given name; with those of the kubeconfig if the account's name is "".
-func (w *workload) targetAs(namespace, serviceAccount string) (deliver.Target, error) {
-	target := w.target()
+// namespace that has the name of the ClusterAddon's; with those of the kubeconfig if it is "".
+func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
+	target := q.workload.target()
 	if serviceAccount == "" {
 		return target, nil
 	}
-	actor, err := w.conn.As("system:serviceaccount:" + namespace + ":" + serviceAccount)
+	actor, err := q.workload.conn.As("system:serviceaccount:" + q.ca.Namespace + ":" + serviceAccount)
 	if err != nil {
 		return deliver.Target{}, err
 	}

@@ -180,15 +180,13 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 			first = old.Helm.Info.FirstDeployed
 		}
 	}
+	summary := r.newSummary(revision, status)
+	summary.Digest, summary.Spec = in.Digest, r.want.Spec
+	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
+	summary.Artifact, summary.ArtifactVersion = r.want.Artifact, r.want.ArtifactVersion
+	summary.FactsUsed, summary.RenewAt = in.FactsUsed, in.Generated.RenewAt()
 	rec := &record.Record{
-		Summary: record.Summary{
-			Release: r.release, Revision: revision, Status: status.String(),
-			Digest: in.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: r.want.Spec,
-			DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
-			Chart: in.Name, Version: in.Version, AppVersion: in.AppVersion,
-			Artifact: r.want.Artifact, ArtifactVersion: r.want.ArtifactVersion,
-			FactsUsed: in.FactsUsed, RenewAt: in.Generated.RenewAt(),
-		},
+		Summary: summary,
 		Helm: &helmrelease.Release{
 			Name: r.release.Name, Namespace: r.release.Namespace, Version: revision,
 			Info: &helmrelease.Info{
@@ -212,6 +210,15 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		rec.Helm.Manifest = manifest
 	}
 	return rec, nil
+}
+
+// newSummary returns what the record of a new revision says whatever it is made of.
+func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary {
+	return record.Summary{
+		Release: r.release, Revision: revision, Status: status.String(),
+		Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, DependsOn: r.want.DependsOn,
+		DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
+	}
 }
 
 func helmHooks(hooks []render.Hook) []*helmrelease.Hook {

@@ -61,15 +61,12 @@ func (r *run) copyOf(old *record.Record, failed Summary) *record.Record {
 	info.Status, info.LastDeployed = status, now
 	info.Description = fmt.Sprintf("Rollback to %d", old.Revision)
 	release.Version, release.Info = failed.Revision+1, &info
-	summary := record.Summary{
-		Release: r.release, Revision: failed.Revision + 1, Status: status.String(),
-		Digest: old.Digest, Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, Spec: old.Spec,
-		DependsOn: r.want.DependsOn, DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
-		Chart: old.Chart, Version: old.Version, AppVersion: old.AppVersion,
-		Artifact: old.Artifact, ArtifactVersion: old.ArtifactVersion, RenewAt: old.RenewAt,
-		FactsUsed:  failed.FactsUsed, // what is wanted is compared with what failed
-		RolledBack: failed.Digest, Failure: failed.Failure,
-	}
+	summary := r.newSummary(failed.Revision+1, status)
+	summary.Digest, summary.Spec, summary.RenewAt = old.Digest, old.Spec, old.RenewAt
+	summary.Chart, summary.Version, summary.AppVersion = old.Chart, old.Version, old.AppVersion
+	summary.Artifact, summary.ArtifactVersion = old.Artifact, old.ArtifactVersion
+	summary.FactsUsed = failed.FactsUsed // what is wanted is compared with what failed
+	summary.RolledBack, summary.Failure = failed.Digest, failed.Failure
 	return &record.Record{
 		Summary: summary, Helm: &release, WatchFilter: r.want.WatchFilter,
 		State: &record.State{Format: 1, Generated: old.State.Generated},
