@@ -17,7 +17,6 @@ OUT ?= out
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 KUSTOMIZE      := go tool -modfile=hack/tools/go.mod kustomize
 GOVULNCHECK    := go tool -modfile=hack/tools/go.mod govulncheck
-GOLANGCI_LINT  := go tool -modfile=hack/tools/lint/go.mod golangci-lint
 
 # As in the image. Tests build the manager without C, too.
 export CGO_ENABLED ?= 0
@@ -26,6 +25,8 @@ export CGO_ENABLED ?= 0
 PKG      ?= ./...
 TEST_P   ?= 2
 FLEETS   := /test/(e2e|instances|clusterctl)$$
+# The library is a module of its own, and so is what shows its use.
+MODULES  := . fleet examples
 # Counted: the end of a duration can fail a run by itself (golang/go#75804), and minimizing would take most of it.
 FUZZRUNS ?= 2000
 
@@ -57,7 +58,10 @@ manifests: ## Generate CRDs, RBAC and webhook configurations into config/.
 .PHONY: lint
 lint: ## Run the linters.
 	@# Its cache names files by the checkout that was looked at first: each has its own.
-	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache $(GOLANGCI_LINT) run --timeout 20m
+	@for module in $(MODULES); do \
+		echo "== $$module"; (cd $$module && GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache \
+			go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --timeout 20m); \
+	done
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what the manager reaches. Needs access to their database.
@@ -67,7 +71,7 @@ vuln: ## Look for known vulnerabilities in what the manager reaches. Needs acces
 
 .PHONY: verify
 verify: generate manifests ## Regenerate everything, and fail if anything differs from what is committed.
-	go mod tidy -diff
+	@for module in $(MODULES); do go -C $$module mod tidy -diff; done
 	@for overlay in default shared shared-selfsigned instance; do $(KUSTOMIZE) build config/$$overlay >/dev/null; done
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; git diff --stat; echo "Commit what 'make generate manifests' makes"; exit 1; fi
 
@@ -80,12 +84,14 @@ controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), whi
 .PHONY: test
 test: controlplane ## Run all tests, on real API servers.
 	go test -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
+	@if [ '$(PKG)' = ./... ]; then go -C fleet test -p $(TEST_P) -timeout 30m ./...; fi
 	@# Those that start many processes run one after the other.
 	@for pkg in $$(go list $(PKG) | grep -E '$(FLEETS)' || true); do go test -timeout 30m $$pkg; done
 
 .PHONY: test-race
 test-race: controlplane ## Run all tests with the race detector.
 	CGO_ENABLED=1 go test -race -p $(TEST_P) -timeout 60m $(PKG)
+	CGO_ENABLED=1 go -C fleet test -race -p $(TEST_P) -timeout 60m ./...
 
 .PHONY: test-hostile
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
@@ -102,7 +108,7 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 fuzz: ## Run each fuzz target FUZZRUNS times.
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$pkg/*_test.go | sed 's/func //'); do \
-			echo "== $$pkg $$target"; go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZRUNS)x -fuzzminimizetime=10x $$pkg; \
+			echo "== $$pkg $$target"; go -C $$pkg test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZRUNS)x -fuzzminimizetime=10x .; \
 		done; \
 	done
 

@@ -17,8 +17,8 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/addonstack"
 	"github.com/cluster-chandler/chandler/controllers/assignment"
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 )

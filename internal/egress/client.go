@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/fleet/address"
 )
 
 const (
@@ -92,7 +94,7 @@ func New(options Options) (*http.Client, error) {
 // newTransport makes one that shows hosts what config has, and proxies what toProxy has.
 func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transport {
 	proxies := findProxies(toProxy)
-	direct := &net.Dialer{Timeout: dialTimeout, Control: DialControl(allowLoopback)}
+	direct := &net.Dialer{Timeout: dialTimeout, Control: address.DialControl(allowLoopback)}
 	return &http.Transport{
 		Proxy: func(request *http.Request) (*url.URL, error) { return proxies.of(request.URL) },
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -18,6 +18,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/cluster-chandler/chandler/fleet/address"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -59,7 +60,7 @@ func newClient(t testing.TB, options Options) *http.Client {
 }
 
 func TestAddressesNobodyMayName(t *testing.T) {
-	for address, refused := range map[string]bool{
+	for given, refused := range map[string]bool{
 		"127.0.0.1": true, "::1": true, "0.0.0.0": true, "0.1.2.3": true, "169.254.169.254": true, "fe80::1": true,
 		"fd00:ec2::254": true, "::ffff:169.254.169.254": true, "100.100.100.200": true, "224.0.0.1": true, "255.255.255.255": true,
 		"192.0.0.192": true, "fd00:ec2::23": true,
@@ -73,8 +74,8 @@ func TestAddressesNobodyMayName(t *testing.T) {
 		"64:ff9b::808:808": false, "2002:808:808::1": false,
 		"10.0.0.1": false, "192.168.1.1": false, "8.8.8.8": false, "fd12::1": false,
 	} {
-		if got := RefusedAddress(netip.MustParseAddr(address), false); (got != "") != refused {
-			t.Errorf("%s: %q", address, got)
+		if got := address.Refused(netip.MustParseAddr(given), false); (got != "") != refused {
+			t.Errorf("%s: %q", given, got)
 		}
 	}
 	server := httptest.NewServer(http.NotFoundHandler())

@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/cluster-chandler/chandler/fleet/address"
 )
 
 // Kind is what may help against a fault.
@@ -104,15 +106,15 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	var known *Fault
 	var dns *net.DNSError
 	var errno syscall.Errno
-	var address *net.AddrError
+	var broken *net.AddrError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case isOfProxy(err):
 		return explainProxy(ctx, host, err)
-	case errors.Is(err, ErrAddressRefused):
+	case errors.Is(err, address.ErrRefused):
 		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name; correct the address", host)
-	case errors.As(err, &address):
+	case errors.As(err, &broken):
 		return fault(Refused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
 	case errors.As(err, &dns):
 		return fault(Unavailable, "the name of %s can't be resolved; have it added to the DNS, or correct the address", host)

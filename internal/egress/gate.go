@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/fleet/address"
 )
 
 // maxRetryAfter bounds what a host may ask for.
@@ -42,8 +44,8 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	if HasDotSegments(request.URL.EscapedPath()) {
 		return nil, fault(Refused, "the address at %s has a part that is \".\" or \"..\", or stands for it; correct the address", host)
 	}
-	if refusedName(request.URL.Hostname(), g.loopback) {
-		return nil, explain(request.Context(), host, ErrAddressRefused)
+	if address.RefusedName(request.URL.Hostname(), g.loopback) {
+		return nil, explain(request.Context(), host, address.ErrRefused)
 	}
 	if wished := g.pause(host); wished != nil {
 		return nil, wished

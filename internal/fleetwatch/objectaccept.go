@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // Accepted is an object that is to stay as it is, though it isn't as it was applied.

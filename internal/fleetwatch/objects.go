@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
-	"github.com/cluster-chandler/chandler/internal/fleet"
 )
 
 // How long what an add-on has may differ from its record before that counts: the events of the

@@ -9,13 +9,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers"
-	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/internal/instance/gate"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -61,7 +62,7 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 	if err != nil {
 		return fmt.Errorf("creating the multicluster manager: %w", err)
 	}
-	if err := clusters.SetupWithManager(mc); err != nil {
+	if err := clusters.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the fleet provider: %w", err)
 	}
 	sources, err := source.New(source.Options{
@@ -107,8 +108,8 @@ func newFleet(o *Options) *fleet.Provider {
 		UserAgent:        userAgent(),
 		AllowInsecureTLS: o.allowInsecureTLS,
 		AllowLoopback:    o.allowLoopback,
-		CacheLabel:       addonsv1.AddonLabel,
-		WatchFilter:      o.watchFilter,
+		DirectReads:      true,
+		Sources:          []fleet.Source{capi.New(capi.Options{WatchFilter: o.watchFilter, Cluster: &clusterv1.Cluster{}})},
 	})
 }
 

@@ -36,13 +36,22 @@ var Scheme = sync.OnceValue(func() *runtime.Scheme {
 
 // ClusterAPICRDs are the files of some of Cluster API's kinds, as in "clusters", of the version in go.mod.
 func ClusterAPICRDs(ctx context.Context, kinds ...string) ([]string, error) {
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api").Output()
+	module, err := ModuleDir(ctx, "sigs.k8s.io/cluster-api")
 	if err != nil {
 		return nil, fmt.Errorf("finding Cluster API's CRDs: %w", err)
 	}
 	var files []string
 	for _, kind := range kinds {
-		files = append(files, filepath.Join(strings.TrimSpace(string(module)), "core/config/crd/bases/cluster.x-k8s.io_"+kind+".yaml"))
+		files = append(files, filepath.Join(module, "core/config/crd/bases/cluster.x-k8s.io_"+kind+".yaml"))
 	}
 	return files, nil
+}
+
+// ModuleDir is the folder of a module, of the version in go.mod.
+func ModuleDir(ctx context.Context, path string) (string, error) {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding module %s: %w", path, err)
+	}
+	return strings.TrimSpace(string(dir)), nil
 }

@@ -18,17 +18,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
-	"github.com/cluster-chandler/chandler/internal/fleet"
+	"github.com/cluster-chandler/chandler/fleet"
 )
 
-// noSource finds no clusters: a test reports them.
-type noSource struct{}
+// source finds no clusters by itself: a test reports them.
+type source struct{ fleet.Sink }
 
-func (noSource) SetupWithManager(mcmanager.Manager, fleet.Sink) error { return nil }
-func (noSource) Refresh(multicluster.ClusterName)                     {}
+func (*source) Name() string { return "" }
+func (s *source) SetupWithManager(_ manager.Manager, sink fleet.Sink) error {
+	s.Sink = sink
+	return nil
+}
+func (*source) Refresh(multicluster.ClusterName) {}
 
 // nobody is told of clusters.
 type nobody struct{}
@@ -70,14 +74,18 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 	if err != nil {
 		t.Fatal(err)
 	}
-	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, Source: noSource{}})
+	reported := &source{}
+	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
+	if err := clusters.SetupWithManager(nil); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = clusters.Start(ctx, nobody{}) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	connect = func() (conn *fleet.Connection) {
 		t.Helper()
-		clusters.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
+		reported.Set("ns/prod", fleet.Member{ID: "1", Kubeconfig: kubeconfig})
 		if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (ok bool, _ error) {
 			conn, ok = clusters.Connection("ns/prod")
 			return ok, nil
@@ -86,5 +94,5 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 		}
 		return conn
 	}
-	return connect, func() { clusters.Remove("ns/prod") }
+	return connect, func() { reported.Remove("ns/prod") }
 }

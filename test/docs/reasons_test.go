@@ -74,7 +74,7 @@ func TestSourceReasons(t *testing.T) {
 // that are named as their condition: these are good.
 func TestConditionReasons(t *testing.T) {
 	known := constantsOf(t, "api/v1beta1", isReason)
-	for _, group := range constantsOf(t, "internal/fleet", isReason) {
+	for _, group := range constantsOf(t, "fleet", isReason) {
 		known = append(known, reasonGroup{condition: "ClusterReachable", reasons: group.reasons})
 	}
 	var all, good []string

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 // fairness is a manager with a cluster of its own, whose time to be ready alone is known.
@@ -44,13 +45,13 @@ func (f *fairness) served(t *testing.T, name string, s *server) time.Duration {
 }
 
 // besides makes a stack with add-ons, and clusters of one server that are to run it.
-func (f *fairness) besides(t *testing.T, clusters int, misbehave misbehaviour, addons ...addonsv1.Addon) *hostileServer {
+func (f *fairness) besides(t *testing.T, clusters int, misbehave fleettest.Misbehaviour, addons ...addonsv1.Addon) *fleettest.Server {
 	t.Helper()
 	f.makeStack("bad", labels("who=bad"), addons...)
-	s := startHostile(t, misbehave)
+	s := fleettest.Start(t, misbehave)
 	for i := range clusters {
 		name := fmt.Sprint("bad-", i)
-		f.writeKubeconfig(name, s.kubeconfig(t))
+		f.writeKubeconfig(name, s.Kubeconfig(t))
 		f.makeClusterObject(name, labels("who=bad"))
 	}
 	return s
@@ -65,9 +66,9 @@ func TestSlowClusters(t *testing.T) {
 	for i := range addons {
 		addons[i] = f.addon(fmt.Sprint("a", i), f.path)
 	}
-	slow := f.besides(t, 60, misbehaviours()["slow"], addons...)
+	slow := f.besides(t, 60, fleettest.Misbehaviours("/api/v1/secrets")["slow"], addons...)
 	poll(t, patience, "slow passes are to hold workers", func() error {
-		if n := slow.misbehaved.Load(); n < 60 {
+		if n := slow.Misbehaved.Load(); n < 60 {
 			return fmt.Errorf("%d slow answers", n)
 		}
 		return nil

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+// adopt puts a new connection to use, or swaps its credentials into the one in
+// use, or drops it when the machine doesn't want it any more.
+func (l *link) adopt(orders orders, o outcome) {
+	l.do(orders)
+	switch {
+	case o.conn == nil:
+	case !orders.adopt:
+		o.conn.close()
+	case l.conn != nil && swappable(l.inUse, o.kubeconfig):
+		o.conn.close()
+		l.conn.swap(o.kubeconfig)
+		l.showVersion(l.conn)
+		if l.inUse.Digest() != o.kubeconfig.Digest() {
+			l.log.Info("Rotated the credentials of a cluster")
+		}
+		l.inUse = o.kubeconfig
+	default:
+		old := l.conn
+		l.conn, l.inUse = o.conn, o.kubeconfig
+		l.machine.replaced(o.version)
+		l.log.Info("Connected to a cluster", "version", o.version)
+		l.publish() // before Engage, which may look the connection up
+		if old != nil {
+			old.close()
+		}
+		l.engage(o.conn)
+	}
+}
+
+// engage starts the cluster's cache and hands it to the manager. It doesn't
+// wait: a component that is slow to engage holds up its own cluster only.
+func (l *link) engage(conn *Connection) {
+	before, engaged := l.engaged, make(chan struct{})
+	l.engaged = engaged
+	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
+	go func() {
+		err := conn.Start(conn.ctx)
+		l.report(conn, err, "its cache ended")
+	}()
+	go func() {
+		defer close(engaged)
+		<-before
+		if conn.ctx.Err() != nil {
+			return
+		}
+		if err := conn.index(conn.ctx, l.provider.known()); err != nil {
+			l.report(conn, err, "a field of its objects could not be indexed")
+			return
+		}
+		if err := l.provider.aware.Engage(conn.ctx, l.name, conn); err != nil {
+			l.report(conn, err, "a controller could not start on it")
+		}
+	}()
+}
+
+// report tells run that a connection is of no use. The cause goes to the log:
+// it may change from one time to the next.
+func (l *link) report(conn *Connection, err error, what string) {
+	if conn.ctx.Err() != nil {
+		return
+	}
+	l.log.Error(err, "Could not use the connection to a cluster", "what", what)
+	fault := &Fault{Reason: ReasonEngageFailed, Message: "The cluster answers, but " + what + "; see the log of the manager"}
+	l.giveUp(conn, fault)
+}
+
+// giveUp tells run to connect anew.
+func (l *link) giveUp(conn *Connection, fault *Fault) {
+	select {
+	case l.broken <- breakage{conn, fault}:
+	case <-conn.ctx.Done():
+	}
+}
+
+// disconnect takes the connection out of sight before it closes it.
+func (l *link) disconnect() {
+	if l.conn == nil {
+		return
+	}
+	conn := l.conn
+	l.conn, l.inUse = nil, nil
+	l.publish()
+	conn.close()
+	l.log.Info("Disconnected from a cluster")
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"syscall"
+
+	"github.com/cluster-chandler/chandler/fleet/address"
+)
+
+// networkFault explains why no answer came. It never quotes the error itself:
+// that holds the local port or the time, and a message must not change from
+// one attempt to the next.
+func (s subject) networkFault(ctx context.Context, err error, progress *trace) *Fault {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, address.ErrRefused):
+		return s.fault(ReasonAddressRefused, "resolves to an address that is not allowed (loopback, link-local or metadata service); correct the server in %s", s.origin)
+	case errors.As(err, &dns):
+		return s.fault(ReasonNameResolutionFailed, "can't be resolved; check the host name in %s and the DNS of the management cluster", s.origin)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return s.fault(ReasonConnectionRefused, "refuses connections; check that the control plane runs and that the address in %s is right", s.origin)
+	}
+	if why := tlsProblem(err); why != "" {
+		return s.fault(ReasonTLSFailed, "fails the TLS handshake: %s; check server and certificate-authority-data in %s", why, s.origin)
+	}
+	if isTimeout(ctx, err) {
+		return s.timeoutFault(progress)
+	}
+	return s.fault(ReasonConnectionFailed, "can't be reached (%s); check the network between the management cluster and it", networkProblem(err))
+}
+
+// timeoutFault tells by the progress of the attempt where it got stuck.
+func (s subject) timeoutFault(progress *trace) *Fault {
+	switch {
+	case !progress.dialled.Load():
+		return s.fault(ReasonConnectionTimedOut, "does not answer; check that the control plane runs and that no firewall drops the packets")
+	case !progress.answered.Load():
+		return s.fault(ReasonConnectionTimedOut, "accepts connections but never answers; check the API server and what is in front of it")
+	case !progress.secured.Load():
+		return s.fault(ReasonTLSFailed, "stalls in the TLS handshake; check the API server and what is in front of it")
+	default:
+		return s.fault(ReasonResponseTimedOut, "does not answer GET /version in time; check the load of the API server and the network")
+	}
+}
+
+func isTimeout(ctx context.Context, err error) bool {
+	var timeout net.Error
+	return ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
+}
+
+// tlsProblem says in constant words what is wrong with TLS, or returns "".
+func tlsProblem(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "its certificate is not signed by the expected authority"
+	case errors.As(err, &host):
+		return "its certificate is for other names"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate has expired or is not valid yet"
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		return "its certificate is not valid"
+	case errors.As(err, &record):
+		return "it does not speak TLS"
+	case errors.As(err, &alert):
+		return "it rejects the handshake"
+	default:
+		// Alerts that the server sends are an unexported type within a
+		// net.OpError of this operation.
+		var op *net.OpError
+		if errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") {
+			return "it rejects the handshake"
+		}
+		return ""
+	}
+}
+
+// networkProblem names a failure of the network in constant words.
+func networkProblem(err error) string {
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.Is(err, errForeignHost):
+		return "redirects to another host"
+	default:
+		return "the connection broke off"
+	}
+}

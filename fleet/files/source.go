@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package files finds clusters by kubeconfig files, such as those that kind writes or that are
+// mounted from a Secret.
+package files
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet"
+)
+
+// Name is the name of the source.
+const Name = "files"
+
+// Options of a Source.
+type Options struct {
+	// Paths are kubeconfig files, and directories whose files are. Names that begin with a dot
+	// are left out. At least one is needed.
+	Paths []string
+	// Contexts are patterns as of [path.Match]; a context that one of them matches is a cluster.
+	// Empty means all.
+	Contexts []string
+	// Interval is the time between two looks at the files. Defaults to 5s.
+	Interval time.Duration
+	// Labels of each cluster.
+	Labels map[string]string
+	// Clock is injected by tests.
+	Clock clock.WithTicker
+}
+
+// Source reports the contexts of kubeconfig files, by the name of the context. Of two contexts
+// of one name the first has it, as with kubectl. While a file can't be read, its clusters stay as
+// they were last read; they are gone when the file or the context is.
+type Source struct {
+	options Options
+	sink    fleet.Sink
+	looks   chan struct{}
+
+	mu      sync.Mutex
+	last    map[string]found  // by context
+	failing map[string]string // errors by path, as they were logged
+}
+
+// New returns a Source, or why a pattern isn't one.
+func New(o Options) (*Source, error) {
+	if len(o.Paths) == 0 {
+		return nil, fmt.Errorf("no kubeconfig files are named")
+	}
+	for _, pattern := range o.Contexts {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("the pattern %q of contexts: %w", pattern, err)
+		}
+	}
+	if o.Interval == 0 {
+		o.Interval = 5 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Source{options: o, looks: make(chan struct{}, 1), last: map[string]found{}, failing: map[string]string{}}, nil
+}
+
+// Name implements fleet.Source.
+func (*Source) Name() string { return Name }
+
+// SetupWithManager implements fleet.Source.
+func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
+	s.sink = sink
+	return mgr.Add(manager.RunnableFunc(s.run))
+}
+
+// Refresh implements fleet.Source: all files are looked at now.
+func (s *Source) Refresh(multicluster.ClusterName) {
+	select {
+	case s.looks <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Source) run(ctx context.Context) error {
+	ticker := s.options.Clock.NewTicker(s.options.Interval)
+	defer ticker.Stop()
+	for {
+		s.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		case <-s.looks:
+		}
+	}
+}
+
+// look reports what differs from the last look.
+func (s *Source) look(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.read(log.FromContext(ctx).WithName("files"))
+	for context := range s.last {
+		if _, there := now[context]; !there {
+			s.sink.Remove(multicluster.ClusterName(context))
+		}
+	}
+	for context, f := range now {
+		if before, there := s.last[context]; there && before.same(f) {
+			continue
+		}
+		s.sink.Set(multicluster.ClusterName(context), fleet.Member{
+			Kubeconfig: f.kubeconfig,
+			Problem:    f.problem,
+			Origin:     fmt.Sprintf("context %s of %s", context, f.file),
+			Labels:     s.options.Labels,
+		})
+	}
+	s.last = now
+}
+
+// matches reports whether a context is a cluster.
+func (s *Source) matches(context string) bool {
+	for _, pattern := range s.options.Contexts {
+		if ok, _ := path.Match(pattern, context); ok {
+			return true
+		}
+	}
+	return len(s.options.Contexts) == 0
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// patience is how long a test waits for what should take milliseconds.
+const patience = 30 * time.Second
+
+// quick are intervals that let a test see several rounds of everything.
+func quick() Options {
+	return Options{
+		Concurrency: 4, ConnectTimeout: time.Second, FirstTimeout: time.Second,
+		RetryMin: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond,
+		ProbeInterval: 50 * time.Millisecond, ProbeTimeout: time.Second, ProbeFailures: 3,
+		AllowLoopback: true, DirectReads: true, UserAgent: "test",
+	}
+}
+
+// server is an API server as far as this package sees one.
+type server struct {
+	*httptest.Server
+	version     atomic.Pointer[string]
+	token       atomic.Pointer[string] // empty: anybody may ask
+	status      atomic.Int32           // answer with this, if set
+	requests    atomic.Int32
+	probes      atomic.Int32
+	discoveries atomic.Int32
+	conns       atomic.Int32
+	agents      sync.Map
+	clientCerts sync.Map // common names of client certificates seen
+	extra       http.HandlerFunc
+	instead     func(w http.ResponseWriter, r *http.Request) bool // answers what it likes, but for probes
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{}
+	s.set("v1.36.3", "secret-token")
+	s.Server = httptest.NewUnstartedServer(s)
+	s.EnableHTTP2 = true
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+func (s *server) set(version, token string) { s.version.Store(&version); s.token.Store(&token) }
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	s.agents.Store(r.UserAgent(), true)
+	for _, cert := range r.TLS.PeerCertificates {
+		s.clientCerts.Store(cert.Subject.CommonName, true)
+	}
+	if code := s.status.Load(); code != 0 {
+		w.WriteHeader(int(code))
+		return
+	}
+	if want := *s.token.Load(); want != "" && r.Header.Get("Authorization") != "Bearer "+want {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if s.instead != nil && r.URL.Path != "/version" && s.instead(w, r) {
+		return
+	}
+	switch {
+	case s.extra != nil && strings.HasPrefix(r.URL.Path, "/extra"):
+		s.extra(w, r)
+	case r.URL.Path == "/version":
+		s.probes.Add(1)
+		fmt.Fprintf(w, `{"gitVersion":%q}`, *s.version.Load())
+	case r.URL.Path == "/api":
+		s.discoveries.Add(1)
+		s.discovery(w, "", "v1", "Pod")
+	case r.URL.Path == "/apis":
+		s.discovery(w, "apps", "v1", "Deployment")
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (s *server) discovery(w http.ResponseWriter, group, version, kind string) {
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	_ = json.NewEncoder(w).Encode(apidiscoveryv2.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
+		Items: []apidiscoveryv2.APIGroupDiscovery{{
+			ObjectMeta: metav1.ObjectMeta{Name: group},
+			Versions: []apidiscoveryv2.APIVersionDiscovery{{
+				Version: version,
+				Resources: []apidiscoveryv2.APIResourceDiscovery{{
+					Resource: strings.ToLower(kind) + "s", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get", "list"},
+					ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: kind},
+				}},
+			}},
+		}},
+	})
+}
+
+func (s *server) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// kubeconfig returns one with the token that the server takes now.
+func (s *server) kubeconfig() []byte { return kubeconfigOf(s.URL, s.ca(), user(*s.token.Load())) }
+
+func user(token string) *clientcmdapi.AuthInfo { return &clientcmdapi.AuthInfo{Token: token} }
+
+func kubeconfigOf(url string, ca []byte, user *clientcmdapi.AuthInfo) []byte {
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// clientCertificate returns a self-signed pair.
+func clientCertificate(name string) (cert, key []byte) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		panic(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// listener answers each connection with a function, and counts them.
+func listener(t *testing.T, address string, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var open []net.Conn
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, c)
+			mu.Unlock()
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// freeAddress returns an address that nothing listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// stubSource reports nothing by itself.
+type stubSource struct {
+	name      string
+	sink      Sink
+	refreshed sync.Map
+	refreshes atomic.Int32
+}
+
+func (s *stubSource) Name() string { return s.name }
+func (s *stubSource) SetupWithManager(_ manager.Manager, sink Sink) error {
+	s.sink = sink
+	return nil
+}
+func (s *stubSource) Refresh(name multicluster.ClusterName) {
+	s.refreshed.Store(name, true)
+	s.refreshes.Add(1)
+}
+
+// awareFunc is a multicluster.Aware.
+type awareFunc func(context.Context, multicluster.ClusterName, cluster.Cluster) error
+
+func (f awareFunc) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+	return f(ctx, name, c)
+}
+
+// fleetTest is a running provider with a record of what happened.
+type fleetTest struct {
+	*Provider
+	source  *stubSource
+	mu      sync.Mutex
+	engaged map[multicluster.ClusterName][]*Connection
+	notices map[multicluster.ClusterName]int
+	stop    func()
+}
+
+// startFleet runs a provider until the test ends.
+func startFleet(t *testing.T, o Options, aware ...awareFunc) *fleetTest {
+	t.Helper()
+	f := &fleetTest{source: &stubSource{}, engaged: map[multicluster.ClusterName][]*Connection{}, notices: map[multicluster.ClusterName]int{}}
+	o.Sources = []Source{f.source}
+	f.Provider = NewProvider(o)
+	if err := f.SetupWithManager(nil); err != nil {
+		t.Fatal(err)
+	}
+	f.Subscribe(func(name multicluster.ClusterName) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.notices[name]++
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Start(ctx, awareFunc(func(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+			f.mu.Lock()
+			f.engaged[name] = append(f.engaged[name], c.(*Connection))
+			f.mu.Unlock()
+			for _, also := range aware {
+				if err := also(ctx, name, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}()
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Error("the provider did not stop")
+		}
+	})
+	t.Cleanup(f.stop)
+	return f
+}
+
+// Set and Remove report as the source.
+func (f *fleetTest) Set(name multicluster.ClusterName, m Member) { f.source.sink.Set(name, m) }
+func (f *fleetTest) Remove(name multicluster.ClusterName)        { f.source.sink.Remove(name) }
+
+func (f *fleetTest) engagements(name multicluster.ClusterName) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.engaged[name])
+}
+
+func (f *fleetTest) add(name multicluster.ClusterName, kubeconfig []byte) {
+	f.Set(name, Member{ID: "1", Kubeconfig: kubeconfig, Origin: "Secret " + name.String() + "-kubeconfig"})
+}
+
+// expect waits for a phase and a reason.
+func (f *fleetTest) expect(t *testing.T, name multicluster.ClusterName, phase Phase, reason string) State {
+	t.Helper()
+	eventually(t, func() string {
+		if s := f.State(name); s.Phase != phase || s.Reason != reason {
+			return fmt.Sprintf("%s is %s/%s (%s), want %s/%s", name, s.Phase, s.Reason, s.Message, phase, reason)
+		}
+		return ""
+	})
+	return f.State(name)
+}
+
+// connected waits for a connection.
+func (f *fleetTest) connected(t *testing.T, name multicluster.ClusterName) *Connection {
+	t.Helper()
+	f.expect(t, name, PhaseConnected, ReasonConnected)
+	conn, ok := f.Connection(name)
+	if !ok {
+		t.Fatalf("%s is connected, but has no Connection", name)
+	}
+	return conn
+}
+
+// eventually waits until a check returns no complaint.
+func eventually(t *testing.T, check func() string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		complaint := check()
+		if complaint == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(complaint)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func isDone(c *Connection) bool {
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
+	}
+}

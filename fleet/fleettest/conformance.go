@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	mcbuilder "sigs.k8s.io/multicluster-runtime/pkg/builder"
+	mccontroller "sigs.k8s.io/multicluster-runtime/pkg/controller"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// Subject is a provider under test, and how it is told of clusters.
+type Subject struct {
+	Provider multicluster.Provider
+	// Setup registers the provider with the manager, before that starts.
+	Setup func(context.Context, mcmanager.Manager) error
+	// Add reports a cluster, or another kubeconfig of one.
+	Add func(ctx context.Context, name string, kubeconfig []byte) error
+	// Remove reports that a cluster is gone.
+	Remove func(ctx context.Context, name string) error
+	// ClusterName returns how the provider calls a cluster that was added.
+	ClusterName func(name string) multicluster.ClusterName
+}
+
+// Servers are what the cases need: API servers of which each grants its config everything.
+type Servers struct {
+	// Local is that of the manager. Zoo and Jungle are those of the fleet.
+	Local, Zoo, Jungle *rest.Config
+	// KubeconfigOf returns a kubeconfig for one of them.
+	KubeconfigOf func(*rest.Config) []byte
+	// Dead is the kubeconfig of one more cluster, which answers but never lists. It is added first,
+	// if it is there.
+	Dead []byte
+	// Patience is how long a case may take.
+	Patience time.Duration
+}
+
+// Result is how a case ended.
+type Result struct {
+	Case string
+	Err  error // nil: passed
+}
+
+// stomach is the key of a ConfigMap that the tested controller fills.
+const stomach = "stomach"
+
+// Conform runs an ordinary controller for all clusters of a provider, and returns how each
+// case ended. The cases are those of multicluster-runtime's own tests of its kubeconfig
+// provider (providers/kubeconfig/provider_test.go).
+func Conform(ctx context.Context, name string, subject Subject, servers Servers) ([]Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	mgr, err := mcmanager.New(servers.Local, subject.Provider, manager.Options{
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if err := subject.Setup(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("setting up the provider: %w", err)
+	}
+	c := &conformance{subject: subject, servers: servers, mgr: mgr, namespace: name, reconciled: map[multicluster.ClusterName]int{}}
+	if err := c.setup(); err != nil {
+		return nil, err
+	}
+	c.check("a field is indexed before the start", func() error {
+		return mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "type", func(o client.Object) []string { return []string{o.GetLabels()["type"]} })
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	if err := c.run(ctx); err != nil {
+		return c.results, err
+	}
+	cancel()
+	c.check("the manager ends", func() error {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(servers.Patience):
+			return errors.New("it goes on")
+		}
+	})
+	return c.results, nil
+}
+
+type conformance struct {
+	subject     Subject
+	servers     Servers
+	mgr         mcmanager.Manager
+	namespace   string
+	zoo, jungle client.Client
+	results     []Result
+
+	mu         sync.Mutex
+	reconciled map[multicluster.ClusterName]int
+}
+
+func (c *conformance) check(name string, passes func() error) {
+	c.results = append(c.results, Result{Case: name, Err: passes()})
+}
+
+// setup adds the controller, and the clients by which the cases look at the clusters.
+func (c *conformance) setup() (err error) {
+	if c.zoo, err = client.New(c.servers.Zoo, client.Options{}); err != nil {
+		return err
+	}
+	if c.jungle, err = client.New(c.servers.Jungle, client.Options{}); err != nil {
+		return err
+	}
+	return mcbuilder.ControllerManagedBy(c.mgr).Named("feed").For(&corev1.ConfigMap{}).
+		WithOptions(mccontroller.Options{SkipNameValidation: ptr.To(true)}).Complete(mcreconcile.Func(c.feed))
+}
+
+// feed fills the stomach of each animal.
+func (c *conformance) feed(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
+	c.mu.Lock()
+	c.reconciled[request.ClusterName]++
+	c.mu.Unlock()
+	cluster, err := c.mgr.GetCluster(ctx, request.ClusterName)
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	animal := &corev1.ConfigMap{}
+	if err := cluster.GetClient().Get(ctx, request.NamespacedName, animal); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if animal.Labels["type"] != "animal" || animal.Data[stomach] == "food" {
+		return ctrl.Result{}, nil
+	}
+	animal.Data = map[string]string{stomach: "food"}
+	return ctrl.Result{}, cluster.GetClient().Update(ctx, animal)
+}
+
+// run does what happens to a fleet, one thing after the other.
+func (c *conformance) run(ctx context.Context) error {
+	if c.servers.Dead != nil {
+		if err := c.subject.Add(ctx, "aa-dead", c.servers.Dead); err != nil {
+			return fmt.Errorf("adding the dead cluster: %w", err)
+		}
+	}
+	for _, in := range []client.Client{c.zoo, c.jungle} {
+		if err := in.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}); err != nil {
+			return fmt.Errorf("making the namespace: %w", err)
+		}
+	}
+	if err := c.bear(ctx, c.zoo, "lion"); err != nil {
+		return err
+	}
+	for _, name := range []string{"zoo", "island"} {
+		if err := c.subject.Add(ctx, name, c.servers.KubeconfigOf(c.servers.Zoo)); err != nil {
+			return fmt.Errorf("adding a cluster: %w", err)
+		}
+	}
+	c.check("an object that was there is reconciled", c.fed(ctx, c.zoo, "lion"))
+	if err := c.bear(ctx, c.zoo, "tiger"); err != nil {
+		return err
+	}
+	c.check("a new object is reconciled", c.fed(ctx, c.zoo, "tiger"))
+	c.reads(ctx)
+
+	if err := c.subject.Add(ctx, "island", c.servers.KubeconfigOf(c.servers.Jungle)); err != nil {
+		return fmt.Errorf("changing a kubeconfig: %w", err)
+	}
+	if err := c.bear(ctx, c.jungle, "dog"); err != nil {
+		return err
+	}
+	c.check("a kubeconfig is followed to another server", c.fed(ctx, c.jungle, "dog"))
+	return c.removal(ctx)
+}
+
+// reads looks at a cluster through the manager.
+func (c *conformance) reads(ctx context.Context) {
+	name := c.subject.ClusterName("zoo")
+	c.check("the manager returns the cluster", c.soon(ctx, func(ctx context.Context) error {
+		_, err := c.mgr.GetCluster(ctx, name)
+		return err
+	}))
+	read := func(do func(context.Context, client.Reader) error) func() error {
+		return c.soon(ctx, func(ctx context.Context) error {
+			cluster, err := c.mgr.GetCluster(ctx, name)
+			if err != nil {
+				return err
+			}
+			return do(ctx, cluster.GetCache())
+		})
+	}
+	c.check("the cache is queried by the index", read(func(ctx context.Context, cache client.Reader) error {
+		return listsTwo(ctx, cache, client.InNamespace(c.namespace), client.MatchingFields{"type": "animal"})
+	}))
+	c.check("the cache lists", read(func(ctx context.Context, cache client.Reader) error {
+		return listsTwo(ctx, cache, client.InNamespace(c.namespace), client.MatchingLabels{"type": "animal"})
+	}))
+	c.check("the cache gets a kind that nobody watches", read(func(ctx context.Context, cache client.Reader) error {
+		return cache.Get(ctx, client.ObjectKey{Name: c.namespace}, &corev1.Namespace{})
+	}))
+}
+
+func listsTwo(ctx context.Context, cache client.Reader, options ...client.ListOption) error {
+	animals := &corev1.ConfigMapList{}
+	if err := cache.List(ctx, animals, options...); err != nil {
+		return err
+	}
+	if len(animals.Items) != 2 {
+		return fmt.Errorf("%d objects, not 2", len(animals.Items))
+	}
+	return nil
+}
+
+// removal takes a cluster away, and sees that nothing is done in it any more.
+func (c *conformance) removal(ctx context.Context) error {
+	name := c.subject.ClusterName("zoo")
+	if err := c.subject.Remove(ctx, "zoo"); err != nil {
+		return fmt.Errorf("removing a cluster: %w", err)
+	}
+	c.check("a removed cluster is not found", c.soon(ctx, func(ctx context.Context) error {
+		if _, err := c.mgr.GetCluster(ctx, name); !errors.Is(err, multicluster.ErrClusterNotFound) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	}))
+	c.mu.Lock()
+	before := c.reconciled[name]
+	c.mu.Unlock()
+	if err := c.bear(ctx, c.zoo, "late"); err != nil {
+		return err
+	}
+	if err := c.bear(ctx, c.jungle, "wolf"); err != nil {
+		return err
+	}
+	c.check("another cluster's object is reconciled after that", c.fed(ctx, c.jungle, "wolf"))
+	c.check("nothing of a removed cluster is reconciled", func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := c.reconciled[name] - before; n > 0 {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+	return nil
+}
+
+// bear makes an animal in a cluster.
+func (c *conformance) bear(ctx context.Context, in client.Client, name string) error {
+	animal := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: map[string]string{"type": "animal"}}}
+	if err := in.Create(ctx, animal); err != nil {
+		return fmt.Errorf("making ConfigMap %s: %w", name, err)
+	}
+	return nil
+}
+
+// fed returns a check that waits until the controller has been at an animal.
+func (c *conformance) fed(ctx context.Context, in client.Client, name string) func() error {
+	return c.soon(ctx, func(ctx context.Context) error {
+		animal := &corev1.ConfigMap{}
+		if err := in.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, animal); err != nil {
+			return err
+		}
+		if animal.Data[stomach] != "food" {
+			return fmt.Errorf("ConfigMap %s was not reconciled", name)
+		}
+		return nil
+	})
+}
+
+// soon returns a check that passes once a function does.
+func (c *conformance) soon(ctx context.Context, passes func(context.Context) error) func() error {
+	return func() error {
+		last := errors.New("it never ended")
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, c.servers.Patience, true, func(ctx context.Context) (bool, error) {
+			err := passes(ctx)
+			if err != nil && ctx.Err() == nil {
+				last = err
+			}
+			return err == nil, nil
+		})
+		if err != nil {
+			return last
+		}
+		return nil
+	}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleettest
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+)
+
+// Server is an API server over TLS that takes whatever is written, and shows Secrets of it to those
+// that watch them. It has Secrets, ConfigMaps, Namespaces and CustomResourceDefinitions, and lists none.
+type Server struct {
+	*httptest.Server
+	// Misbehaved counts the requests that were answered by the Misbehaviour.
+	Misbehaved atomic.Int32
+	// Discoveries counts the requests for /apis.
+	Discoveries atomic.Int32
+
+	misbehave Misbehaviour
+	versions  atomic.Int64
+
+	mu      sync.Mutex
+	written map[string]int // by method and path
+	events  []event
+	more    chan struct{} // closed when there are more of them
+}
+
+// event is one of a watch of Secrets.
+type event struct {
+	labels labels.Set
+	json   string
+}
+
+// Misbehaviour returns what answers a request; nil if the request is to be answered well.
+type Misbehaviour func(r *http.Request) http.HandlerFunc
+
+// Start runs a Server until the test ends.
+func Start(t testing.TB, misbehave Misbehaviour) *Server {
+	t.Helper()
+	s := &Server{misbehave: misbehave, written: map[string]int{}, more: make(chan struct{})}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+// Kubeconfig returns one for the server.
+func (s *Server) Kubeconfig(t testing.TB) []byte {
+	t.Helper()
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: s.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Writes counts the requests of a method to paths that end so.
+func (s *Server) Writes(method, end string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for written, times := range s.written {
+		if strings.HasPrefix(written, method+" ") && strings.HasSuffix(written, end) {
+			n += times
+		}
+	}
+	return n
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/version" {
+		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if answer := s.misbehave(r); answer != nil {
+		s.Misbehaved.Add(1)
+		answer(w, r)
+		return
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	last := parts[len(parts)-1]
+	switch {
+	case len(parts) == 1:
+		if last == "apis" {
+			s.Discoveries.Add(1)
+		}
+		discover(w, last)
+	case isWatch(r):
+		s.watch(w, r, last == "secrets")
+	case r.Method != http.MethodGet:
+		s.mu.Lock()
+		s.written[r.Method+" "+r.URL.Path]++
+		s.mu.Unlock()
+		s.echo(w, r, last)
+	case last == "secrets" || last == "configmaps" || last == "customresourcedefinitions":
+		emptyList(w)
+	case len(parts) == 4 && parts[2] == "namespaces":
+		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":%q,"uid":"n","resourceVersion":"1"},"status":{"phase":"Active"}}`, last)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+func emptyList(w io.Writer) {
+	_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+}
+
+// discover writes the kinds of the server.
+func discover(w http.ResponseWriter, root string) {
+	kind := func(group, resource, kind string, scope apidiscoveryv2.ResourceScope) apidiscoveryv2.APIResourceDiscovery {
+		return apidiscoveryv2.APIResourceDiscovery{
+			Resource: resource, Scope: scope, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+			ResponseKind: &metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
+		}
+	}
+	group := func(name string, resources ...apidiscoveryv2.APIResourceDiscovery) apidiscoveryv2.APIGroupDiscovery {
+		return apidiscoveryv2.APIGroupDiscovery{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Versions:   []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Resources: resources}},
+		}
+	}
+	const extensions = "apiextensions.k8s.io"
+	all := map[string]apidiscoveryv2.APIGroupDiscovery{
+		"api": group("", kind("", "secrets", "Secret", apidiscoveryv2.ScopeNamespace),
+			kind("", "configmaps", "ConfigMap", apidiscoveryv2.ScopeNamespace), kind("", "namespaces", "Namespace", apidiscoveryv2.ScopeCluster)),
+		"apis": group(extensions, kind(extensions, "customresourcedefinitions", "CustomResourceDefinition", apidiscoveryv2.ScopeCluster)),
+	}
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	_ = json.NewEncoder(w).Encode(apidiscoveryv2.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
+		Items:    []apidiscoveryv2.APIGroupDiscovery{all[root]},
+	})
+}
+
+// watch sends the Secrets that were written and are asked for, until nobody listens.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, secrets bool) {
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	for sent := 0; ; {
+		w.(http.Flusher).Flush()
+		s.mu.Lock()
+		events, more := s.events[sent:], s.more
+		s.mu.Unlock()
+		for _, e := range events {
+			if secrets && selector.Matches(e.labels) {
+				_, _ = io.WriteString(w, e.json)
+			}
+		}
+		w.(http.Flusher).Flush()
+		sent += len(events)
+		select {
+		case <-more:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// keep notes a Secret for those that watch.
+func (s *Server) keep(metadata map[string]any) {
+	has := labels.Set{}
+	given, _ := metadata["labels"].(map[string]any)
+	for key, value := range given {
+		has[key] = fmt.Sprint(value)
+	}
+	data, _ := json.Marshal(map[string]any{"type": "ADDED", "object": map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, event{labels: has, json: string(data) + "\n"})
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+// echo answers a write as if it was stored.
+func (s *Server) echo(w http.ResponseWriter, r *http.Request, last string) {
+	body, _ := io.ReadAll(r.Body)
+	stored := map[string]any{}
+	if obj, kind, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+		stored, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		stored["apiVersion"], stored["kind"] = kind.GroupVersion().String(), kind.Kind
+	} else if yaml.Unmarshal(body, &stored) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	metadata, _ := stored["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{"name": last}
+	}
+	version := fmt.Sprint(100 + s.versions.Add(1))
+	if metadata["uid"] == nil {
+		metadata["uid"] = "uid-" + version
+	}
+	metadata["resourceVersion"], metadata["creationTimestamp"] = version, "2026-01-01T00:00:00Z"
+	stored["metadata"] = metadata
+	if stored["kind"] == "Secret" {
+		s.keep(metadata)
+	}
+	if r.Method == http.MethodPost {
+		w.WriteHeader(http.StatusCreated)
+	}
+	_ = json.NewEncoder(w).Encode(stored)
+}

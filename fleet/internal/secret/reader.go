@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package secret reads credentials from Secrets, each once until it changes.
+package secret
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Value is what a key of a Secret holds.
+type Value struct {
+	// Data is empty if there is none.
+	Data []byte
+	// Problem says why there is no new Data although the Secret exists, as the end of a sentence
+	// that begins with its name.
+	Problem string
+
+	resourceVersion string // empty: read again
+}
+
+// Reader reads Secrets of the manager's cluster, whose metadata a controller watches.
+type Reader struct {
+	metadata client.Reader // cached
+	live     client.Reader
+
+	mu   sync.Mutex
+	read map[types.NamespacedName]Value // by cluster
+}
+
+// NewReader returns a Reader that takes metadata from the manager's cache.
+func NewReader(mgr manager.Manager) *Reader {
+	return &Reader{metadata: mgr.GetCache(), live: mgr.GetAPIReader(), read: map[types.NamespacedName]Value{}}
+}
+
+// Read returns what a key of a cluster's Secret holds. The Secret is read only if the watched
+// metadata says that it has changed, or tells nothing about it. When reading
+// fails, what was read before stays.
+func (r *Reader) Read(ctx context.Context, cluster, secret types.NamespacedName, key string) (Value, error) {
+	seen := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	if err := r.metadata.Get(ctx, secret, seen); client.IgnoreNotFound(err) != nil {
+		return r.last(cluster), fmt.Errorf("getting the metadata of Secret %s: %w", secret, err)
+	}
+	last := r.last(cluster)
+	if last.resourceVersion != "" && last.resourceVersion == seen.ResourceVersion {
+		return last, nil
+	}
+
+	object := &corev1.Secret{}
+	err := r.live.Get(ctx, secret, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.keep(cluster, Value{}), nil
+	case err != nil:
+		last.resourceVersion = ""
+		last.Problem = "can't be read (" + reasonOf(err) + ")"
+		return r.keep(cluster, last), fmt.Errorf("getting Secret %s: %w", secret, err)
+	}
+	value := Value{resourceVersion: object.ResourceVersion, Data: object.Data[key]}
+	if len(value.Data) == 0 {
+		value.Data, value.Problem = nil, fmt.Sprintf("has no data under the key %q", key)
+	}
+	return r.keep(cluster, value), nil
+}
+
+// reasonOf returns a constant word for an error of the API server.
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "the API server does not answer"
+}
+
+// Expire has the Secret of a cluster read at the next Read, whatever its metadata say.
+func (r *Reader) Expire(cluster types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.read[cluster]; ok {
+		last.resourceVersion = ""
+		r.read[cluster] = last
+	}
+}
+
+// Forget drops what was read for a cluster.
+func (r *Reader) Forget(cluster types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.read, cluster)
+}
+
+func (r *Reader) last(cluster types.NamespacedName) Value {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read[cluster]
+}
+
+func (r *Reader) keep(cluster types.NamespacedName, value Value) Value {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read[cluster] = value
+	return value
+}

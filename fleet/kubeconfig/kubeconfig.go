@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubeconfig reads kubeconfigs as what they are: input that may be hostile.
+package kubeconfig
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Policy says what a kubeconfig may hold beyond the safe minimum.
+type Policy struct {
+	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
+	// certificate, or that name an http:// server.
+	AllowInsecureTLS bool
+	// AllowExec accepts kubeconfigs that run a program to get a credential:
+	// whoever can write one then runs programs in this process' container.
+	AllowExec bool
+	// AllowLoopback accepts servers on this host. It is for tests and local
+	// control planes: in a pod, loopback is the pod itself.
+	AllowLoopback bool
+}
+
+// Config is what is left of a kubeconfig once it is checked: all that is
+// needed to connect, and nothing that makes client-go read a file, run a
+// program or go elsewhere.
+type Config struct {
+	Endpoint    Endpoint
+	Credentials Credentials
+	// Trusted is the configuration that [Trust] was given. It is nil for what was parsed.
+	Trusted *rest.Config
+
+	digest string
+}
+
+// Endpoint is where the API server is and how it proves its identity. Two
+// kubeconfigs with equal endpoints differ in credentials only.
+type Endpoint struct {
+	Server     string // scheme, host and path
+	ServerName string // for TLS, when it isn't the host
+	CA         string // PEM; empty means the roots of the system
+	Insecure   bool   // only with Policy.AllowInsecureTLS
+}
+
+// Credentials are the ways to authenticate; a request carries all that are set.
+type Credentials struct {
+	Token              string
+	Username, Password string
+	Cert, Key          string           // PEM
+	Certificate        *tls.Certificate // made of Cert and Key
+	Exec               *clientcmdapi.ExecConfig
+}
+
+// Host returns host and port of the server, for messages.
+func (k *Config) Host() string {
+	u, err := url.Parse(k.Endpoint.Server)
+	if err != nil {
+		return "" // can't be: Parse has parsed it
+	}
+	return u.Host
+}
+
+// ErrRefused matches every error of Parse.
+var ErrRefused = errors.New("kubeconfig refused")
+
+// Refusal is why a kubeconfig isn't acceptable. Its text is fixed: that of a
+// parser's error may quote a credential.
+type Refusal string
+
+// Error implements error.
+func (r Refusal) Error() string { return ErrRefused.Error() + ": " + string(r) }
+
+// Is reports that each Refusal is ErrRefused.
+func (r Refusal) Is(target error) bool { return target == ErrRefused }
+
+func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
+
+// Parse is the one function that reads a kubeconfig. It checks the
+// parsed file before client-go could act on it, and takes the current context
+// with its cluster and user only; whatever else the file holds is ignored,
+// never opened and never run. Errors match ErrRefused, are
+// deterministic and quote nothing.
+func Parse(data []byte, policy Policy) (*Config, error) {
+	config, err := load(data)
+	if err != nil {
+		return nil, err
+	}
+	context := config.Contexts[config.CurrentContext]
+	if config.CurrentContext == "" || context == nil {
+		return nil, refuse("current-context names no context in it")
+	}
+	cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
+	if cluster == nil || user == nil {
+		return nil, refuse("the current context names a cluster or a user that is not in it")
+	}
+
+	k := &Config{}
+	if k.Endpoint, err = checkCluster(cluster, policy); err != nil {
+		return nil, err
+	}
+	if k.Credentials, err = checkUser(user, policy); err != nil {
+		return nil, err
+	}
+	k.digest = digestOf(k)
+	return k, nil
+}
+
+// Digest identifies endpoint and credentials.
+func (k *Config) Digest() string { return k.digest }
+
+// load reads a kubeconfig whose text is fit to be read.
+func load(data []byte) (*clientcmdapi.Config, error) {
+	if len(data) > maxSize {
+		return nil, refuse("it is larger than %d KiB", maxSize>>10)
+	}
+	if err := checkYAML(data); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, refuse("it is not a valid kubeconfig")
+	}
+	return config, nil
+}
+
+// digestOf identifies a kubeconfig. Lengths keep neighbouring fields apart.
+func digestOf(k *Config) string {
+	h := sha256.New()
+	for _, field := range []string{
+		k.Endpoint.Server, k.Endpoint.ServerName, k.Endpoint.CA, fmt.Sprint(k.Endpoint.Insecure),
+		k.Credentials.Token, k.Credentials.Username, k.Credentials.Password, k.Credentials.Cert, k.Credentials.Key,
+		execOf(k.Credentials.Exec),
+	} {
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func execOf(e *clientcmdapi.ExecConfig) string {
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q %q %q %q %q %t", e.Command, e.Args, e.Env, e.APIVersion, e.InstallHint, e.ProvideClusterInfo)
+}

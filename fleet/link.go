@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+)
+
+// link looks after one cluster: it tells its machine what happens and does what
+// the machine decides. All its fields but those marked belong to the goroutine
+// of run.
+type link struct {
+	name     multicluster.ClusterName
+	id       string
+	from     origin
+	provider *Provider
+	log      logr.Logger
+
+	mu     sync.Mutex // guards member and fresh
+	member Member     // as last reported; its Kubeconfig only until run has read it
+	fresh  bool       // run has not read member yet
+	seen   [sha256.Size]byte
+
+	published atomic.Pointer[published]
+
+	machine    machine
+	kubeconfig *kubeconfig.Config // wanted
+	inUse      *kubeconfig.Config // that of conn
+	conn       *Connection
+	engaged    chan struct{} // closed when the last Engage has returned
+
+	cancel     context.CancelFunc // ends run; guarded by the provider
+	done       chan struct{}      // closed when run has ended
+	changed    chan struct{}
+	refused    chan struct{} // a request was answered with 401
+	unanswered chan struct{} // a request got no answer
+	claimed    chan struct{} // another source has the cluster, or has it no more
+	broken     chan breakage
+	dialled    chan outcome
+	probed     chan outcome
+	cancelDial context.CancelFunc
+}
+
+// published is what others see of a link.
+type published struct {
+	state State
+	conn  *Connection
+}
+
+// breakage is a connection that could not be put to use.
+type breakage struct {
+	conn  *Connection
+	fault *Fault
+}
+
+func newLink(p *Provider, name multicluster.ClusterName, from origin, m Member) *link {
+	l := &link{
+		name: name, id: m.ID, from: from, provider: p, log: p.log.WithValues("cluster", name),
+		machine: machine{options: p.options, origin: m.Origin, missing: m.empty(), problem: m.Problem},
+		engaged: make(chan struct{}),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}, 1),
+		refused: make(chan struct{}, 1), unanswered: make(chan struct{}, 1), claimed: make(chan struct{}, 1),
+		broken:  make(chan breakage),
+		dialled: make(chan outcome, 1),
+		probed:  make(chan outcome, 1),
+	}
+	close(l.engaged)
+	state := l.machine.state()
+	state.Since = p.options.Clock.Now()
+	l.published.Store(&published{state: state})
+	countPhase(state.Phase, 1)
+	l.set(m)
+	return l
+}
+
+// set takes what the source reports, and wakes run when it matters to it.
+func (l *link) set(m Member) {
+	digest := sha256.Sum256(m.Kubeconfig)
+	l.mu.Lock()
+	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
+		l.member.Origin == m.Origin && l.member.Problem == m.Problem
+	if same && !l.fresh {
+		m.Kubeconfig = nil
+		l.member = m
+		l.mu.Unlock()
+		return
+	}
+	l.member, l.seen, l.fresh = m, digest, true
+	l.mu.Unlock()
+	signal(l.changed)
+}
+
+// run works until the context ends. It waits for the link that had the name
+// before, so that a cluster is engaged once at a time.
+func (l *link) run(ctx context.Context, before <-chan struct{}) {
+	defer func() {
+		l.end()
+		<-l.engaged
+		l.provider.ended(l)
+		close(l.done)
+	}()
+	if before != nil {
+		<-before
+	}
+	l.provider.notify(l.name) // that it is known: its first state was made before anybody could see it
+	for ctx.Err() == nil {
+		l.publish()
+		l.step(ctx, l.start(ctx))
+	}
+}
+
+// step waits for one event and hands it to the machine.
+func (l *link) step(ctx context.Context, again time.Time) {
+	now := l.provider.options.Clock.Now
+	var due <-chan time.Time
+	if !again.IsZero() {
+		timer := l.provider.options.Clock.NewTimer(again.Sub(now()))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-l.changed:
+		l.do(l.read(now()))
+	case o := <-l.dialled:
+		l.cancelDial()
+		o = l.unclaimed(o)
+		l.adopt(l.machine.dialled(now(), o.version, o.fault), o)
+	case o := <-l.probed:
+		if o.conn != l.conn {
+			l.machine.probeAbandoned()
+			return
+		}
+		l.do(l.machine.probed(now(), o.version, o.fault))
+		if o.fault == nil {
+			l.showVersion(o.conn)
+		}
+	case <-l.refused:
+		l.machine.unauthorized()
+	case <-l.unanswered:
+		l.machine.unanswered()
+	case <-l.claimed:
+		l.do(l.reclaim(now()))
+	case b := <-l.broken:
+		if b.conn == l.conn {
+			l.do(l.machine.broken(now(), b.fault))
+		}
+	}
+}
+
+// read tells the machine of the kubeconfig that the source reported last.
+func (l *link) read(now time.Time) orders {
+	l.mu.Lock()
+	if !l.fresh { // a signal too many: what it was about has been read
+		l.mu.Unlock()
+		return orders{}
+	}
+	m := l.member
+	l.member.Kubeconfig, l.fresh = nil, false
+	l.mu.Unlock()
+
+	l.machine.expire(now, m.Expires)
+	if m.empty() {
+		l.kubeconfig = nil
+		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
+	}
+	k, err := m.credentials(l.provider.options.policy())
+	if err != nil {
+		l.kubeconfig = nil
+		why := kubeconfig.Refusal("it names no server that can be connected to")
+		errors.As(err, &why)
+		return l.machine.kubeconfigRefused(m.Origin, string(why))
+	}
+	l.kubeconfig = k
+	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
+}
+
+// empty reports whether a member has no credentials.
+func (m Member) empty() bool { return len(m.Kubeconfig) == 0 && m.Config == nil }
+
+// credentials returns what to connect with.
+func (m Member) credentials(policy kubeconfig.Policy) (*kubeconfig.Config, error) {
+	if m.Config != nil {
+		return kubeconfig.Trust(m.Config)
+	}
+	return kubeconfig.Parse(m.Kubeconfig, policy)
+}
+
+// do carries out what the machine orders.
+func (l *link) do(o orders) {
+	if o.cancelDial {
+		l.cancelDial()
+	}
+	if o.disconnect {
+		l.disconnect()
+	}
+	if o.redial {
+		l.conn.requests.close()
+	}
+	if o.refresh {
+		l.refresh()
+	}
+}
+
+// refresh asks the source for other credentials.
+func (l *link) refresh() { l.provider.options.Sources[l.from.source].Refresh(l.from.name) }
+
+// unclaimed drops a new connection whose cluster an earlier source has claimed meanwhile.
+func (l *link) unclaimed(o outcome) outcome {
+	if o.conn == nil {
+		return o
+	}
+	if holder := l.provider.claims.holder(l, o.conn.uid); holder != nil {
+		o.conn.close()
+		o.conn, o.fault = nil, l.subject(o.kubeconfig).duplicate(holder)
+	}
+	return o
+}
+
+// reclaim gives up a connection to a cluster that an earlier source has, and tries again once it
+// has it no more.
+func (l *link) reclaim(now time.Time) orders {
+	if l.conn == nil {
+		l.machine.freed(now)
+		return orders{}
+	}
+	if holder := l.provider.claims.holder(l, l.conn.uid); holder != nil {
+		return l.machine.broken(now, l.subject(l.inUse).duplicate(holder))
+	}
+	return orders{}
+}
+
+// publish shows the state to others, and tells the subscribers if it changed.
+func (l *link) publish() {
+	old, state := l.published.Load(), l.machine.state()
+	if old.state.same(state) && old.conn == l.conn {
+		return
+	}
+	state.Since = old.state.Since
+	if old.state.Phase != state.Phase || old.state.Reason != state.Reason {
+		state.Since = l.provider.options.Clock.Now()
+	}
+	l.published.Store(&published{state: state, conn: l.conn})
+	countPhase(old.state.Phase, -1)
+	countPhase(state.Phase, 1)
+	l.provider.notify(l.name)
+}
+
+// showVersion shows those who have the connection the version that the machine believes.
+func (l *link) showVersion(conn *Connection) {
+	version := l.machine.version
+	conn.version.Store(&version)
+}
+
+// end closes what is open and tells the subscribers that the cluster is gone.
+func (l *link) end() {
+	if l.machine.dialling != "" {
+		l.cancelDial()
+		if o := <-l.dialled; o.conn != nil {
+			o.conn.close()
+		}
+	}
+	if l.conn != nil {
+		l.conn.close()
+	}
+	l.provider.claims.forget(l)
+	countPhase(l.published.Load().state.Phase, -1)
+	l.provider.hide(l)
+	l.provider.notify(l.name)
+}
+
+// signal wakes whoever listens, once for any number of signals.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+)
+
+// unauthorizedEvery is the least time between probes that a 401 brings forward:
+// an API that always answers 401 must not make a link probe all the time.
+const unauthorizedEvery = time.Second
+
+// refreshGrace is how long a source may take to come up with a new kubeconfig
+// after a 401, before the known one is tried again and the connection dropped.
+const refreshGrace = 500 * time.Millisecond
+
+// machine decides what happens with the connection to one cluster. It does no
+// I/O and knows no clock: events tell what happened and when; plan tells what
+// to start. Kubeconfigs are known to it by their digests.
+type machine struct {
+	options Options // intervals only
+
+	origin  string
+	missing bool   // there is no kubeconfig
+	problem string // why it can't be read, if it is there
+	refusal string // why the kubeconfig isn't acceptable, if it isn't
+
+	wanted string // digest of the kubeconfig to connect with; empty if there is none
+	using  string // digest of the one in use; empty while disconnected
+	fault  *Fault // of the last attempt with wanted, or of the connection lost
+
+	failures int       // attempts with wanted that failed in a row
+	dialling string    // digest of the attempt under way
+	dialAt   time.Time // when the next attempt is due
+
+	denied   bool // a probe of the connection in use was answered with 401
+	missed   int  // probes that failed in a row
+	breaks   int  // connections broken since the last good probe
+	probing  bool
+	probedAt time.Time // when the last probe started
+	probeAt  time.Time // when the next probe is due
+
+	expires   time.Time // when the credentials end
+	refreshAt time.Time // when to ask for others
+
+	version string
+	lower   int // probes in a row that saw a lower version than that
+}
+
+// orders are what an event asks the link to do at once.
+type orders struct {
+	cancelDial bool // end the attempt under way: its kubeconfig is out of date
+	disconnect bool // close the connection in use
+	adopt      bool // use the connection or the credentials just tried
+	redial     bool // let the next probe use new TCP connections
+	refresh    bool // ask the source for the kubeconfig again
+}
+
+// kubeconfigMissing: the source has none. A connection is kept as long as it
+// works: a Secret may be deleted to have it made again.
+func (m *machine) kubeconfigMissing(origin, problem string) orders {
+	m.origin, m.problem = origin, problem
+	m.missing, m.refusal, m.wanted = true, "", ""
+	return m.kubeconfigReplaced()
+}
+
+// kubeconfigRefused: the source has one that isn't acceptable. A connection
+// made with an earlier one is kept as long as it works.
+func (m *machine) kubeconfigRefused(origin, why string) orders {
+	m.origin = origin
+	m.missing, m.problem, m.refusal, m.wanted = false, "", why, ""
+	return m.kubeconfigReplaced()
+}
+
+// kubeconfigAccepted: the source has one; it may be the one that is known, because of a problem with reading another.
+func (m *machine) kubeconfigAccepted(now time.Time, origin, problem, digest string) orders {
+	m.origin = origin
+	m.missing, m.problem, m.refusal = false, problem, ""
+	if m.wanted == digest {
+		return orders{}
+	}
+	m.wanted, m.dialAt = digest, now
+	return m.kubeconfigReplaced()
+}
+
+func (m *machine) kubeconfigReplaced() orders {
+	m.failures, m.fault = 0, nil
+	return orders{cancelDial: m.dialling != "" && m.dialling != m.wanted}
+}
+
+// dialled: an attempt has ended.
+func (m *machine) dialled(now time.Time, version string, fault *Fault) orders {
+	digest := m.dialling
+	m.dialling = ""
+	switch {
+	case digest != m.wanted: // out of date, however it ended
+		return orders{}
+	case fault != nil:
+		return m.attemptFailed(now, fault)
+	}
+	if m.using == "" {
+		m.replaced(version)
+	} else {
+		m.saw(version)
+	}
+	m.using = digest
+	m.fault, m.failures, m.missed, m.denied = nil, 0, 0, false
+	m.probeAt = now.Add(m.jittered(m.options.ProbeInterval))
+	return orders{adopt: true}
+}
+
+func (m *machine) attemptFailed(now time.Time, fault *Fault) orders {
+	m.fault = fault
+	m.failures++
+	o := orders{refresh: fault.Reason == ReasonUnauthorized}
+	if m.denied {
+		m.using, m.denied, m.missed = "", false, 0
+		o.disconnect = true
+	}
+	m.dialAt = now.Add(backoff(m.options, m.failures))
+	return o
+}
+
+// probed: a probe of the connection in use has ended.
+func (m *machine) probed(now time.Time, version string, fault *Fault) orders {
+	m.probing = false
+	switch {
+	case m.using == "":
+		return orders{}
+	case fault == nil:
+		m.missed, m.breaks, m.denied = 0, 0, false
+		m.saw(version)
+		return orders{}
+	case fault.Reason == ReasonUnauthorized && m.wanted != "":
+		return m.probeDenied(now)
+	case fault.Reason == ReasonUnauthorized:
+		return m.lost(now, fault)
+	}
+	m.missed++
+	if m.missed < m.options.ProbeFailures {
+		m.probeAt = m.probedAt.Add(m.options.ProbeRetry)
+		return orders{redial: m.missed > 1}
+	}
+	return m.lost(now, &Fault{
+		Reason:  ReasonProbeFailed,
+		Message: fmt.Sprintf("%d probes in a row failed: %s", m.missed, fault.Message),
+	})
+}
+
+// probeDenied lets an attempt decide: if a newer kubeconfig works, its
+// credentials can be swapped in below the watches; if not, the connection goes.
+func (m *machine) probeDenied(now time.Time) orders {
+	if m.denied {
+		return orders{}
+	}
+	m.denied, m.dialAt = true, now
+	if m.wanted == m.using {
+		m.dialAt = now.Add(refreshGrace)
+	}
+	return orders{refresh: true}
+}
+
+// unauthorized: a request was answered with 401. That may be about the request
+// only, so a probe decides.
+func (m *machine) unauthorized() {
+	m.probeAt = earlier(m.probeAt, m.probedAt.Add(unauthorizedEvery))
+}
+
+// unanswered: a request got no answer. That may be about the request only, so a probe decides.
+func (m *machine) unanswered() {
+	m.probeAt = earlier(m.probeAt, m.probedAt.Add(m.options.ProbeRetry))
+}
+
+// downgradeAfter is how many probes in a row have to see a lower version before it counts. While
+// a control plane with several API servers is upgraded, each probe may see either version.
+const downgradeAfter = 3
+
+// saw takes in the version that a probe saw. A version that can't be compared counts at once.
+func (m *machine) saw(version string) {
+	known, err := utilversion.ParseSemantic(m.version)
+	if err == nil && m.lower < downgradeAfter-1 {
+		if seen, err := utilversion.ParseSemantic(version); err == nil && seen.LessThan(known) {
+			m.lower++
+			return
+		}
+	}
+	m.version, m.lower = version, 0
+}
+
+// replaced: a new connection is in use, maybe to another server.
+func (m *machine) replaced(version string) { m.version, m.lower = version, 0 }
+
+// probeAbandoned: a probe of a connection that is no longer in use has ended.
+func (m *machine) probeAbandoned() { m.probing = false }
+
+// broken: a component could not start on the connection in use.
+func (m *machine) broken(now time.Time, fault *Fault) orders {
+	if m.using == "" {
+		return orders{}
+	}
+	o := m.lost(now, fault)
+	m.breaks++
+	m.dialAt = now.Add(backoff(m.options, m.breaks))
+	return o
+}
+
+// freed: the source that had the same cluster may have it no more.
+func (m *machine) freed(now time.Time) {
+	if m.fault != nil && m.fault.Reason == ReasonDuplicateCluster {
+		m.dialAt = now
+	}
+}
+
+// lost gives the connection up and lets a new attempt start at once.
+func (m *machine) lost(now time.Time, fault *Fault) orders {
+	m.using, m.missed, m.denied = "", 0, false
+	m.dialAt = now
+	if m.fault == nil { // else the newer kubeconfig has its own fault already
+		m.fault = fault
+	}
+	return orders{disconnect: true, refresh: fault.Reason == ReasonUnauthorized}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+)
+
+// Options of a Provider. A zero field means its default.
+type Options struct {
+	// Concurrency is the number of parallel first attempts, and again of
+	// parallel retries. Dead clusters wait among the retries, where they can't
+	// hold up a new cluster. Defaults to 32.
+	Concurrency int
+
+	// ConnectTimeout is the deadline of one attempt, from name resolution to
+	// the answer. Defaults to 10s.
+	ConnectTimeout time.Duration
+	// FirstTimeout is the deadline of the first attempt with a kubeconfig. It
+	// is shorter, so that a fleet with many dead clusters is sorted quickly: a
+	// slow cluster gets ConnectTimeout in its retry. Defaults to 3s, and is
+	// never more than ConnectTimeout.
+	FirstTimeout time.Duration
+	// RetryMin and RetryMax bound the time between failed attempts, which
+	// doubles each time; up to half of it is taken off at random. A changed
+	// kubeconfig is tried at once. Default to 1s and 60s.
+	RetryMin, RetryMax time.Duration
+
+	// ProbeInterval is the time from the start of one probe to the next. After one that
+	// failed, and after a request that got no answer, it is ProbeRetry, which is never more.
+	// ProbeTimeout is the deadline of one. After ProbeFailures in a row the connection is given
+	// up. Default to 60s, 5s, 5s and 5: between probes, HTTP/2 pings and watches tell.
+	ProbeInterval, ProbeRetry, ProbeTimeout time.Duration
+	ProbeFailures                           int
+
+	// QPS and Burst limit the requests to one cluster: all its clients share
+	// one limit, probes are exempt. Default to 20 and 30.
+	QPS   float32
+	Burst int
+	// Timeout is the deadline of one request that isn't a watch. The server is
+	// told four fifths of it: the API server waits 10s for a webhook, if that says
+	// no more, and so has the time to answer that it didn't. Defaults to 15s.
+	Timeout time.Duration
+	// HeaderTimeout is how long an answer may take to begin. ListTimeout is the deadline
+	// of a list for a watch, which Timeout doesn't bound. Default to 30s and 2m.
+	HeaderTimeout, ListTimeout time.Duration
+	// UserAgent is sent with every request. Defaults to that of client-go, which names the program.
+	UserAgent string
+	// Proxy chooses the proxy for a request; nil means none, whatever the
+	// environment says: set http.ProxyFromEnvironment to honour it. A proxy
+	// hides the address from the check of refused addresses.
+	Proxy func(*http.Request) (*url.URL, error)
+
+	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
+	// certificate, or that name an http:// server.
+	AllowInsecureTLS bool
+	// AllowExec accepts kubeconfigs that run a program to get a credential:
+	// whoever can write a kubeconfig Secret then runs programs in this process'
+	// container.
+	AllowExec bool
+	// AllowLoopback accepts servers on this host. It is for tests and local
+	// control planes: in a pod, loopback is the pod itself.
+	AllowLoopback bool
+
+	// DirectReads has GetClient read from the server. Otherwise it reads from the cluster's
+	// cache, as usual with controller-runtime.
+	DirectReads bool
+	// CacheTimeout is how long a read from a cache waits for the first list of its kind, before
+	// it fails with ErrCacheNotSynced. Defaults to 2s.
+	CacheTimeout time.Duration
+	// ClusterOptions are applied to each cluster. Its HTTP client, its RESTMapper, and how its
+	// cache and client are made stay the Provider's.
+	ClusterOptions []cluster.Option
+	// Scheme of the typed clients. Defaults to that of client-go.
+	Scheme *runtime.Scheme
+
+	// Sources discover the clusters. Where two name the same cluster, the first has it.
+	Sources []Source
+
+	// Clock is injected by tests.
+	Clock clock.WithTicker
+	// Random returns a number in [0,1) for jitter; injected by tests.
+	Random func() float64
+}
+
+// defaulted returns the options with every zero field set.
+func (o Options) defaulted() Options {
+	setDefault(&o.Concurrency, 32)
+	setDefault(&o.ConnectTimeout, 10*time.Second)
+	setDefault(&o.FirstTimeout, 3*time.Second)
+	o.FirstTimeout = min(o.FirstTimeout, o.ConnectTimeout)
+	setDefault(&o.RetryMin, time.Second)
+	setDefault(&o.RetryMax, 60*time.Second)
+	setDefault(&o.ProbeInterval, 60*time.Second)
+	setDefault(&o.ProbeRetry, 5*time.Second)
+	o.ProbeRetry = min(o.ProbeRetry, o.ProbeInterval)
+	setDefault(&o.ProbeTimeout, 5*time.Second)
+	setDefault(&o.ProbeFailures, 5)
+	setDefault(&o.QPS, 20)
+	setDefault(&o.Burst, 30)
+	setDefault(&o.Timeout, 15*time.Second)
+	setDefault(&o.HeaderTimeout, 30*time.Second)
+	setDefault(&o.ListTimeout, 2*time.Minute)
+	setDefault(&o.CacheTimeout, 2*time.Second)
+	setDefault(&o.UserAgent, rest.DefaultKubernetesUserAgent())
+	if o.Scheme == nil {
+		o.Scheme = scheme.Scheme
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	return o
+}
+
+// serverTimeout is the part of Timeout that the server may use.
+func (o Options) serverTimeout() time.Duration { return o.Timeout / 5 * 4 }
+
+// policy returns what a kubeconfig may hold.
+func (o Options) policy() kubeconfig.Policy {
+	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowExec: o.AllowExec, AllowLoopback: o.AllowLoopback}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

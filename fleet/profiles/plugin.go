@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiles
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+)
+
+const (
+	pluginTimeout = 30 * time.Second
+	maxOutput     = 256 << 10 // bytes
+)
+
+// Plugin is a program that gets credentials, as client-go's exec plugins do
+// (client.authentication.k8s.io/v1). It runs with the environment that is given here and no
+// other, for at most 30 seconds. A profile adds no arguments and no environment to it: it gets
+// the cluster alone, in KUBERNETES_EXEC_INFO.
+type Plugin struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args,omitempty"`
+	// Env are entries of the form NAME=value.
+	Env []string `json:"env,omitempty"`
+}
+
+// access runs the plugin for a cluster.
+func (p Plugin) access(ctx context.Context, provider inventoryv1alpha1.AccessProvider) (access, error) {
+	got, err := p.run(ctx, provider)
+	if err != nil {
+		problem := "could not get credentials by the plugin of its access provider " + provider.Name + "; see the log of the manager"
+		return access{problem: problem}, fmt.Errorf("running the plugin of access provider %s: %w", provider.Name, err)
+	}
+	user := &clientcmdapi.AuthInfo{
+		Token: got.Token, ClientCertificateData: []byte(got.ClientCertificateData), ClientKeyData: []byte(got.ClientKeyData),
+	}
+	made, problem := compose(provider.Cluster, user)
+	a := access{kubeconfig: made, problem: problem}
+	if got.ExpirationTimestamp != nil {
+		a.expires = got.ExpirationTimestamp.Time
+	}
+	return a, nil
+}
+
+// run returns what the program answers. Errors hold nothing that it printed: that may be secret.
+func (p Plugin) run(ctx context.Context, provider inventoryv1alpha1.AccessProvider) (*clientauthenticationv1.ExecCredentialStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, pluginTimeout)
+	defer cancel()
+	info, err := json.Marshal(request(provider))
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, p.Command, p.Args...)
+	command.Env = append([]string{"KUBERNETES_EXEC_INFO=" + string(info)}, p.Env...)
+	command.WaitDelay = time.Second
+	output := &limited{}
+	command.Stdout = output
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	var credential clientauthenticationv1.ExecCredential
+	if json.Unmarshal(output.Bytes(), &credential) != nil || credential.Status == nil {
+		return nil, errors.New("it printed no ExecCredential with a status")
+	}
+	return credential.Status, nil
+}
+
+func request(provider inventoryv1alpha1.AccessProvider) *clientauthenticationv1.ExecCredential {
+	cluster := &clientauthenticationv1.Cluster{
+		Server: provider.Cluster.Server, TLSServerName: provider.Cluster.TLSServerName,
+		CertificateAuthorityData: provider.Cluster.CertificateAuthorityData,
+	}
+	for _, extension := range provider.Cluster.Extensions {
+		if extension.Name == execExtension {
+			cluster.Config = runtime.RawExtension{Raw: extension.Extension.Raw}
+		}
+	}
+	credential := &clientauthenticationv1.ExecCredential{Spec: clientauthenticationv1.ExecCredentialSpec{Cluster: cluster}}
+	credential.APIVersion, credential.Kind = clientauthenticationv1.SchemeGroupVersion.String(), "ExecCredential"
+	return credential
+}
+
+// limited holds what a program prints, up to maxOutput.
+type limited struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(data []byte) (int, error) {
+	if l.Len()+len(data) > maxOutput {
+		return 0, errors.New("it printed too much")
+	}
+	return l.Buffer.Write(data)
+}

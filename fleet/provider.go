@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+var (
+	_ multicluster.Provider         = &Provider{}
+	_ multicluster.ProviderRunnable = &Provider{}
+)
+
+// Provider keeps a connection to every cluster that its sources report. Its
+// methods are safe for concurrent use and none waits for a cluster.
+type Provider struct {
+	options Options
+	slots   slots
+	claims  *claims
+	log     logr.Logger
+
+	mu          sync.RWMutex // never held while calling out
+	links       map[multicluster.ClusterName]*link
+	ending      map[multicluster.ClusterName]chan struct{} // links that close down
+	subscribers []*subscription                            // copied when it changes
+	indexes     []index
+	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
+	stopped     bool            // nothing is launched any more
+	running     sync.WaitGroup
+
+	aware multicluster.Aware // set before any link runs
+}
+
+// NewProvider returns a Provider that connects to nothing before Start.
+func NewProvider(options Options) *Provider {
+	options = options.defaulted()
+	return &Provider{
+		options: options,
+		slots:   newSlots(options.Concurrency),
+		claims:  newClaims(),
+		log:     log.Log.WithName("fleet"),
+		links:   map[multicluster.ClusterName]*link{},
+		ending:  map[multicluster.ClusterName]chan struct{}{},
+	}
+}
+
+// SetupWithManager registers the sources with the manager of the cluster that the program runs
+// for. Call it before that manager starts. A multicluster manager starts the Provider itself.
+func (p *Provider) SetupWithManager(mgr manager.Manager) error { return p.setupSources(mgr) }
+
+// Start connects to the clusters until the context ends, and returns when every
+// connection is closed.
+func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	p.mu.Lock()
+	if p.root != nil {
+		p.mu.Unlock()
+		return errors.New("the fleet provider was started twice")
+	}
+	p.root, p.aware = ctx, aware
+	for _, l := range p.links {
+		p.launch(l)
+	}
+	p.mu.Unlock()
+
+	<-ctx.Done()
+	p.mu.Lock()   // a launch under way has been counted
+	p.mu.Unlock() //nolint:staticcheck // see above
+	p.running.Wait()
+	return nil
+}
+
+// Get implements multicluster.Provider. What it returns is a *Connection. The
+// error is multicluster.ErrClusterNotFound while the cluster isn't connected.
+func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	if c, ok := p.Connection(name); ok {
+		return c, nil
+	}
+	return nil, multicluster.ErrClusterNotFound
+}
+
+// Connection returns the connection to a cluster, if it is connected now.
+func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if l, ok := p.links[name]; ok {
+		conn := l.published.Load().conn
+		return conn, conn != nil
+	}
+	return nil, false
+}
+
+// State returns what is known about the connection to a cluster.
+func (p *Provider) State(name multicluster.ClusterName) State {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if l, ok := p.links[name]; ok {
+		return l.published.Load().state
+	}
+	return unknown()
+}
+
+// Describe returns what the source reported about a cluster, without its
+// credentials.
+func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
+	p.mu.RLock()
+	l, ok := p.links[name]
+	p.mu.RUnlock()
+	if !ok {
+		return Member{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.member
+	m.Kubeconfig, m.Config = nil, nil
+	return m, true
+}
+
+// Subscribe calls fn whenever the State or the Connection of a cluster has
+// changed, and when a cluster is gone. What changed is visible by then. fn must
+// not block: it holds up the link of that cluster. It may call the Provider. Subscribe
+// returns a function that ends the calls, but for one that is under way.
+func (p *Provider) Subscribe(fn func(multicluster.ClusterName)) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &subscription{fn}
+	p.subscribers = append(slices.Clone(p.subscribers), s)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.subscribers = slices.DeleteFunc(slices.Clone(p.subscribers), func(known *subscription) bool { return known == s })
+	}
+}
+
+// subscription is one call of Subscribe.
+type subscription struct {
+	fn func(multicluster.ClusterName)
+}
+
+func (p *Provider) notify(name multicluster.ClusterName) {
+	p.mu.RLock()
+	subscribers := p.subscribers
+	p.mu.RUnlock()
+	for _, s := range subscribers {
+		s.fn(name)
+	}
+}
+
+// set takes what a source reports of a cluster.
+func (p *Provider) set(name multicluster.ClusterName, from origin, m Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, known := p.links[name]
+	if known && l.id == m.ID {
+		l.set(m)
+		return
+	}
+	if known {
+		p.stop(l)
+	}
+	if p.stopped {
+		return
+	}
+	l = newLink(p, name, from, m)
+	p.links[name] = l
+	if p.root != nil {
+		p.launch(l)
+	}
+}
+
+// remove closes the connection to a cluster that a source no longer reports.
+func (p *Provider) remove(name multicluster.ClusterName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l, known := p.links[name]; known {
+		p.stop(l)
+	}
+}
+
+// launch runs a link. The caller holds the lock.
+func (p *Provider) launch(l *link) {
+	ctx, cancel := context.WithCancel(p.root)
+	l.cancel = cancel
+	before := p.ending[l.name]
+	p.running.Go(func() { l.run(ctx, before) })
+}
+
+// stop takes a link out of sight and lets it close down. The caller holds the lock.
+func (p *Provider) stop(l *link) {
+	delete(p.links, l.name)
+	if l.cancel == nil { // never launched
+		countPhase(l.published.Load().state.Phase, -1)
+		return
+	}
+	p.ending[l.name] = l.done
+	l.cancel()
+}
+
+// ended forgets a link that has closed down.
+func (p *Provider) ended(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ending[l.name] == l.done {
+		delete(p.ending, l.name)
+	}
+}
+
+// hide takes a link out of sight that ends because the provider stops.
+func (p *Provider) hide(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links[l.name] == l {
+		delete(p.links, l.name)
+	}
+}

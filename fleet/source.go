@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// Member is what a source knows about one cluster.
+type Member struct {
+	// ID tells two clusters of the same name apart, e.g. a UID. When it
+	// changes, the old connection is dropped at once.
+	ID string
+	// Kubeconfig is checked as input that may be hostile. It is empty as long as
+	// there is none. A source that fails to read one repeats the last that it has read.
+	Kubeconfig []byte
+	// Config takes the place of Kubeconfig where the program itself made it, or trusts
+	// who did: nothing in it is checked. Nobody changes it afterwards.
+	Config *rest.Config
+	// Expires is when the credentials end; zero if that isn't known. The source is asked to
+	// refresh them when two thirds of the time until then have passed. New ones are swapped in
+	// below running watches.
+	Expires time.Time
+	// Problem says why there is no Kubeconfig, or no newer one, although its origin exists, as
+	// the end of a sentence that begins with Origin. Deterministic.
+	Problem string
+	// Origin says where the credentials are kept, for messages, e.g.
+	// "Secret team-a/prod-kubeconfig".
+	Origin string
+	// Labels are those that clusters are selected by.
+	Labels map[string]string
+	// Properties are other facts, e.g. the class of the cluster.
+	Properties map[string]string
+}
+
+// Sink takes what a source finds, by the source's own names. Its methods never block, and may
+// be called before the Provider starts, in parallel, and with what is known already.
+type Sink interface {
+	// Set reports a cluster, or a change of it.
+	Set(multicluster.ClusterName, Member)
+	// Remove reports that a cluster is gone, or out of scope: its connection is
+	// closed without a request to it.
+	Remove(multicluster.ClusterName)
+}
+
+// Source discovers clusters.
+type Source interface {
+	// Name tells the source from the others of a Provider, which knows a cluster as
+	// "<Name>#<name>". If it is empty, the source's names stay as they are: that suits one
+	// source whose names have no "#".
+	Name() string
+	// SetupWithManager registers what the source runs, before the manager
+	// starts. From then on the source reports to the sink.
+	SetupWithManager(manager.Manager, Sink) error
+	// Refresh asks the source to read the credentials of a cluster again soon,
+	// past any cache, because the server doesn't accept the known ones, or because
+	// they expire. It never blocks.
+	Refresh(multicluster.ClusterName)
+}

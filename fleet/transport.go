@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+
+	"github.com/cluster-chandler/chandler/fleet/address"
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+)
+
+const (
+	// keepAlive is the time between TCP keep-alives, and pingAfter the silence
+	// after which an HTTP/2 connection is pinged. A connection that doesn't
+	// answer for pingTimeout is closed, with every watch on it.
+	keepAlive, pingAfter, pingTimeout = 30 * time.Second, 30 * time.Second, 15 * time.Second
+	idleTimeout                       = 90 * time.Second
+	// watchTimeout ends a watch that the server doesn't end by itself. Reflectors ask
+	// for less.
+	watchTimeout = 15 * time.Minute
+)
+
+// errForeignHost is returned instead of following a redirect away from the
+// server that the kubeconfig names: credentials stay where they belong.
+var errForeignHost = errors.New("refusing a request to another host than the kubeconfig names")
+
+// errDisconnected is the end of each request on a connection that was closed. It isn't
+// net.ErrClosed, after which client-go tries again.
+var errDisconnected = errors.New("the cluster was disconnected")
+
+// identity holds the credentials of one connection. They can be swapped while
+// requests are under way.
+type identity struct {
+	current atomic.Pointer[kubeconfig.Credentials]
+}
+
+// certificate implements tls.Config.GetClientCertificate.
+func (i *identity) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if pair := i.current.Load().Certificate; pair != nil {
+		return pair, nil
+	}
+	return &tls.Certificate{}, nil // none
+}
+
+// authorize adds the credentials that are sent in a header.
+func authorize(header http.Header, c *kubeconfig.Credentials) {
+	switch {
+	case c.Token != "":
+		header.Set("Authorization", "Bearer "+c.Token)
+	case c.Username != "":
+		r := http.Request{Header: header}
+		r.SetBasicAuth(c.Username, c.Password)
+	}
+}
+
+// transport is one set of TCP connections to an API server. It sends no
+// request, and so no credential, anywhere else.
+type transport struct {
+	scheme, host string
+	identity     *identity
+	base         http.RoundTripper
+	dialer       *connrotation.Dialer
+	// serverTimeout is how long the server is told at most to work on a request
+	// that comes with a time; 0 leaves that time as it is.
+	serverTimeout time.Duration
+	// timeout bounds any other request than a watch, with the reading of its answer.
+	timeout time.Duration
+	limits  limits
+	closed  atomic.Bool // no request is sent any more
+	// unauthorized is called when the server answers 401.
+	unauthorized func()
+	// unanswered is called when a request gets no answer that somebody waits for still.
+	unanswered func()
+}
+
+// newTransport connects to nothing yet.
+func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, unanswered func()) (*transport, error) {
+	server, err := url.Parse(k.Endpoint.Server)
+	if err != nil {
+		return nil, err
+	}
+	net := &net.Dialer{KeepAlive: keepAlive}
+	if o.Proxy == nil && k.Trusted == nil {
+		net.Control = address.DialControl(o.AllowLoopback)
+	}
+	dial := net.DialContext
+	if k.Trusted != nil && k.Trusted.Dial != nil {
+		dial = k.Trusted.Dial
+	}
+	t := &transport{
+		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized, unanswered: unanswered,
+		dialer: connrotation.NewDialer(traced(dial)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
+	}
+	switch {
+	case k.Trusted != nil:
+		t.base, err = trustedTransport(k.Trusted, t.dial)
+		return t, err
+	case k.Credentials.Exec != nil:
+		t.base, err = execTransport(k, t.dial, o)
+		return t, err
+	}
+	base := &http.Transport{
+		Proxy:               o.Proxy,
+		DialContext:         t.dial,
+		TLSClientConfig:     tlsConfig(k.Endpoint, id),
+		TLSHandshakeTimeout: o.ConnectTimeout,
+		// A watch has no other deadline before its first event.
+		ResponseHeaderTimeout: o.HeaderTimeout,
+		IdleConnTimeout:       idleTimeout,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		// A server can't make the manager hold large headers.
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	t.base = base
+	return t, nil
+}
+
+func tlsConfig(e kubeconfig.Endpoint, id *identity) *tls.Config {
+	config := &tls.Config{
+		MinVersion:           tls.VersionTLS12,
+		ServerName:           e.ServerName,
+		InsecureSkipVerify:   e.Insecure, //nolint:gosec // only with AllowInsecureTLS
+		GetClientCertificate: id.certificate,
+	}
+	if e.CA != "" {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM([]byte(e.CA))
+	}
+	return config
+}
+
+// execTransport leaves authentication to client-go, which runs the program and
+// renews what it returns. Only with AllowExec.
+func execTransport(k *kubeconfig.Config, dial connrotation.DialFunc, o Options) (http.RoundTripper, error) {
+	config := &rest.Config{
+		Host:         k.Endpoint.Server,
+		ExecProvider: k.Credentials.Exec,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: k.Endpoint.ServerName, CAData: []byte(k.Endpoint.CA), Insecure: k.Endpoint.Insecure,
+		},
+		Dial:  dial,
+		Proxy: noProxy,
+	}
+	if o.Proxy != nil {
+		config.Proxy = o.Proxy
+	}
+	return rest.TransportFor(config)
+}
+
+// trustedTransport leaves authentication, TLS and the choice of a proxy to client-go.
+func trustedTransport(trusted *rest.Config, dial connrotation.DialFunc) (http.RoundTripper, error) {
+	config := rest.CopyConfig(trusted)
+	config.Dial = dial
+	if config.Proxy == nil { // named, it keeps client-go from holding on to the transport for ever
+		config.Proxy = http.ProxyFromEnvironment
+	}
+	return rest.TransportFor(config)
+}
+
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != t.scheme || !strings.EqualFold(request.URL.Host, t.host) {
+		return nil, errForeignHost
+	}
+	if t.closed.Load() {
+		return nil, errDisconnected
+	}
+	timeout := t.timeout
+	if isWatch(request) {
+		timeout = watchTimeout
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), timeout)
+	request = request.Clone(ctx)
+	authorize(request.Header, t.identity.current.Load())
+	t.bound(request.URL)
+	countRequest(request)
+	response, err := t.base.RoundTrip(request)
+	if err != nil {
+		if !errors.Is(request.Context().Err(), context.Canceled) && !t.closed.Load() {
+			t.unanswered()
+		}
+		cancel()
+		return nil, err
+	}
+	if response.StatusCode == http.StatusUnauthorized {
+		t.unauthorized()
+	}
+	response.Body = &cancelling{ReadCloser: response.Body, cancel: cancel}
+	t.limits.bound(request, response)
+	return response, nil
+}
+
+// cancelling frees the timer of a request when its answer was read.
+type cancelling struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (c *cancelling) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
+}
+
+// dial refuses a TCP connection that is made while the transport is shut: it would outlive that.
+func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := t.dialer.DialContext(ctx, network, address)
+	if err == nil && t.closed.Load() {
+		_ = conn.Close()
+		return nil, errDisconnected
+	}
+	return conn, err
+}
+
+// bound has the server give up a request before the client does, so that it is the server
+// that says why: a webhook that hangs isn't a cluster that doesn't answer. Client-go
+// tells the server the time of the client.
+func (t *transport) bound(request *url.URL) {
+	query := request.Query()
+	timeout, err := time.ParseDuration(query.Get("timeout"))
+	if err != nil || t.serverTimeout == 0 || timeout <= t.serverTimeout {
+		return
+	}
+	query.Set("timeout", t.serverTimeout.String())
+	request.RawQuery = query.Encode()
+}
+
+// CancelRequest is what client-go looks for when a request times out. Its
+// context, which the copy made by RoundTrip shares, has ended it already.
+func (t *transport) CancelRequest(*http.Request) {}
+
+// shut closes the transport for good.
+func (t *transport) shut() {
+	t.closed.Store(true)
+	t.close()
+}
+
+// close ends every connection, and with them all that waits for an answer.
+func (t *transport) close() {
+	t.dialer.CloseAll()
+	if base, ok := t.base.(*http.Transport); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// traced makes a dialer note in the context's trace how far it came.
+func traced(dial connrotation.DialFunc) connrotation.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		trace, ok := ctx.Value(traceKey{}).(*trace)
+		if err != nil || !ok {
+			return conn, err
+		}
+		trace.dialled.Store(true)
+		return &tracedConn{Conn: conn, trace: trace}, nil
+	}
+}
+
+type traceKey struct{}
+
+// trace is how far an attempt came before its deadline.
+type trace struct{ dialled, answered, secured atomic.Bool }
+
+// tracedConn notes the first byte that the server sends.
+type tracedConn struct {
+	net.Conn
+	trace *trace
+}
+
+func (c *tracedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.trace.answered.Store(true)
+	}
+	return n, err
+}

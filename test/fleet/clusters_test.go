@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/capi"
+	"github.com/cluster-chandler/chandler/test/wait"
+)
+
+// cluster makes a Cluster with a finalizer, as Cluster API does.
+func (h *hub) cluster(t *testing.T, name string, labels map[string]string) *clusterv1.Cluster {
+	t.Helper()
+	c := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: labels, Finalizers: []string{clusterv1.ClusterFinalizer}},
+		Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+			APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "TestCluster", Name: name,
+		}},
+	}
+	h.create(t, c)
+	return c
+}
+
+// kubeconfig writes a Cluster's Secret.
+func (h *hub) kubeconfig(t *testing.T, name string, data []byte) {
+	t.Helper()
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name + "-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: name}},
+		Type:       clusterv1.ClusterSecretType,
+		Data:       map[string][]byte{"value": data},
+	}
+	err := h.Create(t.Context(), s)
+	if apierrors.IsAlreadyExists(err) {
+		patch := fmt.Sprintf(`{"data":{"value":%q}}`, base64.StdEncoding.EncodeToString(data))
+		err = h.Patch(t.Context(), s, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *hub) name(cluster string) multicluster.ClusterName {
+	return multicluster.ClusterName(h.namespace + "/" + cluster)
+}
+
+// tokens makes a user of the workload cluster, and returns what makes tokens for it.
+func (h *hub) tokens(t *testing.T) func() string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "chandler-"}}
+	if err := h.workloads.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "chandler-"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	}
+	if err := h.workloads.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		// Bound to a Secret of its own, so that it can be revoked alone.
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "token-"}}
+		if err := h.workloads.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret.Name, UID: secret.UID},
+		}}
+		if err := h.workloads.SubResource("token").Create(t.Context(), account, request); err != nil {
+			t.Fatal(err)
+		}
+		return request.Status.Token
+	}
+}
+
+// whoAmI returns what the server knows of the token that a connection uses.
+func (h *hub) whoAmI(t *testing.T, conn *fleet.Connection) string {
+	t.Helper()
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := conn.Client().Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"])
+}
+
+func (h *hub) withToken(token string) []byte {
+	c := h.workload.Config()
+	return kubeconfigOf(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: token})
+}
+
+func TestClustersOfTheHub(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{})))
+	c := h.cluster(t, "one", nil)
+	h.expect(t, h.name("one"), fleet.PhaseWaiting, fleet.ReasonKubeconfigMissing)
+	start := time.Now()
+	h.kubeconfig(t, "one", h.workload.Kubeconfig())
+	conn := h.connected(t, h.name("one"))
+	t.Logf("connected %s after the Secret", time.Since(start))
+
+	start = time.Now()
+	facts, err := conn.Facts(t.Context())
+	if err != nil || !facts.Has("apps/v1/Deployment") || !facts.Has("v1") || len(facts.Incomplete) > 0 {
+		t.Errorf("%d API versions, %v", len(facts.APIVersions), err)
+	}
+	t.Logf("%s, %d API versions in %s", facts.KubernetesVersion, len(facts.APIVersions), time.Since(start))
+
+	t.Run("reads and writes", func(t *testing.T) { readsAndWrites(t, conn) })
+
+	// A Cluster that is being deleted stays connected until it is gone.
+	if err := h.Delete(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if isDone(conn) {
+		t.Fatal("disconnected while the Cluster is being deleted")
+	}
+	if err := h.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, h.name("one"), conn)
+}
+
+func readsAndWrites(t *testing.T, conn *fleet.Connection) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
+	if err := conn.Client().Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Client().Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Error(err)
+	}
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	if _, err := conn.Dynamic().Resource(maps).Namespace("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	// A kind that appears later.
+	unknown := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Thing"}}
+	if err := conn.Client().Get(t.Context(), client.ObjectKey{Name: "x"}, unknown); err == nil {
+		t.Error("no error for an unknown kind")
+	}
+}
+
+// A Cluster that is relabelled out of the watch filter is let go at once, and
+// taken up when it comes back.
+func TestWatchFilter(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{WatchFilter: "blue", Cluster: &clusterv1.Cluster{}})))
+	c := h.cluster(t, "mine", map[string]string{clusterv1.WatchLabel: "blue"})
+	h.cluster(t, "theirs", map[string]string{clusterv1.WatchLabel: "green"})
+	for _, name := range []string{"mine", "theirs"} {
+		h.kubeconfig(t, name, h.workload.Kubeconfig())
+	}
+	conn := h.connected(t, h.name("mine"))
+	if s := h.State(h.name("theirs")); s.Phase != fleet.PhaseUnknown {
+		t.Errorf("%+v", s)
+	}
+	relabel := func(value string) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, clusterv1.WatchLabel, value)
+		if err := h.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	relabel("green")
+	<-conn.Done()
+	t.Logf("released %s after the relabelling", time.Since(start))
+	relabel("blue")
+	if h.connected(t, h.name("mine")) == conn {
+		t.Error("the same Connection")
+	}
+}
+
+// A new token in the Secret is swapped in below the watches; a token that is
+// revoked without one ends the connection until there is a new one.
+func TestRotationOfTheSecret(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{})))
+	newToken := h.tokens(t)
+	h.cluster(t, "one", nil)
+	h.kubeconfig(t, "one", h.withToken(newToken()))
+	conn := h.connected(t, h.name("one"))
+
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	watch, err := conn.Dynamic().Resource(maps).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	first := h.whoAmI(t, conn)
+	h.kubeconfig(t, "one", h.withToken(newToken()))
+	took := wait.Until(t, patience, "the token is swapped", func() error {
+		if h.whoAmI(t, conn) == first {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	t.Logf("swapped %s after the Secret", took)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x-"}}
+	if err := conn.Client().Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	for event := range watch.ResultChan() {
+		if o, ok := event.Object.(client.Object); ok && o.GetName() == object.Name {
+			break
+		}
+	}
+	if now, _ := h.Connection(h.name("one")); now != conn || isDone(conn) {
+		t.Error("the connection did not survive")
+	}
+
+	// Revoked: whoever deletes the Secrets that the tokens are bound to.
+	if err := h.workloads.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("default")); err != nil {
+		t.Fatal(err)
+	}
+	h.expect(t, h.name("one"), fleet.PhaseUnreachable, fleet.ReasonUnauthorized)
+	start := time.Now()
+	h.kubeconfig(t, "one", h.withToken(newToken()))
+	h.connected(t, h.name("one"))
+	t.Logf("connected again %s after the new token", time.Since(start))
+}
+
+// A Secret that the cache doesn't know is still read, and a hostile one refused.
+func TestSecretsOfTheHub(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{})))
+	h.cluster(t, "one", nil)
+	h.kubeconfig(t, "one", kubeconfigOf("https://api.example.com", nil, &clientcmdapi.AuthInfo{TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}))
+	h.expect(t, h.name("one"), fleet.PhaseRefused, fleet.ReasonKubeconfigRefused)
+	h.kubeconfig(t, "one", nil)
+	h.expect(t, h.name("one"), fleet.PhaseWaiting, fleet.ReasonKubeconfigUnreadable)
+	t.Log(h.State(h.name("one")).Message)
+	h.kubeconfig(t, "one", h.workload.Kubeconfig())
+	conn := h.connected(t, h.name("one"))
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "one-kubeconfig"}}
+	if err := h.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if isDone(conn) {
+		t.Error("disconnected for a Secret that may be made again")
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	"sigs.k8s.io/multicluster-runtime/providers/kubeconfig"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/fleet/secrets"
+)
+
+// TestConformance has multicluster-runtime's own cases for its kubeconfig provider pass with
+// ours, with and without a cluster that never lists. How its provider fares is printed beside it.
+func TestConformance(t *testing.T) {
+	for _, dead := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dead cluster %t", dead), func(t *testing.T) {
+			ours := conform(t, oursUnderTest, dead)
+			theirs := conform(t, theirsUnderTest, dead)
+			var table strings.Builder
+			for i, result := range ours {
+				if result.Err != nil {
+					t.Errorf("%s: %v", result.Case, result.Err)
+				}
+				fmt.Fprintf(&table, "%-50s ours %-5t multicluster-runtime's %t\n", result.Case, result.Err == nil, theirs[i].Err == nil)
+			}
+			t.Log("\n" + table.String())
+		})
+	}
+}
+
+func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleettest.Result {
+	t.Helper()
+	h := newHub(t)
+	servers := fleettest.Servers{
+		Local: h.config, Zoo: h.workload.Config(), Jungle: h.other.Config(), Patience: 5 * time.Second,
+		KubeconfigOf: func(c *rest.Config) []byte {
+			return kubeconfigOf(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
+		},
+	}
+	if dead {
+		servers.Dead = fleettest.Start(t, fleettest.Misbehaviours("/api/v1/configmaps")["hangs"]).Kubeconfig(t)
+	}
+	results, err := fleettest.Conform(t.Context(), "zoo-"+utilrand.String(5), of(h), servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+func oursUnderTest(h *hub) fleettest.Subject {
+	o := quick(secrets.New(secrets.Options{Match: func(labels map[string]string) bool { return labels["of"] == h.namespace }}))
+	p := fleet.NewProvider(o)
+	return h.subject(p, func(_ context.Context, mgr mcmanager.Manager) error { return p.SetupWithManager(mgr.GetLocalManager()) }, h.memberName)
+}
+
+func theirsUnderTest(h *hub) fleettest.Subject {
+	p := kubeconfig.New(kubeconfig.Options{Namespace: h.namespace, KubeconfigSecretLabel: secrets.DefaultLabel})
+	return h.subject(p, p.SetupWithManager, func(name string) multicluster.ClusterName { return multicluster.ClusterName(name) })
+}
+
+// subject is a provider that is told of clusters by Secrets.
+func (h *hub) subject(p multicluster.Provider, setup func(context.Context, mcmanager.Manager) error, name func(string) multicluster.ClusterName) fleettest.Subject {
+	secret := func(name string, data []byte) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: map[string]string{secrets.DefaultLabel: "true", "of": h.namespace}},
+			Data:       map[string][]byte{secrets.DefaultKey: data},
+		}
+	}
+	return fleettest.Subject{
+		Provider: p, Setup: setup, ClusterName: name,
+		Add: func(ctx context.Context, name string, data []byte) error {
+			err := h.Create(ctx, secret(name, data))
+			if apierrors.IsAlreadyExists(err) {
+				patch := fmt.Sprintf(`{"data":{%q:%q}}`, secrets.DefaultKey, base64Of(data))
+				return h.Patch(ctx, secret(name, nil), client.RawPatch("application/merge-patch+json", []byte(patch)))
+			}
+			return err
+		},
+		Remove: func(ctx context.Context, name string) error { return h.Delete(ctx, secret(name, nil)) },
+	}
+}

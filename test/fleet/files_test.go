@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/files"
+)
+
+func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
+
+func expectNoFile(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a program was run: %v", err)
+	}
+}
+
+// write replaces a file at once, as a mounted Secret or kubectl does.
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+"~", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kubeconfigWith returns a file with some contexts, each for a server.
+func kubeconfigWith(t *testing.T, contexts map[string][]byte) []byte {
+	t.Helper()
+	all := clientcmdapi.NewConfig()
+	for name, data := range contexts {
+		one, err := clientcmd.Load(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := one.Contexts[one.CurrentContext]
+		all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
+		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+	data, err := clientcmd.Write(*all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// startFiles looks at a directory as often as a test needs it.
+func startFiles(t *testing.T, dir string, contexts ...string) *hub {
+	t.Helper()
+	source, err := files.New(files.Options{Paths: []string{dir}, Contexts: contexts, Interval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, quick(source))
+}
+
+// Contexts of files are clusters, those that match a pattern, as long as they are there.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	h := startFiles(t, dir, "kind-*")
+	one, two := fleet.NameOf(files.Name, "kind-one"), fleet.NameOf(files.Name, "kind-two")
+	first := filepath.Join(dir, "a")
+	write(t, first, kubeconfigWith(t, map[string][]byte{"kind-one": h.workload.Kubeconfig(), "production": h.other.Kubeconfig()}))
+	conn := h.connected(t, one)
+	works(t, conn)
+	if s := h.State(fleet.NameOf(files.Name, "production")); s.Phase != fleet.PhaseUnknown {
+		t.Errorf("a context that nothing matches: %+v", s)
+	}
+
+	write(t, filepath.Join(dir, "b"), kubeconfigWith(t, map[string][]byte{"kind-one": h.other.Kubeconfig(), "kind-two": h.other.Kubeconfig()}))
+	late := h.connected(t, two)
+	if conn.GetConfig().Host != h.workload.Config().Host || isDone(conn) {
+		t.Error("the second file's context of the same name counts")
+	}
+
+	// What can't be read for a while stays.
+	write(t, first, []byte("{"))
+	h.expect(t, one, fleet.PhaseConnected, fleet.ReasonKubeconfigUnreadable)
+	write(t, first, nil)
+	if isDone(conn) {
+		t.Error("disconnected while the file can't be read")
+	}
+
+	// The second file has it once the first has it no more.
+	write(t, first, kubeconfigWith(t, nil))
+	<-conn.Done()
+	if conn = h.connected(t, one); conn.GetConfig().Host != h.other.Config().Host {
+		t.Errorf("connected to %s", conn.GetConfig().Host)
+	}
+	if err := os.Remove(filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, one, conn)
+	h.gone(t, two, late)
+}
+
+// A file that an administrator mounts isn't trusted with programs and files of the container.
+func TestHostileFiles(t *testing.T) {
+	dir := t.TempDir()
+	ran := filepath.Join(dir, ".ran")
+	h := startFiles(t, dir)
+	config := h.workload.Config()
+	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{
+		"exec":  kubeconfigOf(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}),
+		"proxy": proxied(t, h.workload.Kubeconfig()),
+		"good":  h.workload.Kubeconfig(),
+	}))
+	h.connected(t, fleet.NameOf(files.Name, "good"))
+	for _, name := range []string{"exec", "proxy"} {
+		h.expect(t, fleet.NameOf(files.Name, multicluster.ClusterName(name)), fleet.PhaseRefused, fleet.ReasonKubeconfigRefused)
+	}
+	expectNoFile(t, ran)
+}
+
+// proxied returns a kubeconfig that sends credentials by way of a proxy.
+func proxied(t *testing.T, kubeconfig []byte) []byte {
+	t.Helper()
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.ProxyURL = "http://proxy.example.com"
+	}
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Options that can't be meant are told before the manager starts.
+func TestFilesWithoutSense(t *testing.T) {
+	for name, o := range map[string]files.Options{
+		"no paths":          {},
+		"a broken pattern":  {Paths: []string{"x"}, Contexts: []string{"["}},
+		"a pattern of many": {Paths: []string{"x"}, Contexts: []string{"good", "bad["}},
+	} {
+		if _, err := files.New(o); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}

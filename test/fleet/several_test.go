@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/providers/kubeconfig"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/capi"
+	"github.com/cluster-chandler/chandler/fleet/secrets"
+	"github.com/cluster-chandler/chandler/fleet/self"
+)
+
+// One server that two sources name is the first one's. The second takes over when the first's is
+// gone, and gives way when it comes back.
+func TestOneServerNamedTwice(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{}), secrets.New(secrets.Options{})))
+	first, second := h.name("one"), h.memberName("two")
+	h.member(t, "two", h.workload.Kubeconfig())
+	late := h.connected(t, second)
+
+	c := h.cluster(t, "one", nil)
+	h.kubeconfig(t, "one", h.workload.Kubeconfig())
+	conn := h.connected(t, first)
+	message := h.expect(t, second, fleet.PhaseRefused, fleet.ReasonDuplicateCluster)
+	if !isDone(late) {
+		t.Error("the second source's connection goes on")
+	}
+	for _, origin := range []string{"Secret " + h.namespace + "/one-kubeconfig", "Secret " + h.namespace + "/two"} {
+		if !strings.Contains(message, origin) {
+			t.Errorf("%s isn't in %q", origin, message)
+		}
+	}
+
+	h.member(t, "three", h.other.Kubeconfig())
+	h.connected(t, h.memberName("three"))
+
+	h.patch(t, c, `{"metadata":{"finalizers":null}}`)
+	h.delete(t, c)
+	h.gone(t, first, conn)
+	h.connected(t, second)
+}
+
+// Two objects of one source may name one server: many Clusters of a test do.
+func TestOneServerNamedTwiceByOneSource(t *testing.T) {
+	h := start(t, quick(capi.New(capi.Options{}), secrets.New(secrets.Options{})))
+	h.member(t, "one", h.workload.Kubeconfig())
+	h.member(t, "two", h.workload.Kubeconfig())
+	h.connected(t, h.memberName("one"))
+	h.connected(t, h.memberName("two"))
+}
+
+// A name that two sources have would lead to the wrong cluster.
+func TestSourcesOfOneName(t *testing.T) {
+	p := fleet.NewProvider(fleet.Options{Sources: []fleet.Source{self.Source{}, self.Source{}}})
+	if err := p.SetupWithManager(nil); err == nil {
+		t.Error("two sources have one name")
+	}
+}
+
+// The manager's own cluster is one of the fleet, with the manager's own rights.
+func TestSelf(t *testing.T) {
+	h := start(t, quick(self.Source{Labels: map[string]string{"role": "management"}}))
+	name := fleet.NameOf(self.Name, self.Cluster)
+	conn := h.connected(t, name)
+	works(t, conn)
+	if conn.GetConfig().Host != h.config.Host {
+		t.Errorf("connected to %s", conn.GetConfig().Host)
+	}
+	if m, _ := h.Describe(name); m.Labels["role"] != "management" || m.Config != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+// From makes any provider's clusters ours: the one that is removed there is gone here, and a dead
+// one is told from others.
+func TestFrom(t *testing.T) {
+	h := newHub(t)
+	theirs := kubeconfig.New(kubeconfig.Options{Namespace: h.namespace, KubeconfigSecretLabel: secrets.DefaultLabel})
+	h.run(t, quick(fleet.From("theirs", theirs, func(mgr mcmanager.Manager) error {
+		return theirs.SetupWithManager(context.Background(), mgr)
+	})))
+	s := h.member(t, "one", h.workload.Kubeconfig())
+	name := fleet.NameOf("theirs", "one")
+	conn := h.connected(t, name)
+	works(t, conn)
+	h.delete(t, s)
+	h.gone(t, name, conn)
+	h.member(t, "one", h.other.Kubeconfig())
+	if conn := h.connected(t, name); conn.GetConfig().Host != h.other.Config().Host {
+		t.Errorf("connected to %s", conn.GetConfig().Host)
+	}
+}
