@@ -20,8 +20,8 @@ import (
 const (
 	// workers read Secrets in parallel.
 	workers = 10
-	// retryMin and retryMax bound the time between reads of one that fail.
-	retryMin, retryMax = 100 * time.Millisecond, 30 * time.Second
+	// firstRetry and longestRetry bound the time between reads of one that fail.
+	firstRetry, longestRetry = 100 * time.Millisecond, 30 * time.Second
 )
 
 // NameOf returns "namespace/name".
@@ -39,7 +39,7 @@ func KeyOf(name multicluster.ClusterName) types.NamespacedName {
 func Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
 	}
 }
 
