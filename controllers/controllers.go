@@ -19,15 +19,18 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/clusteraddon"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
 
 // Options are what the controllers need beside the manager.
 type Options struct {
-	Fleet    *fleet.Provider
-	Sources  *source.Sources
-	Renderer *render.Renderer
+	Fleet *fleet.Provider
+	// MemberNamespace is that of the ClusterAddons of clusters for which no object stands.
+	MemberNamespace string
+	Sources         *source.Sources
+	Renderer        *render.Renderer
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
 	// RequireImpersonation says that add-ons are delivered with the rights of ServiceAccounts alone.
@@ -54,11 +57,13 @@ var Reads = []schema.GroupResource{
 // runs through them.
 func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
+	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}
 
 	stacks := &addonstack.Reconciler{
 		Client:      local.GetClient(),
 		APIReader:   local.GetAPIReader(),
 		Recorder:    local.GetEventRecorder("addonstack"),
+		Members:     members,
 		WatchFilter: o.WatchFilter,
 		Sources:     o.Sources,
 		Clock:       clock.RealClock{},
@@ -75,6 +80,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Client:    local.GetClient(),
 		APIReader: local.GetAPIReader(),
 		Recorder:  local.GetEventRecorder("assignment"),
+		Members:   members,
 		Discovery: kinds,
 		Clock:     clock.RealClock{},
 	}
@@ -82,11 +88,12 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		return fmt.Errorf("setting up the assignment controller: %w", err)
 	}
 
-	queue := &clusteraddon.Queue{}
+	queue := &clusteraddon.Queue{Names: members.Names}
 	clusterAddons := &clusteraddon.Reconciler{
 		Client:    local.GetClient(),
 		APIReader: local.GetAPIReader(),
 		Recorder:  local.GetEventRecorder("clusteraddon"),
+		Members:   members,
 		Fleet:     o.Fleet,
 		Sources:   o.Sources,
 		Renderer:  o.Renderer,

@@ -6,11 +6,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -29,7 +31,9 @@ type link struct {
 	mu     sync.Mutex // guards member and fresh
 	member Member     // as last reported; its Kubeconfig only until run has read it
 	fresh  bool       // run has not read member yet
-	seen   [sha256.Size]byte
+	// described says that the subscribers aren't told yet of another description.
+	described bool
+	seen      [sha256.Size]byte
 
 	published atomic.Pointer[published]
 
@@ -91,11 +95,17 @@ func (l *link) set(m Member) {
 	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
 		l.member.Origin == m.Origin && l.member.Problem == m.Problem
 	if same && !l.fresh {
+		l.described = l.described || !sameDescription(l.member, m)
 		m.Kubeconfig = nil
 		l.member = m
+		described := l.described
 		l.mu.Unlock()
+		if described {
+			signal(l.changed)
+		}
 		return
 	}
+	l.described = l.described || !sameDescription(l.member, m)
 	l.member, l.seen, l.fresh = m, digest, true
 	l.mu.Unlock()
 	signal(l.changed)
@@ -134,6 +144,7 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	case <-due:
 	case <-l.changed:
 		l.do(l.read(now()))
+		l.tellDescription()
 	case o := <-l.dialled:
 		l.cancelDial()
 		o = l.unclaimed(o)
@@ -185,6 +196,23 @@ func (l *link) read(now time.Time) orders {
 	}
 	l.kubeconfig = k
 	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
+}
+
+// tellDescription tells the subscribers that the source describes the cluster otherwise.
+func (l *link) tellDescription() {
+	l.mu.Lock()
+	described := l.described
+	l.described = false
+	l.mu.Unlock()
+	if described {
+		l.provider.notify(l.name)
+	}
+}
+
+// sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
+func sameDescription(a, b Member) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Properties, b.Properties) && a.Deleting == b.Deleting &&
+		equality.Semantic.DeepEqual(a.Owner, b.Owner)
 }
 
 // empty reports whether a member has no credentials.

@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -33,6 +34,7 @@ type Provider struct {
 	ending      map[multicluster.ClusterName]chan struct{} // links that close down
 	subscribers []*subscription                            // copied when it changes
 	indexes     []index
+	synced      map[string]bool // by source
 	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
 	stopped     bool            // nothing is launched any more
 	running     sync.WaitGroup
@@ -50,6 +52,7 @@ func NewProvider(options Options) *Provider {
 		log:     log.Log.WithName("fleet"),
 		links:   map[multicluster.ClusterName]*link{},
 		ending:  map[multicluster.ClusterName]chan struct{}{},
+		synced:  map[string]bool{},
 	}
 }
 
@@ -124,7 +127,33 @@ func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
 	return m, true
 }
 
-// Subscribe calls fn whenever the State or the Connection of a cluster has
+// Names returns the clusters that the sources report, in no order.
+func (p *Provider) Names() []multicluster.ClusterName {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Collect(maps.Keys(p.links))
+}
+
+// Has reports whether there is a source of a name.
+func (p *Provider) Has(source string) bool {
+	return slices.ContainsFunc(p.options.Sources, func(s Source) bool { return s.Name() == source })
+}
+
+// Synced reports whether a source has said that it reported all there is. A cluster of it that
+// isn't known then is gone.
+func (p *Provider) Synced(source string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.synced[source]
+}
+
+func (p *Provider) sync(source string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.synced[source] = true
+}
+
+// Subscribe calls fn whenever the State, the Connection or the description of a cluster has
 // changed, and when a cluster is gone. What changed is visible by then. fn must
 // not block: it holds up the link of that cluster. It may call the Provider. Subscribe
 // returns a function that ends the calls, but for one that is under way.

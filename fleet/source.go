@@ -5,6 +5,7 @@ package fleet
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -33,8 +34,12 @@ type Member struct {
 	Origin string
 	// Labels are those that clusters are selected by.
 	Labels map[string]string
-	// Properties are other facts, e.g. the class of the cluster.
+	// Properties are other facts, e.g. the region of the cluster.
 	Properties map[string]string
+	// Owner is the object of the manager's cluster that stands for this one, nil if there is none.
+	Owner *metav1.OwnerReference
+	// Deleting says that this object is being deleted.
+	Deleting bool
 }
 
 // Sink takes what a source finds, by the source's own names. Its methods never block, and may
@@ -45,6 +50,9 @@ type Sink interface {
 	// Remove reports that a cluster is gone, or out of scope: its connection is
 	// closed without a request to it.
 	Remove(multicluster.ClusterName)
+	// Synced reports that all there is was set: what isn't known by now is gone. A source that
+	// can't tell doesn't call it.
+	Synced()
 }
 
 // Source discovers clusters.

@@ -56,6 +56,9 @@ func (s sourceSink) Set(cluster multicluster.ClusterName, m Member) {
 // Remove implements Sink.
 func (s sourceSink) Remove(cluster multicluster.ClusterName) { s.provider.remove(s.name(cluster)) }
 
+// Synced implements Sink.
+func (s sourceSink) Synced() { s.provider.sync(s.provider.options.Sources[s.index].Name()) }
+
 // origin is where a link's cluster comes from.
 type origin struct {
 	source int // index of the source: the lower it is, the earlier it was named

@@ -42,6 +42,16 @@ type AddonStackSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ClassNames []string `json:"classNames,omitempty"`
 
+	// clusterKinds are the kinds of clusters that clusterSelector selects from, by their labels.
+	// Defaults to [Cluster]. Others are there if an instance has such a source
+	// (--cluster-sources). At most 5.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:Enum=Cluster;ClusterProfile;Secret;KubeconfigContext;ManagementCluster
+	ClusterKinds []string `json:"clusterKinds,omitempty"`
+
 	// source is a bundle that holds the charts of this stack: addons[].chart.path is
 	// a path in it then, as are those of kustomizations and manifests. Without addons it has to be a release of a Cluster Stack,
 	// whose add-ons they become.

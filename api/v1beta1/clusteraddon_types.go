@@ -8,15 +8,59 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// Kinds that spec.clusterKinds of an AddonStack and spec.clusterRef of a ClusterAddon may name.
+const (
+	// KindCluster is a Cluster of Cluster API.
+	KindCluster = "Cluster"
+	// KindClusterProfile is a ClusterProfile of the Cluster Inventory API.
+	KindClusterProfile = "ClusterProfile"
+	// KindSecret is a Secret that holds a kubeconfig.
+	KindSecret = "Secret"
+	// KindKubeconfigContext is a context of a kubeconfig file that an instance is given.
+	KindKubeconfigContext = "KubeconfigContext"
+	// KindManagementCluster is the cluster that an instance runs for.
+	KindManagementCluster = "ManagementCluster"
+)
+
+// ClusterReference names what stands for a cluster, if that isn't a Cluster.
+type ClusterReference struct {
+	// apiGroup of the object; empty for a Secret, and for what isn't an object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// kind is ClusterProfile, Secret, KubeconfigContext or ManagementCluster.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the object, in this object's namespace; of the context; or "local" for the
+	// management cluster.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
 // ClusterAddonSpec says which revisions of which stacks a cluster is to run.
 // Chandler writes it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef)",message="clusterRef is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterRef) || self.clusterRef.name == self.clusterName",message="clusterName is the name in clusterRef"
 type ClusterAddonSpec struct {
-	// clusterName is the name of the Cluster, in this object's namespace. Immutable.
+	// clusterName is the name of the Cluster, in this object's namespace; with clusterRef, of what
+	// that names. Immutable.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is immutable"
 	ClusterName string `json:"clusterName"`
+
+	// clusterRef names what stands for the cluster, if that isn't a Cluster. Immutable.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterRef is immutable"
+	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
 	// stacks are the AddonStacks that select the Cluster, with the revision that
 	// it is to run. At most 64.
@@ -250,7 +294,7 @@ type ObjectCounts struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The Ready condition's reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.clusterName",message="a ClusterAddon has the name of its Cluster, spec.clusterName"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == (has(self.spec.clusterRef) ? self.spec.clusterName + '.' + self.spec.clusterRef.kind.lowerAscii() : self.spec.clusterName)",message="a ClusterAddon has the name of its Cluster, spec.clusterName; with spec.clusterRef that name, a dot, and the kind in lower case"
 type ClusterAddon struct {
 	metav1.TypeMeta `json:",inline"`
 

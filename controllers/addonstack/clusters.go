@@ -5,10 +5,11 @@ package addonstack
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,21 +104,23 @@ func hadClusters(s *addonsv1.AddonStack) bool {
 // selected returns the ClusterAddon of each Cluster that the spec selects, an
 // empty one where there is none yet; and all ClusterAddons of the namespace.
 func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, all *addonsv1.ClusterAddonList, err error) {
-	clusters, all := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
-	for _, list := range []client.ObjectList{clusters, all} {
-		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
-			return nil, nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
-		}
+	clusters, err := r.Members.List(ctx, s.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace)); err != nil {
+		return nil, nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}
 	of := map[string]*addonsv1.ClusterAddon{}
 	for i := range all.Items {
-		of[all.Items[i].Spec.ClusterName] = &all.Items[i]
+		of[all.Items[i].Name] = &all.Items[i]
 	}
-	for i := range clusters.Items {
-		if selects, err := stack.Selects(s.Namespace, spec, &clusters.Items[i]); err != nil || !selects {
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		if selects, err := stack.Selects(s.Namespace, spec, clusters[name]); err != nil || !selects {
 			continue // a revision's selector was valid when it was kept
 		}
-		ca := of[clusters.Items[i].Name]
+		ca := of[name]
 		if ca == nil {
 			ca = &addonsv1.ClusterAddon{}
 		}
@@ -166,7 +169,7 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 	switch {
 	case counts.Total == 0:
 		return newCondition(kind, metav1.ConditionTrue, addonsv1.NoClusterMatchesReason,
-			"No Cluster of this namespace matches spec.clusterSelector and spec.classNames")
+			"No Cluster of this namespace matches spec.clusterSelector, spec.classNames and spec.clusterKinds")
 	case counts.Failed > 0:
 		return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersFailedReason,
 			fmt.Sprintf("%d of %d clusters failed. %s", counts.Failed, counts.Total, firstOf(failures)))

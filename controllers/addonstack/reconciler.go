@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -28,6 +29,7 @@ type Reconciler struct {
 	// APIReader reads what may be outside of the scope of the cache.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
+	Members   *member.Inventory
 	// WatchFilter of this instance, "" if it has none.
 	WatchFilter string
 	// Sources tell which versions there are.

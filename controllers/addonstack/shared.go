@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,15 +96,12 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	return r.statuses.PatchLocked(ctx, s, after)
 }
 
-// entry returns what this instance has to say of the stack: nil while it has no Cluster in
+// entry returns what this instance has to say of the stack: nil while it has no cluster in
 // the namespace.
 func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
-	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(view.Namespace), client.Limit(1)); err != nil {
-		return nil, fmt.Errorf("listing Clusters of namespace %s: %w", view.Namespace, err)
-	}
-	if len(clusters.Items) == 0 {
-		return nil, nil
+	clusters, err := r.Members.List(ctx, view.Namespace)
+	if err != nil || len(clusters) == 0 {
+		return nil, err
 	}
 	own := &addonsv1.StackInstance{
 		WatchFilter:        r.WatchFilter,
@@ -124,19 +124,41 @@ func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instance
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {
 		if instance.WatchFilter != r.WatchFilter {
-			clusters := &metav1.PartialObjectMetadataList{}
-			clusters.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterList"))
-			if err := r.APIReader.List(ctx, clusters, client.InNamespace(namespace), client.Limit(1),
-				client.MatchingLabels{clusterv1.WatchLabel: instance.WatchFilter}); err != nil {
-				return nil, fmt.Errorf("looking for Clusters with watch filter %s: %w", instance.WatchFilter, err)
+			has, err := r.hasClusters(ctx, namespace, instance.WatchFilter)
+			if err != nil {
+				return nil, err
 			}
-			if len(clusters.Items) == 0 {
+			if !has {
 				continue
 			}
 		}
 		kept = append(kept, instance)
 	}
 	return kept, nil
+}
+
+// hasClusters reports whether a filter has a cluster in the namespace: a Cluster, or a
+// ClusterAddon of one of another kind.
+func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter string) (bool, error) {
+	others, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.DoesNotExist, nil) // ClusterAddons of Clusters have it
+	if err != nil {
+		return false, err
+	}
+	ofFilter := labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: watchFilter})
+	for kind, selector := range map[schema.GroupVersionKind]labels.Selector{
+		clusterv1.GroupVersion.WithKind("ClusterList"):     ofFilter,
+		addonsv1.GroupVersion.WithKind("ClusterAddonList"): ofFilter.Add(*others),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := r.APIReader.List(ctx, list, client.InNamespace(namespace), client.Limit(1), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return false, fmt.Errorf("looking for %s with watch filter %s: %w", kind.Kind, watchFilter, err)
+		}
+		if len(list.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // mayMoveOthers reports whether the instance saw another spec, or Clusters came or went: then

@@ -10,10 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -106,7 +106,7 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 // A spec that isn't kept yet selects nothing, but it holds on to what there is: an
 // assigned stack stays, and if any other one would go, so that its add-ons would be
 // removed, the stack is named without a revision, and waited for.
-func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
+func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
@@ -138,7 +138,7 @@ func assign(cluster *clusterv1.Cluster, candidates []candidate, assigned []addon
 
 // mayCome says whether the spec as it is written selects the Cluster, and isn't in force
 // yet.
-func (c *candidate) mayCome(cluster *clusterv1.Cluster) bool {
+func (c *candidate) mayCome(cluster *member.Member) bool {
 	if c.written == nil {
 		return false
 	}

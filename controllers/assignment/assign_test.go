@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 func selecting(selector *metav1.LabelSelector) addonsv1.AddonStackSpec {
@@ -94,7 +95,7 @@ func TestAssign(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "one"}}
-			if diff := cmp.Diff(tc.want, assign(cluster, tc.candidates, tc.assigned)); diff != "" {
+			if diff := cmp.Diff(tc.want, assign(member.OfCluster(cluster), tc.candidates, tc.assigned)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -106,17 +107,17 @@ func TestShapeIsStable(t *testing.T) {
 		Namespace: "team", Name: "one", UID: "1", Labels: map[string]string{clusterv1.WatchLabel: "a"},
 	}}
 	ca := &addonsv1.ClusterAddon{}
-	shape(ca, cluster, nil)
+	shape(ca, member.OfCluster(cluster), nil)
 	if ca.Labels[clusterv1.WatchLabel] != "a" || ca.Spec.ClusterName != "one" || ca.OwnerReferences[0].UID != "1" {
 		t.Errorf("shape() = %v", ca)
 	}
 	again := ca.DeepCopy()
-	shape(again, cluster, nil)
+	shape(again, member.OfCluster(cluster), nil)
 	if diff := cmp.Diff(ca, again); diff != "" {
 		t.Errorf("a second time makes a difference:\n%s", diff)
 	}
 	delete(cluster.Labels, clusterv1.WatchLabel)
-	shape(again, cluster, nil)
+	shape(again, member.OfCluster(cluster), nil)
 	if _, ok := again.Labels[clusterv1.WatchLabel]; ok {
 		t.Error("the watch label stays though the Cluster has lost it")
 	}

@@ -12,11 +12,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -25,7 +24,7 @@ const removalWindow = 10 * time.Minute
 
 // plan is an assignment of one cluster before it is written.
 type plan struct {
-	cluster    *clusterv1.Cluster
+	cluster    *member.Member
 	ca         *addonsv1.ClusterAddon
 	candidates []candidate
 	wanted     []addonsv1.StackRevision
@@ -81,26 +80,24 @@ func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRe
 // losing counts the clusters that would lose add-ons of a stack now, or were let go
 // through within the window, and all that have add-ons of it.
 func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, all int, err error) {
-	clusters, cas := &clusterv1.ClusterList{}, &addonsv1.ClusterAddonList{}
-	for _, list := range []client.ObjectList{clusters, cas} {
-		if err := r.Client.List(ctx, list, client.InNamespace(p.ca.Namespace)); err != nil {
-			return 0, 0, fmt.Errorf("listing %T of namespace %s: %w", list, p.ca.Namespace, err)
-		}
+	clusters, err := r.Members.List(ctx, p.ca.Namespace)
+	if err != nil {
+		return 0, 0, err
 	}
-	byName := make(map[string]*clusterv1.Cluster, len(clusters.Items))
-	for i := range clusters.Items {
-		byName[clusters.Items[i].Name] = &clusters.Items[i]
+	cas := &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace)); err != nil {
+		return 0, 0, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
 	}
 	going := r.removals.recent(stackKey(p.ca.Namespace, name), r.Clock.Now())
 	having := sets.New(going.UnsortedList()...)
 	for i := range cas.Items {
 		ca := &cas.Items[i]
-		cluster := byName[ca.Spec.ClusterName]
-		if cluster == nil || !cluster.DeletionTimestamp.IsZero() || !has(ca, name) {
+		cluster := clusters[ca.Name]
+		if cluster == nil || cluster.Deleting || !has(ca, name) {
 			continue
 		}
 		having.Insert(ca.Name)
-		if !annotations.IsPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0 {
+		if !isPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0 {
 			going.Insert(ca.Name)
 		}
 	}
@@ -177,13 +174,13 @@ func (m *removals) recent(stack client.ObjectKey, now time.Time) sets.Set[string
 
 // tellHeld records an event for each change that is held from now on, and one for a
 // confirmation that is of no such change.
-func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, confirmation string) {
+func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *member.Member, confirmation string) {
 	confirmed := confirmation == ""
 	for _, s := range before.Spec.Stacks {
 		confirmed = confirmed || s.HeldRemoval != nil && s.HeldRemoval.Confirmation == confirmation
 	}
 	if !confirmed {
-		r.Recorder.Eventf(after, cluster, corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
+		r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
 			"Annotation %s=%s is of no removal that is held: see heldRemoval in spec.stacks", addonsv1.ConfirmRemovalAnnotation, confirmation)
 	}
 	for _, s := range after.Spec.Stacks {
@@ -192,6 +189,6 @@ func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *clu
 		}) {
 			continue
 		}
-		r.Recorder.Eventf(after, cluster, corev1.EventTypeWarning, addonsv1.RemovalHeldReason, "Assign", "%s", stack.DescribeHeld(after.Namespace, &s))
+		r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, addonsv1.RemovalHeldReason, "Assign", "%s", stack.DescribeHeld(after.Namespace, &s))
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignment makes one ClusterAddon for each Cluster, and writes into
+// Package assignment makes one ClusterAddon for each cluster, and writes into
 // it which revision of which AddonStack the cluster is to run.
 package assignment
 
@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -24,41 +23,47 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
-// Reconciler assigns AddonStacks to Clusters.
+// Reconciler assigns AddonStacks to clusters.
 type Reconciler struct {
 	Client client.Client
 	// APIReader reads what may be outside of the scope of the cache.
 	APIReader client.Reader
+	Members   *member.Inventory
 	Recorder  events.EventRecorder
 	// Discovery tells whether the CRDs of the AddonStacks are there.
 	Discovery Discovery
 	Clock     clock.PassiveClock
 
+	queue    management.Queue
 	removals removals
 	absences absences
 }
 
-// Reconcile brings the ClusterAddon of one Cluster up to date. A paused Cluster
+// Reconcile brings one ClusterAddon up to date. A paused cluster
 // keeps the assignment it has; the ClusterAddon of a deleted one goes with its
 // owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
-	cluster := &clusterv1.Cluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !cluster.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	existing, err := r.existing(ctx, cluster)
+	existing, err := r.existing(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	cluster, err := r.Members.Get(ctx, req.NamespacedName)
 	switch {
-	case existing != nil && annotations.IsPaused(cluster, existing):
+	case err != nil:
+		return ctrl.Result{}, err
+	case cluster == nil:
+		return r.withoutCluster(ctx, existing)
+	case cluster.Deleting:
 		return ctrl.Result{}, nil
-	case existing == nil && ptr.Deref(cluster.Spec.Paused, false):
+	case existing != nil && !equality.Semantic.DeepEqual(existing.Spec.ClusterRef, cluster.Reference()):
+		r.nameTaken(existing, cluster)
+		return ctrl.Result{}, nil
+	case existing != nil && isPaused(cluster, existing):
+		return ctrl.Result{}, nil
+	case existing == nil && cluster.Paused:
 		// clusterctl takes ClusterAddons away from, and brings them to, paused
 		// Clusters: one that is made meanwhile would be in its way.
 		return management.Retry(ctx, ctrl.Result{}, r.takeOver(ctx, cluster))
@@ -89,16 +94,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	return management.Retry(ctx, result, r.write(ctx, cluster, existing, wanted, left))
 }
 
-func (r *Reconciler) existing(ctx context.Context, cluster *clusterv1.Cluster) (*addonsv1.ClusterAddon, error) {
+func (r *Reconciler) existing(ctx context.Context, key client.ObjectKey) (*addonsv1.ClusterAddon, error) {
 	ca := &addonsv1.ClusterAddon{}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(cluster), ca); err != nil {
+	if err := r.Client.Get(ctx, key, ca); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return ca, nil
 }
 
+func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
+	return cluster.Paused || annotations.HasPaused(ca)
+}
+
 // write makes or patches the ClusterAddon, if it isn't as wanted.
-func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, existing *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision, left int) error {
+func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision, left int) error {
 	if existing == nil {
 		return r.create(ctx, cluster, stacks)
 	}
@@ -113,8 +122,8 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 		return nil
 	}
 	if left > 0 {
-		r.Recorder.Eventf(wanted, cluster, corev1.EventTypeWarning, "TooManyStacks", "Assign",
-			"%d AddonStacks more than the %d that a cluster can run select Cluster %s; they are left out", left, maxStacks, cluster.Name)
+		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, "TooManyStacks", "Assign",
+			"%d AddonStacks more than the %d that a cluster can run select %s; they are left out", left, maxStacks, cluster)
 	}
 	// Nobody else writes the spec, and the status is written often: no lock, unless
 	// somebody may write another confirmation in this moment.
@@ -127,30 +136,34 @@ func (r *Reconciler) write(ctx context.Context, cluster *clusterv1.Cluster, exis
 		return err
 	}
 	r.tellHeld(existing, wanted, cluster, confirmation)
-	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of Cluster %s", cluster.Name)
+	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of %s", cluster)
 }
 
 // create makes the ClusterAddon.
-func (r *Reconciler) create(ctx context.Context, cluster *clusterv1.Cluster, stacks []addonsv1.StackRevision) error {
-	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
+func (r *Reconciler) create(ctx context.Context, cluster *member.Member, stacks []addonsv1.StackRevision) error {
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.ClusterAddon().Name}}
 	shape(ca, cluster, stacks)
 	err := r.Client.Create(ctx, ca)
 	if err == nil {
-		r.Recorder.Eventf(ca, cluster, corev1.EventTypeNormal, "ClusterAddonCreated", "Assign", "Created for Cluster %s", cluster.Name)
+		r.Recorder.Eventf(ca, cluster.Object(), corev1.EventTypeNormal, "ClusterAddonCreated", "Assign", "Created for %s", cluster)
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the ClusterAddon of Cluster %s: %w", cluster.Name, err)
+		return fmt.Errorf("creating the ClusterAddon of %s: %w", cluster, err)
 	}
 	return r.takeOver(ctx, cluster)
 }
 
 // takeOver takes over a ClusterAddon that is there, unseen by the cache: its Cluster
 // has come into the scope of this instance by relabelling.
-func (r *Reconciler) takeOver(ctx context.Context, cluster *clusterv1.Cluster) error {
+func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error {
 	ca := &addonsv1.ClusterAddon{}
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cluster), ca); err != nil {
-		return wrap(err, "reading the ClusterAddon of Cluster %s", cluster.Name)
+	if err := r.APIReader.Get(ctx, cluster.ClusterAddon(), ca); err != nil {
+		return wrap(err, "reading the ClusterAddon of %s", cluster)
+	}
+	if !equality.Semantic.DeepEqual(ca.Spec.ClusterRef, cluster.Reference()) {
+		r.nameTaken(ca, cluster)
+		return nil
 	}
 	if ca.Labels[clusterv1.WatchLabel] == cluster.Labels[clusterv1.WatchLabel] {
 		return nil // the cache is behind; when it shows the object, that is an event
@@ -161,7 +174,7 @@ func (r *Reconciler) takeOver(ctx context.Context, cluster *clusterv1.Cluster) e
 	if err != nil {
 		return err
 	}
-	return wrap(r.Client.Patch(ctx, ca, patch), "taking over the ClusterAddon of Cluster %s", cluster.Name)
+	return wrap(r.Client.Patch(ctx, ca, patch), "taking over the ClusterAddon of %s", cluster)
 }
 
 // wrap says what failed. That the object is gone is no failure: its end is an event.
@@ -173,19 +186,21 @@ func wrap(err error, format string, args ...any) error {
 }
 
 // shape sets what this controller owns of a ClusterAddon.
-func shape(ca *addonsv1.ClusterAddon, cluster *clusterv1.Cluster, stacks []addonsv1.StackRevision) {
+func shape(ca *addonsv1.ClusterAddon, cluster *member.Member, stacks []addonsv1.StackRevision) {
 	if ca.Labels == nil {
 		ca.Labels = map[string]string{}
 	}
-	ca.Labels[clusterv1.ClusterNameLabel] = cluster.Name
+	if cluster.Cluster != nil { // clusterctl moves what carries it with the Cluster
+		ca.Labels[clusterv1.ClusterNameLabel] = cluster.Name
+	}
 	if filter, ok := cluster.Labels[clusterv1.WatchLabel]; ok {
 		ca.Labels[clusterv1.WatchLabel] = filter
 	} else {
 		delete(ca.Labels, clusterv1.WatchLabel)
 	}
-	ca.OwnerReferences = util.EnsureOwnerRef(ca.OwnerReferences, metav1.OwnerReference{
-		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
-	})
-	ca.Spec.ClusterName = cluster.Name
+	if cluster.Owner != nil {
+		ca.OwnerReferences = util.EnsureOwnerRef(ca.OwnerReferences, *cluster.Owner)
+	}
+	ca.Spec.ClusterName, ca.Spec.ClusterRef = cluster.Name, cluster.Reference()
 	ca.Spec.Stacks = stacks
 }

@@ -10,46 +10,51 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
-// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	return management.NewController(mgr, "assignment", "Cluster", workers).
+	r.Members.Fleet.Subscribe(func(name multicluster.ClusterName) {
+		if key, ok := r.Members.Names.ClusterAddon(name); ok && !member.IsCluster(name) {
+			r.queue.Add(key)
+		}
+	})
+	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(clusterOf), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(itself), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesRawSource(&r.queue).
 		Complete(r)
 }
 
-func clusterOf(_ context.Context, obj client.Object) []client.ObjectKey {
-	ca, ok := obj.(*addonsv1.ClusterAddon)
-	if !ok {
-		return nil
-	}
-	return []client.ObjectKey{{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}}
+func itself(_ context.Context, obj client.Object) []client.ObjectKey {
+	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
 }
 
-// clustersOfNamespace enqueues every Cluster that a stack may concern. Deciding
+// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding
 // is cheap, and needs no request.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
-	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(obj.GetNamespace())); err != nil {
+	clusters, err := r.Members.List(ctx, obj.GetNamespace())
+	if err != nil {
 		return nil // the cache is synced before events are handed on
 	}
-	keys := make([]client.ObjectKey, 0, len(clusters.Items))
-	for i := range clusters.Items {
-		keys = append(keys, client.ObjectKeyFromObject(&clusters.Items[i]))
+	keys := make([]client.ObjectKey, 0, len(clusters))
+	for name := range clusters {
+		keys = append(keys, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name})
 	}
 	return keys
 }

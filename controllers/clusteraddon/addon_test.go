@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -240,7 +241,7 @@ func TestUnresolvedStacks(t *testing.T) {
 	} {
 		long := map[string]time.Time{"platform": time.Unix(0, 0)}
 		one := assignedStack{StackRevision: addonsv1.StackRevision{Name: "platform", Revision: tc.revision}, written: tc.written}
-		s := resolveStacks([]assignedStack{one}, &clusterv1.Cluster{}, long, time.Unix(1000, 0))
+		s := resolveStacks([]assignedStack{one}, member.OfCluster(&clusterv1.Cluster{}), long, time.Unix(1000, 0))
 		if got := s.unresolved["platform"]; got.keepsReleases != tc.keeps || got.awaited != tc.awaited || got.why == "" {
 			t.Errorf("%s: %+v", name, got)
 		}

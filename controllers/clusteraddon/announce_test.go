@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/connection"
 )
@@ -84,7 +85,7 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 		Client: hub, statuses: management.Statuses{Client: hub}, Clock: testingclock.NewFakePassiveClock(metav1.Now().Time),
 		Sources: sources, records: noRecords{}, lanes: newLanes(2, func(client.ObjectKey) {}), users: newReferences(),
 	}
-	q := &request{Reconciler: r, ca: ca, cluster: cluster, stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+	q := &request{Reconciler: r, ca: ca, cluster: member.OfCluster(cluster), stored: ca.DeepCopy(), workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
 	if _, err := r.deliver(t.Context(), q); !errors.Is(err, hub.refusal) {
 		t.Errorf("the reconcile goes on: %v", err)
 	}

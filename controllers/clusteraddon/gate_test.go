@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 // Each reason to leave a cluster alone shuts the gate by itself, and its condition tells.
@@ -42,7 +43,7 @@ func TestGate(t *testing.T) {
 			if tc.missing {
 				cluster = nil
 			}
-			if shut := gate(ca, cluster); shut != (tc.condition != "") {
+			if shut := gate(ca, memberOf(cluster)); shut != (tc.condition != "") {
 				t.Errorf("shut: %v", shut)
 			}
 			if tc.condition == "" {
@@ -53,4 +54,12 @@ func TestGate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// memberOf returns the member that a Cluster is, nil if it is missing.
+func memberOf(cluster *clusterv1.Cluster) *member.Member {
+	if cluster == nil {
+		return nil
+	}
+	return member.OfCluster(cluster)
 }

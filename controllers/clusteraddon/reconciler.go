@@ -31,6 +31,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
@@ -47,6 +48,7 @@ type Reconciler struct {
 	// APIReader reads from the management cluster directly.
 	APIReader client.Reader
 	Recorder  events.EventRecorder
+	Members   *member.Inventory
 	Fleet     *fleet.Provider
 	Sources   *source.Sources
 	Renderer  *render.Renderer
@@ -95,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	if r.statuses.Stale(ca) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
-	cluster, err := r.clusterOf(ctx, ca)
+	cluster, err := r.Members.Of(ctx, ca)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

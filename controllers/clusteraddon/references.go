@@ -80,7 +80,7 @@ func (q *request) usedObjects() sets.Set[object] {
 		for _, ref := range a.ValuesFrom {
 			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
-		for _, ref := range templateRoots(q.cluster, a.ValuesTemplate) {
+		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
 			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
 		}
 	}

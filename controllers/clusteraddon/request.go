@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -21,7 +21,7 @@ type request struct {
 	*Reconciler
 	ca       *addonsv1.ClusterAddon // only announce and finish write to its status
 	stored   *addonsv1.ClusterAddon // as it was last written
-	cluster  *clusterv1.Cluster
+	cluster  *member.Member
 	workload *workload
 	memory   *memory
 	now      time.Time

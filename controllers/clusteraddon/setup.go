@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source/lru"
 )
 
@@ -106,13 +106,15 @@ func (r *Reconciler) pathChanged(ctx context.Context, path string) {
 }
 
 // Queue lets others start a reconcile of a ClusterAddon.
-type Queue struct{ management.Queue }
+type Queue struct {
+	management.Queue
+	Names member.Names
+}
 
-// AddCluster enqueues the ClusterAddon of a workload cluster, which has the
-// Cluster's namespace and name.
+// AddCluster enqueues the ClusterAddon of a workload cluster.
 func (q *Queue) AddCluster(name multicluster.ClusterName) {
-	if namespace, cluster, ok := strings.Cut(name.String(), "/"); ok {
-		q.Add(client.ObjectKey{Namespace: namespace, Name: cluster})
+	if key, ok := q.Names.ClusterAddon(name); ok {
+		q.Add(key)
 	}
 }
 

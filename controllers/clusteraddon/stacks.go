@@ -13,10 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -87,7 +87,7 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 // resolveStacks decides what each stack wants. What is not wanted is removed, so a stack
 // without a revision that can be read is unresolved: what is installed of it stays. So is
 // one whose assignment doesn't follow, after a while.
-func resolveStacks(all []assignedStack, cluster *clusterv1.Cluster, since map[string]time.Time, now time.Time) stacks {
+func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
 	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
 	isGiven := func(name string) bool { // more time
 		began, known := since[name]
@@ -168,16 +168,16 @@ func (a *assignedStack) whyUnreadable() string {
 }
 
 // whyOutdated says why a stack is assigned whose revision doesn't select the Cluster.
-func (a *assignedStack) whyOutdated(cluster *clusterv1.Cluster) string {
+func (a *assignedStack) whyOutdated(cluster *member.Member) string {
 	if !deselects(&a.written.Spec, cluster) {
-		return fmt.Sprintf("AddonStack %s selects Cluster %s as it is written now, and that isn't in force yet: see its conditions", a.Name, cluster.Name)
+		return fmt.Sprintf("AddonStack %s selects %s as it is written now, and that isn't in force yet: see its conditions", a.Name, cluster)
 	}
-	return fmt.Sprintf("AddonStack %s doesn't select Cluster %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
-		"see the stack's watch label, and the log of the provider instance", a.Name, cluster.Name)
+	return fmt.Sprintf("AddonStack %s doesn't select %s any more, and spec.stacks of this ClusterAddon doesn't follow: "+
+		"see the stack's watch label, and the log of the provider instance", a.Name, cluster)
 }
 
 // deselects says whether it is certain that the spec doesn't select the Cluster.
-func deselects(spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) bool {
+func deselects(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
 	selects, err := stack.Selects(cluster.Namespace, spec, cluster)
 	return err == nil && !selects
 }

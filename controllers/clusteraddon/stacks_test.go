@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 func TestDeselects(t *testing.T) {
@@ -29,7 +30,7 @@ func TestDeselects(t *testing.T) {
 		"its labels, not its class":       {spec: addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, ClassNames: []string{"v1"}}, want: true},
 		"a selector that nobody can read": {spec: addonsv1.AddonStackSpec{ClusterSelector: broken}},
 	} {
-		if got := deselects(&tc.spec, cluster); got != tc.want {
+		if got := deselects(&tc.spec, member.OfCluster(cluster)); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -56,7 +57,7 @@ func outdatedStack(name string) assignedStack {
 
 // The time that an assignment is given begins anew if it followed in between.
 func TestTimeForAssignmentsBeginsAnew(t *testing.T) {
-	now, cluster, since := time.Unix(1000, 0), &clusterv1.Cluster{}, map[string]time.Time(nil)
+	now, cluster, since := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time(nil)
 	update := func(after time.Duration, names ...string) map[string]time.Time {
 		var all []assignedStack
 		for _, name := range names {
@@ -81,7 +82,7 @@ func TestTimeForAssignmentsBeginsAnew(t *testing.T) {
 // An assignment that doesn't follow is given some time, and then told. Nothing of it is
 // wanted then, and its stack is unresolved: so what is installed stays.
 func TestAssignmentsThatDoNotFollow(t *testing.T) {
-	cluster, since := &clusterv1.Cluster{}, map[string]time.Time(nil)
+	cluster, since := member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time(nil)
 	selecting := outdatedStack("b")
 	selecting.spec = &addonsv1.AddonStackSpec{ClusterSelector: &metav1.LabelSelector{}, Addons: selecting.spec.Addons}
 	expect := func(after time.Duration, wantAddons string, wantAgain time.Duration) {
@@ -123,7 +124,7 @@ func TestStacksThatAreGone(t *testing.T) {
 		if tc.held {
 			stack.HeldRemoval = &addonsv1.HeldRemoval{}
 		}
-		s := resolveStacks([]assignedStack{stack}, &clusterv1.Cluster{}, map[string]time.Time{"a": began}, began.Add(tc.after))
+		s := resolveStacks([]assignedStack{stack}, member.OfCluster(&clusterv1.Cluster{}), map[string]time.Time{"a": began}, began.Add(tc.after))
 		if got := s.unresolved["a"]; got.keepsReleases != tc.keeps || got.keepsStatus != tc.quiet || len(s.heldRemovals) > 0 != tc.held {
 			t.Errorf("%s: %+v, held %v", name, got, s.heldRemovals)
 		}

@@ -84,7 +84,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{Spec: addonsv1.ClusterAddonSpec{ClusterName: "one"}}
-			if !gate(ca, tc.cluster) {
+			if !gate(ca, memberOf(tc.cluster)) {
 				reachable := metav1.Condition{Type: addonsv1.ClusterReachableCondition, Status: metav1.ConditionTrue, Reason: "Connected"}
 				if tc.unreachable {
 					reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, "ConnectionRefused", "connection refused"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,8 +44,8 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if !strict {
 		parse = render.ParseValuesLeniently
 	}
-	if ofClusterStack {
-		data["Cluster"] = clusterstack.ClusterView(data["Cluster"].(map[string]any))
+	if cluster, ok := data["Cluster"].(map[string]any); ok && ofClusterStack {
+		data["Cluster"] = clusterstack.ClusterView(cluster)
 	}
 	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if err != nil {
@@ -78,12 +79,19 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 // templateData makes the roots that a template may refer to. An object is only
 // read, and from then on watched, if the template has its root's name in it.
 func (q *request) templateData(ctx context.Context, text string) (map[string]any, error) {
-	cluster, err := clusterData(q.cluster)
+	data := map[string]any{"Member": q.cluster.View()}
+	if q.cluster.Cluster == nil {
+		if refersToCluster.MatchString(text) {
+			return nil, failure.New(reasons.ValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
+		}
+		return data, nil
+	}
+	cluster, err := clusterData(q.cluster.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	data := map[string]any{"Cluster": cluster}
-	for root, ref := range templateRoots(q.cluster, text) {
+	data["Cluster"] = cluster
+	for root, ref := range templateRoots(q.cluster.Cluster, text) {
 		obj, err := q.provider.get(ctx, ref.GroupKind(), q.keyOf(ref.Name))
 		if errors.Is(err, errNotNamespaced) {
 			return nil, failure.New(reasons.ProviderObjectRefused, ".%s, %s %s: %w", root, ref.Kind, ref.Name, err)
@@ -96,9 +104,15 @@ func (q *request) templateData(ctx context.Context, text string) (map[string]any
 	return data, nil
 }
 
+// refersToCluster matches the root .Cluster.
+var refersToCluster = regexp.MustCompile(`\.Cluster\b`)
+
 // templateRoots returns the objects that a template refers to beside the Cluster, by root.
 func templateRoots(cluster *clusterv1.Cluster, text string) map[string]clusterv1.ContractVersionedObjectReference {
 	roots := map[string]clusterv1.ContractVersionedObjectReference{}
+	if cluster == nil {
+		return roots
+	}
 	if ref := cluster.Spec.ControlPlaneRef; ref.IsDefined() && strings.Contains(text, "ControlPlane") {
 		roots["ControlPlane"] = ref
 	}

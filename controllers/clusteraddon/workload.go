@@ -26,7 +26,7 @@ type workload struct {
 // reach returns the ClusterAddon's workload cluster, if there is a connection
 // and its records are known. It writes the ClusterReachable condition.
 func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
-	name := multicluster.ClusterName(ca.Namespace + "/" + ca.Spec.ClusterName)
+	name := r.Members.Names.Fleet(ca)
 	state := r.Fleet.State(name)
 	c := metav1.Condition{
 		Type:    addonsv1.ClusterReachableCondition,

@@ -123,6 +123,7 @@ func (s *Source) look(ctx context.Context) {
 		})
 	}
 	s.last = now
+	s.sink.Synced()
 }
 
 // matches reports whether a context is a cluster.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -121,6 +122,10 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		Origin:     "ClusterProfile " + request.String(),
 		Labels:     profile.Labels,
 		Properties: propertiesOf(profile),
+		Owner: &metav1.OwnerReference{
+			APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: "ClusterProfile", Name: profile.Name, UID: profile.UID,
+		},
+		Deleting: !profile.DeletionTimestamp.IsZero(),
 	})
 	return reconcile.Result{}, err
 }

@@ -108,6 +108,8 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		Problem:    kubeconfig.Problem,
 		Origin:     "Secret " + request.String(),
 		Labels:     object.Labels,
+		Owner:      &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: object.Name, UID: object.UID},
+		Deleting:   !object.DeletionTimestamp.IsZero(),
 	})
 	return reconcile.Result{}, err
 }

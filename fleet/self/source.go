@@ -33,6 +33,7 @@ func (s Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 		Origin: "the configuration of this manager",
 		Labels: s.Labels,
 	})
+	sink.Synced()
 	return nil
 }
 

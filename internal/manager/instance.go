@@ -3,20 +3,19 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/cluster-chandler/chandler/controllers"
-	"github.com/cluster-chandler/chandler/fleet"
-	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/internal/instance/gate"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -42,7 +41,7 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 		LeaseName:      identity.leaseBeside(o.elects()),
 		Version:        version.Get(),
 		Heartbeat:      o.instanceHeartbeat,
-		Reads:          controllers.Reads,
+		Reads:          o.reads(),
 		Controllers:    closed.Run,
 		Die:            die,
 	})
@@ -57,7 +56,10 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 
 // setupControllers adds the controllers, and the fleet that they work on.
 func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer) error {
-	clusters := newFleet(o)
+	clusters, err := newFleet(o)
+	if err != nil {
+		return err
+	}
 	mc, err := mcmanager.WithMultiCluster(mgr, clusters)
 	if err != nil {
 		return fmt.Errorf("creating the multicluster manager: %w", err)
@@ -74,6 +76,7 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 	}
 	err = controllers.Setup(mc, controllers.Options{
 		Fleet:                clusters,
+		MemberNamespace:      cmp.Or(append(slices.Clone(o.namespaces), o.identity().namespace)...),
 		Sources:              sources,
 		Renderer:             renderer,
 		WatchFilter:          o.watchFilter,
@@ -97,19 +100,6 @@ func newStore(o *Options, log logr.Logger) *store.Store {
 		Directory: o.cacheDir,
 		Bytes:     o.cacheSizeMiB << 20,
 		Log:       log.WithName("cache"),
-	})
-}
-
-func newFleet(o *Options) *fleet.Provider {
-	return fleet.NewProvider(fleet.Options{
-		Concurrency:      o.clusterConnectionConcurrency,
-		QPS:              o.clusterClientQPS,
-		Burst:            o.clusterClientBurst,
-		UserAgent:        userAgent(),
-		AllowInsecureTLS: o.allowInsecureTLS,
-		AllowLoopback:    o.allowLoopback,
-		DirectReads:      true,
-		Sources:          []fleet.Source{capi.New(capi.Options{WatchFilter: o.watchFilter, Cluster: &clusterv1.Cluster{}})},
 	})
 }
 

@@ -39,6 +39,11 @@ type Options struct {
 	namespaces  []string
 	watchFilter string
 
+	clusterSources         []string
+	kubeconfigFiles        []string
+	kubeconfigContexts     []string
+	clusterAccessProviders string
+
 	instanceName      string
 	instanceNamespace string
 	instanceHeartbeat time.Duration
@@ -103,6 +108,12 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 		"Namespaces that this instance looks after: one, or several with commas between. If unspecified, it looks after all namespaces.")
 	fs.StringVar(&o.watchFilter, "watch-filter", "",
 		fmt.Sprintf("Value of label %s that an object must have to be looked after. If unspecified, labels don't matter.", clusterv1.WatchLabel))
+
+	fs.StringSliceVar(&o.clusterSources, "cluster-sources", []string{clustersSource},
+		"Where clusters come from: clusters (of Cluster API), secrets (with a kubeconfig), profiles (of the Cluster Inventory API), files (--kubeconfig-files) and self (the cluster that this instance runs for). If two of them name one cluster, the first has it.")
+	fs.StringSliceVar(&o.kubeconfigFiles, "kubeconfig-files", nil, "Kubeconfig files, and directories of them, for files in --cluster-sources. Their contexts are clusters. Changes are noticed within seconds.")
+	fs.StringSliceVar(&o.kubeconfigContexts, "kubeconfig-contexts", nil, "Patterns of the contexts that are clusters, as in kind-*. If unspecified, all are.")
+	fs.StringVar(&o.clusterAccessProviders, "cluster-access-providers", "", "YAML file of the programs that get credentials for access providers of ClusterProfiles: a map of names to command, args and env. secretreader and kubeconfig-secretreader need none. If unspecified, no program is run.")
 
 	fs.StringVar(&o.instanceName, "instance-name", "", "Name of this instance's ProviderInstance. If unspecified, it is made of the scope.")
 	fs.StringVar(&o.instanceNamespace, "instance-namespace", "", "Namespace of this instance's ProviderInstance. Defaults to the namespace the process runs in; outside of a cluster to --leader-elect-namespace, then to the first --namespace, then to default.")

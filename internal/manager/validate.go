@@ -30,7 +30,7 @@ func (o *Options) validate() error {
 	if o.Version {
 		return nil
 	}
-	for _, check := range []func() error{o.validateScope, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
+	for _, check := range []func() error{o.validateScope, o.validateClusterSources, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
 		if err := check(); err != nil {
 			return err
 		}

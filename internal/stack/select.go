@@ -8,19 +8,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 // Selects reports whether the spec, of a stack in the given namespace, selects the
-// Cluster. It fails if the selector can't be used: then nothing is known, which is not the
+// cluster. It fails if the selector can't be used: then nothing is known, which is not the
 // same as "no".
 //
 // A switch of the ClusterClass upgrades the add-ons of a Cluster: another stack selects it
 // then, which takes over the releases that both have in common.
-func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *clusterv1.Cluster) (bool, error) {
-	if namespace != cluster.Namespace {
+func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Member) (bool, error) {
+	if namespace != cluster.Namespace || !isOfKind(spec, cluster) {
 		return false, nil
 	}
 	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
@@ -36,8 +36,15 @@ func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *clusterv1
 		}
 	}
 	if len(spec.ClassNames) > 0 {
-		class := cluster.Spec.Topology.ClassRef.Name
-		return class != "" && slices.Contains(spec.ClassNames, class), nil
+		return cluster.ClassName != "" && slices.Contains(spec.ClassNames, cluster.ClassName), nil
 	}
 	return true, nil
+}
+
+// isOfKind reports whether the spec selects from the member's kind.
+func isOfKind(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
+	if len(spec.ClusterKinds) == 0 {
+		return cluster.Kind == addonsv1.KindCluster
+	}
+	return slices.Contains(spec.ClusterKinds, cluster.Kind)
 }

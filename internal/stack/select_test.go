@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 func TestSelects(t *testing.T) {
@@ -58,7 +59,7 @@ func TestSelects(t *testing.T) {
 			if tc.namespace != "" {
 				c.Namespace = tc.namespace
 			}
-			got, err := Selects("team", &tc.spec, c)
+			got, err := Selects("team", &tc.spec, member.OfCluster(c))
 			if (err != nil) != tc.wantErr || got != tc.want {
 				t.Errorf("Selects() = %v, %v; want %v, error: %v", got, err, tc.want, tc.wantErr)
 			}
@@ -68,7 +69,30 @@ func TestSelects(t *testing.T) {
 
 func TestClassNamesNeverSelectClustersWithoutClass(t *testing.T) {
 	spec := &addonsv1.AddonStackSpec{ClassNames: []string{""}}
-	if got, _ := Selects("", spec, &clusterv1.Cluster{}); got {
+	if got, _ := Selects("", spec, member.OfCluster(&clusterv1.Cluster{})); got {
 		t.Error("a Cluster without a class was selected by its empty class name")
+	}
+}
+
+// A stack selects from Clusters alone, unless it names other kinds: a source that an instance gets
+// later brings no add-ons to anybody.
+func TestKindsOfClusters(t *testing.T) {
+	everything := &metav1.LabelSelector{}
+	profile := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindClusterProfile, Name: "prod"}, Namespace: "team"}
+	cluster := &member.Member{ClusterReference: addonsv1.ClusterReference{Kind: addonsv1.KindCluster, Name: "prod"}, Namespace: "team", ClassName: "v2"}
+	for name, tc := range map[string]struct {
+		spec             addonsv1.AddonStackSpec
+		cluster, profile bool
+	}{
+		"no kinds":         {spec: addonsv1.AddonStackSpec{ClusterSelector: everything}, cluster: true},
+		"profiles":         {spec: addonsv1.AddonStackSpec{ClusterSelector: everything, ClusterKinds: []string{"ClusterProfile"}}, profile: true},
+		"both":             {spec: addonsv1.AddonStackSpec{ClusterSelector: everything, ClusterKinds: []string{"ClusterProfile", "Cluster"}}, cluster: true, profile: true},
+		"both, of a class": {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v2"}, ClusterKinds: []string{"ClusterProfile", "Cluster"}}, cluster: true},
+	} {
+		for m, want := range map[*member.Member]bool{cluster: tc.cluster, profile: tc.profile} {
+			if got, err := Selects("team", &tc.spec, m); got != want || err != nil {
+				t.Errorf("%s, %s: %t, %v", name, m, got, err)
+			}
+		}
 	}
 }

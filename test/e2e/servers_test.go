@@ -35,7 +35,12 @@ func startHub(ctx context.Context, o controlplane.Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.CRDPaths = append(crds, filepath.Join(world.root, "config/crd/bases"))
+	inventory, err := apiserver.ModuleDir(ctx, "sigs.k8s.io/cluster-inventory-api")
+	if err != nil {
+		return nil, err
+	}
+	o.CRDPaths = append(crds, filepath.Join(world.root, "config/crd/bases"),
+		filepath.Join(inventory, "config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml"))
 	hub, err := startServer(ctx, o)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/controllers"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/capi"
+	"github.com/cluster-chandler/chandler/fleet/files"
+	"github.com/cluster-chandler/chandler/fleet/profiles"
+	"github.com/cluster-chandler/chandler/fleet/secrets"
+	"github.com/cluster-chandler/chandler/fleet/self"
+)
+
+// clustersSource is the value of --cluster-sources for Cluster API's Clusters. Others have the
+// names of the fleet's sources.
+const clustersSource = "clusters"
+
+var clusterSources = []string{clustersSource, secrets.Name, profiles.Name, files.Name, self.Name}
+
+// validateClusterSources finds sources that are unknown or incomplete.
+func (o *Options) validateClusterSources() error {
+	seen := map[string]bool{}
+	for _, name := range o.clusterSources {
+		if !slices.Contains(clusterSources, name) || seen[name] {
+			return fmt.Errorf("--cluster-sources: %q isn't one of %v, or is there twice", name, clusterSources)
+		}
+		seen[name] = true
+	}
+	switch {
+	case !seen[clustersSource]:
+		return fmt.Errorf("--cluster-sources: %s has to be among them", clustersSource)
+	case seen[files.Name] != (len(o.kubeconfigFiles) > 0):
+		return errors.New("--kubeconfig-files and files in --cluster-sources need each other")
+	case len(o.kubeconfigContexts) > 0 && !seen[files.Name]:
+		return errors.New("--kubeconfig-contexts is for files in --cluster-sources")
+	case o.clusterAccessProviders != "" && !seen[profiles.Name]:
+		return errors.New("--cluster-access-providers is for profiles in --cluster-sources")
+	}
+	return nil
+}
+
+func newFleet(o *Options) (*fleet.Provider, error) {
+	options := fleet.Options{
+		Concurrency:      o.clusterConnectionConcurrency,
+		QPS:              o.clusterClientQPS,
+		Burst:            o.clusterClientBurst,
+		UserAgent:        userAgent(),
+		AllowInsecureTLS: o.allowInsecureTLS,
+		AllowLoopback:    o.allowLoopback,
+		DirectReads:      true,
+	}
+	for _, name := range o.clusterSources {
+		source, err := o.clusterSource(name)
+		if err != nil {
+			return nil, err
+		}
+		options.Sources = append(options.Sources, source)
+	}
+	return fleet.NewProvider(options), nil
+}
+
+// clusterSource makes one of the sources. All of them keep to the watch filter.
+func (o *Options) clusterSource(name string) (fleet.Source, error) {
+	var own map[string]string
+	if o.watchFilter != "" {
+		own = map[string]string{clusterv1.WatchLabel: o.watchFilter}
+	}
+	matches := func(labels map[string]string) bool {
+		return o.watchFilter == "" || labels[clusterv1.WatchLabel] == o.watchFilter
+	}
+	switch name {
+	case secrets.Name:
+		return secrets.New(secrets.Options{Match: matches}), nil
+	case profiles.Name:
+		plugins, err := readPlugins(o.clusterAccessProviders)
+		return profiles.New(profiles.Options{Match: matches, Plugins: plugins}), err
+	case files.Name:
+		source, err := files.New(files.Options{Paths: o.kubeconfigFiles, Contexts: o.kubeconfigContexts, Labels: own})
+		if err != nil {
+			return nil, fmt.Errorf("--kubeconfig-files and --kubeconfig-contexts: %w", err)
+		}
+		return source, nil
+	case self.Name:
+		return self.Source{Labels: own}, nil
+	}
+	return capi.New(capi.Options{WatchFilter: o.watchFilter, Cluster: &clusterv1.Cluster{}}), nil
+}
+
+// readPlugins reads which programs get credentials for access providers of ClusterProfiles.
+func readPlugins(file string) (map[string]profiles.Plugin, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--cluster-access-providers: %w", err)
+	}
+	plugins := map[string]profiles.Plugin{}
+	if err := yaml.UnmarshalStrict(data, &plugins); err != nil {
+		return nil, fmt.Errorf("--cluster-access-providers: %s isn't a map of access providers to command, args and env: %w", file, err)
+	}
+	for name, plugin := range plugins {
+		if plugin.Command == "" {
+			return nil, fmt.Errorf("--cluster-access-providers: access provider %s in %s has no command", name, file)
+		}
+	}
+	return plugins, nil
+}
+
+// reads are what the controllers list and watch, with what the sources of clusters need.
+func (o *Options) reads() []schema.GroupResource {
+	reads := slices.Clone(controllers.Reads)
+	if slices.Contains(o.clusterSources, profiles.Name) {
+		reads = append(reads, schema.GroupResource{Group: inventoryv1alpha1.Group, Resource: "clusterprofiles"})
+	}
+	return reads
+}
