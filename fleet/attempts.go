@@ -23,9 +23,10 @@ func (l *link) start(ctx context.Context) time.Time {
 	if p.dial {
 		var attempting context.Context
 		attempting, l.cancelDial = context.WithCancel(ctx)
+		refused, unanswered := l.refused, l.unanswered // not l: timers of HTTP/2 hold the transport for a while after its end
 		go l.dial(attempting, p.retry, attempt{
 			root: ctx, kubeconfig: l.kubeconfig, subject: l.subject(l.kubeconfig), options: l.provider.options,
-			unauthorized: func() { signal(l.refused) }, unanswered: func() { signal(l.unanswered) }, log: l.log,
+			unauthorized: func() { signal(refused) }, unanswered: func() { signal(unanswered) }, log: l.log,
 		})
 	}
 	if p.refresh {

@@ -53,6 +53,8 @@ type Connection struct {
 	discovering chan struct{}            // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
 	factsWanted atomic.Uint64
+	apis        atomic.Pointer[apis] // discovered last; nil before
+	mapper      *mapper
 }
 
 // Client reads and writes directly, without a cache. Kinds that appear later

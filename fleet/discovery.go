@@ -8,15 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // maxGroupVersions is how many API versions a cluster may have, of all groups. Each
@@ -25,36 +25,28 @@ const maxGroupVersions = 1000
 
 // discover reads the APIs of a cluster: in two requests, or one by one where the server
 // doesn't aggregate them.
-func (c *Connection) discover(ctx context.Context) (Facts, error) {
+func (c *Connection) discover(ctx context.Context) (*apis, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(errDisconnected) })()
 	client, err := c.discoveryClient(ctx)
 	if err != nil {
-		return Facts{}, err
+		return nil, err
 	}
 	groups, found, unavailable, err := client.GroupsAndMaybeResources()
 	if err != nil {
-		return Facts{}, err
+		return nil, err
 	}
-	var failed []schema.GroupVersion
-	for gv := range unavailable {
-		failed = append(failed, gv)
-	}
-	var lists []*metav1.APIResourceList
-	for _, list := range found {
-		lists = append(lists, list)
-	}
+	d := &discovered{Failed: slices.Collect(maps.Keys(unavailable)), Lists: slices.Collect(maps.Values(found))}
 	if found == nil {
-		if lists, failed, err = oneByOne(ctx, client, groups.Groups); err != nil {
-			return Facts{}, err
+		if d.Lists, d.Failed, err = oneByOne(ctx, client, groups.Groups); err != nil {
+			return nil, err
 		}
 	}
-	all := make([]*metav1.APIGroup, len(groups.Groups))
 	for i := range groups.Groups {
-		all[i] = &groups.Groups[i]
+		d.Groups = append(d.Groups, &groups.Groups[i])
 	}
-	return factsOf(all, lists, failed), nil
+	return d.shared()
 }
 
 // oneByOne asks for the resources of each API version. It ends with the context.
@@ -87,13 +79,6 @@ func (c *Connection) discoveryClient(ctx context.Context) (*discovery.DiscoveryC
 	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
 		Transport: kinds{under: ctx, base: c.requests}, Timeout: config.Timeout,
 	})
-}
-
-// newMapper returns a RESTMapper that discovers with the same bounds.
-func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
-	bounded := *client
-	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
-	return apiutil.NewDynamicRESTMapper(config, &bounded)
 }
 
 // waiter is a rate limiter for which nobody waits any more once a context has ended.

@@ -55,13 +55,27 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	if !stale {
 		return f.Facts, nil
 	}
-	facts, err := c.discover(ctx)
+	found, err := c.discover(ctx)
 	if err != nil {
 		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
 	}
+	c.apis.Store(found)
+	c.mapper.forget()
+	facts := found.facts
 	facts.KubernetesVersion = version
 	c.facts = keptFacts{Facts: facts, generation: wanted, discovered: c.clock.Now()}
 	return facts, nil
+}
+
+// shared returns the APIs that were discovered last. It discovers them if that is yet to be done.
+func (c *Connection) shared() (*apis, error) {
+	if known := c.apis.Load(); known != nil {
+		return known, nil
+	}
+	if _, err := c.Facts(c.ctx); err != nil {
+		return nil, err
+	}
+	return c.apis.Load(), nil
 }
 
 // InvalidateFacts makes the next Facts discover again, e.g. after a

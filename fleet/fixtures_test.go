@@ -354,3 +354,5 @@ func isDone(c *Connection) bool {
 		return false
 	}
 }
+
+func asName(name string) multicluster.ClusterName { return multicluster.ClusterName(name) }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// offers has a server offer groups beside its own, each with the kind Thing, by their freshness.
+func offers(s *server, groups map[string]apidiscoveryv2.DiscoveryFreshness) {
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/apis" {
+			return false
+		}
+		list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
+		for name, freshness := range groups {
+			version := apidiscoveryv2.APIVersionDiscovery{Version: "v1", Freshness: freshness}
+			if freshness == apidiscoveryv2.DiscoveryFreshnessCurrent {
+				version.Resources = []apidiscoveryv2.APIResourceDiscovery{{
+					Resource: "things", Scope: apidiscoveryv2.ScopeNamespace, Verbs: []string{"get"},
+					ResponseKind: &metav1.GroupVersionKind{Group: name, Version: "v1", Kind: "Thing"},
+				}}
+			}
+			list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}, Versions: []apidiscoveryv2.APIVersionDiscovery{version}})
+		}
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		w.Header().Set("ETag", `"the same for all"`)
+		_ = json.NewEncoder(w).Encode(list)
+		return true
+	}
+}
+
+const current, stale = apidiscoveryv2.DiscoveryFreshnessCurrent, apidiscoveryv2.DiscoveryFreshnessStale
+
+// Clusters that offer the same share what is known of it, whatever they call it. What nobody has any
+// more is gone.
+func TestClustersShareTheirAPIs(t *testing.T) {
+	f := startFleet(t, quick())
+	servers := map[string]map[string]apidiscoveryv2.DiscoveryFreshness{
+		"a/same":  {"one.example.com": current, "two.example.com": current},
+		"a/too":   {"one.example.com": current, "two.example.com": current},
+		"a/other": {"one.example.com": current, "three.example.com": current},
+		"a/stale": {"one.example.com": current, "two.example.com": stale},
+	}
+	got := map[string]*apis{}
+	for name, groups := range servers {
+		s := newServer(t)
+		offers(s, groups)
+		f.add(asName(name), s.kubeconfig())
+		shared, err := f.connected(t, asName(name)).shared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = shared
+	}
+	if got["a/same"] != got["a/too"] {
+		t.Error("clusters that offer the same share nothing")
+	}
+	if got["a/same"] == got["a/other"] || got["a/same"] == got["a/stale"] {
+		t.Error("clusters share what they don't both offer")
+	}
+	for name := range servers {
+		f.Remove(asName(name))
+	}
+	clear(got)
+	f.mu.Lock()
+	clear(f.engaged) // what the test itself holds on to
+	f.mu.Unlock()
+	eventually(t, func() string {
+		runtime.GC()
+		sharedAPIs.Lock()
+		defer sharedAPIs.Unlock()
+		for _, known := range sharedAPIs.byDigest {
+			if a := known.Value(); a != nil && a.facts.Has("one.example.com/v1") {
+				return "APIs are kept that no connection has"
+			}
+		}
+		return ""
+	})
+}
+
+// A kind that comes later is found, and one whose API doesn't answer isn't taken for gone.
+func TestKindsThatAreNotKnown(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	var groups atomic.Pointer[map[string]apidiscoveryv2.DiscoveryFreshness]
+	groups.Store(&map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current, "down.example.com": stale})
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/apis/down.example.com") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		now := &server{}
+		offers(now, *groups.Load())
+		return now.instead(w, r)
+	}
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	mapper := conn.GetRESTMapper()
+	find := func(group string) error {
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: "Thing"}, "v1")
+		if err == nil && mapping.Resource.Resource != "things" {
+			err = fmt.Errorf("it is %s", mapping.Resource)
+		}
+		return err
+	}
+	if err := find("one.example.com"); err != nil {
+		t.Error(err)
+	}
+	if err := find("two.example.com"); !meta.IsNoMatchError(err) {
+		t.Errorf("a kind that isn't there: %v", err)
+	}
+	if err := find("down.example.com"); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("a kind of an API that doesn't answer: %v", err)
+	}
+	groups.Store(&map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current, "two.example.com": current, "down.example.com": current})
+	for _, group := range []string{"two.example.com", "down.example.com"} {
+		eventually(t, func() string {
+			if err := find(group); err != nil {
+				conn.InvalidateFacts()
+				if _, err := conn.Facts(t.Context()); err != nil {
+					return err.Error()
+				}
+				return err.Error()
+			}
+			return ""
+		})
+	}
+}

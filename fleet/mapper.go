@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// mapper is the RESTMapper of a connection. It knows the kinds by the APIs that clusters share. For
+// a kind that isn't among them it asks the cluster, by a mapper of its own, until the APIs are
+// discovered anew: only the server can say that it doesn't have a kind, and not that an aggregated
+// API doesn't answer.
+type mapper struct {
+	conn *Connection
+	make func() (meta.RESTMapper, error)
+
+	mu  sync.Mutex
+	own meta.RESTMapper
+}
+
+// newMapper implements cluster.Options.MapperProvider.
+func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.RESTMapper, error) {
+	bounded := *client
+	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
+	c.mapper = &mapper{conn: c, make: func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, &bounded) }}
+	return c.mapper, nil
+}
+
+// ask asks the shared mapper, and the connection's own one for what that doesn't know.
+func ask[T any](m *mapper, question func(meta.RESTMapper) (T, error)) (answer T, err error) {
+	shared, err := m.conn.shared()
+	if err != nil {
+		return answer, err
+	}
+	if answer, err = question(shared.mapper); !meta.IsNoMatchError(err) {
+		return answer, err
+	}
+	own, err := m.mine()
+	if err != nil {
+		return answer, err
+	}
+	return question(own)
+}
+
+func (m *mapper) mine() (meta.RESTMapper, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.own != nil {
+		return m.own, nil
+	}
+	made, err := m.make()
+	if err == nil {
+		m.own = made
+	}
+	return made, err
+}
+
+// forget drops the connection's own mapper: what it found is among the APIs that were discovered anew.
+func (m *mapper) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.own = nil
+}
+
+// KindFor implements meta.RESTMapper.
+func (m *mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return ask(m, func(by meta.RESTMapper) (schema.GroupVersionKind, error) { return by.KindFor(resource) })
+}
+
+// KindsFor implements meta.RESTMapper.
+func (m *mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return ask(m, func(by meta.RESTMapper) ([]schema.GroupVersionKind, error) { return by.KindsFor(resource) })
+}
+
+// ResourceFor implements meta.RESTMapper.
+func (m *mapper) ResourceFor(input schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return ask(m, func(by meta.RESTMapper) (schema.GroupVersionResource, error) { return by.ResourceFor(input) })
+}
+
+// ResourcesFor implements meta.RESTMapper.
+func (m *mapper) ResourcesFor(input schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return ask(m, func(by meta.RESTMapper) ([]schema.GroupVersionResource, error) { return by.ResourcesFor(input) })
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return ask(m, func(by meta.RESTMapper) (*meta.RESTMapping, error) { return by.RESTMapping(kind, versions...) })
+}
+
+// RESTMappings implements meta.RESTMapper.
+func (m *mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return ask(m, func(by meta.RESTMapper) ([]*meta.RESTMapping, error) { return by.RESTMappings(kind, versions...) })
+}
+
+// ResourceSingularizer implements meta.RESTMapper.
+func (m *mapper) ResourceSingularizer(resource string) (string, error) {
+	return ask(m, func(by meta.RESTMapper) (string, error) { return by.ResourceSingularizer(resource) })
+}
