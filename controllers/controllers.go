@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -52,6 +53,9 @@ var Reads = []schema.GroupResource{
 	{Resource: "configmaps"},
 	{Resource: "secrets"},
 }
+
+// ProfileReads are those of the source of ClusterProfiles, where an instance has it.
+var ProfileReads = []schema.GroupResource{{Group: inventoryv1alpha1.Group, Resource: "clusterprofiles"}}
 
 // Setup adds all controllers to the manager, in the order in which a change
 // runs through them.

@@ -28,14 +28,15 @@ func TestReadsAreInTheRole(t *testing.T) {
 			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
 		})
 	}
-	for _, read := range Reads {
+	all := slices.Concat(Reads, ProfileReads)
+	for _, read := range all {
 		if !has(read.Group, read.Resource, "list") || !has(read.Group, read.Resource, "watch") {
 			t.Errorf("config/rbac/role.yaml doesn't let an instance list and watch %s", read)
 		}
 	}
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
-			listed := slices.ContainsFunc(Reads, func(r schema.GroupResource) bool {
+			listed := slices.ContainsFunc(all, func(r schema.GroupResource) bool {
 				return r.Resource == resource && slices.Contains(rule.APIGroups, r.Group)
 			})
 			if slices.Contains(rule.Verbs, "watch") && resource != "*" && !listed {

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/controllers"
@@ -120,9 +119,8 @@ func readPlugins(file string) (map[string]profiles.Plugin, error) {
 
 // reads are what the controllers list and watch, with what the sources of clusters need.
 func (o *Options) reads() []schema.GroupResource {
-	reads := slices.Clone(controllers.Reads)
 	if slices.Contains(o.clusterSources, profiles.Name) {
-		reads = append(reads, schema.GroupResource{Group: inventoryv1alpha1.Group, Resource: "clusterprofiles"})
+		return slices.Concat(controllers.Reads, controllers.ProfileReads)
 	}
-	return reads
+	return controllers.Reads
 }
