@@ -7,6 +7,7 @@ package addonstack
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 	if r.statuses.Stale(s) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
+	}
+	if slices.ContainsFunc(s.Spec.ClusterKinds, r.Members.IsUnsettled) {
+		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // its clusters can't be counted yet
 	}
 
 	stackSources.set(s, r.Sources)

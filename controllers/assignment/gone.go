@@ -4,7 +4,6 @@ package assignment
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,20 +13,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 )
 
-// settleRetry is how often is looked whether a source has reported all there is, after a start.
-const settleRetry = time.Second
-
 // withoutCluster deletes the ClusterAddon of a cluster that is gone and was no object: no owner
 // takes it along. Nothing is uninstalled. While the source hasn't looked yet, nothing is known.
 func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAddon) (ctrl.Result, error) {
 	if ca == nil || ca.Spec.ClusterRef == nil || member.IsObject(ca.Spec.ClusterRef.Kind) || !ca.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	if !r.Members.Has(ca.Spec.ClusterRef.Kind) {
-		return ctrl.Result{}, nil // this instance has no such source (any more)
-	}
-	if !r.Members.Settled(ca.Spec.ClusterRef.Kind) {
-		return ctrl.Result{RequeueAfter: settleRetry}, nil
+	switch r.Members.Absence(ca.Spec.ClusterRef.Kind) {
+	case member.Foreign:
+		return ctrl.Result{}, nil
+	case member.Unsettled:
+		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil
+	case member.Gone:
 	}
 	options := client.Preconditions{UID: &ca.UID, ResourceVersion: &ca.ResourceVersion}
 	return ctrl.Result{}, wrap(r.Client.Delete(ctx, ca, options), "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name)

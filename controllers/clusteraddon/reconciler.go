@@ -101,6 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if ref := ca.Spec.ClusterRef; cluster == nil && ref != nil && r.Members.IsUnsettled(ref.Kind) {
+		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // as after each restart: nothing says that it is otherwise now
+	}
 
 	before, stored := ca.DeepCopy(), ca.DeepCopy()
 	defer func() {

@@ -51,6 +51,7 @@ type Source struct {
 	secrets  *secret.Reader
 	sink     fleet.Sink
 	queue    objects.Queue
+	initial  objects.Initial
 
 	mu   sync.Mutex
 	uses map[types.NamespacedName]types.NamespacedName // Secrets by profile
@@ -77,7 +78,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 	if err != nil {
 		return fmt.Errorf("setting up the discovery of ClusterProfiles: %w", err)
 	}
-	return nil
+	return s.initial.Track(mgr, &inventoryv1alpha1.ClusterProfileList{}, sink.Synced)
 }
 
 // profilesOfSecret returns the profiles whose credentials are in a Secret.
@@ -101,6 +102,7 @@ func (s *Source) Refresh(name multicluster.ClusterName) {
 
 // Reconcile reports one ClusterProfile. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer s.initial.Done(request.NamespacedName)
 	name := objects.NameOf(request.NamespacedName)
 	profile := &inventoryv1alpha1.ClusterProfile{}
 	err := s.profiles.Get(ctx, request.NamespacedName, profile)

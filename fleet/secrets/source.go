@@ -50,6 +50,7 @@ type Source struct {
 	secrets  *secret.Reader
 	sink     fleet.Sink
 	queue    objects.Queue
+	initial  objects.Initial
 }
 
 // New returns a Source.
@@ -78,7 +79,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 	if err != nil {
 		return fmt.Errorf("setting up the discovery of kubeconfig Secrets: %w", err)
 	}
-	return nil
+	return s.initial.Track(mgr, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, sink.Synced)
 }
 
 // Refresh implements fleet.Source.
@@ -90,6 +91,7 @@ func (s *Source) Refresh(name multicluster.ClusterName) {
 
 // Reconcile reports one Secret. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer s.initial.Done(request.NamespacedName)
 	name := objects.NameOf(request.NamespacedName)
 	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	err := s.metadata.Get(ctx, request.NamespacedName, object)

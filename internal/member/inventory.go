@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -79,26 +80,37 @@ func (i *Inventory) List(ctx context.Context, namespace string) (map[string]*Mem
 	return all, nil
 }
 
-// Settled reports whether a member of a kind that isn't in the Inventory is gone: its source has
-// looked at all there is.
-func (i *Inventory) Settled(kind string) bool {
+// SettleRetry is how often is looked whether a source has reported all there is, after a start.
+const SettleRetry = time.Second
+
+// Knowledge says what it means that a member isn't in the Inventory.
+type Knowledge int
+
+const (
+	// Foreign means that this instance has no source of its kind.
+	Foreign Knowledge = iota
+	// Unsettled means that the source hasn't reported all there is, as after a start.
+	Unsettled
+	// Gone means that the source would have reported it.
+	Gone
+)
+
+// Absence returns what it means that a member of a kind isn't in the Inventory.
+func (i *Inventory) Absence(kind string) Knowledge {
 	for source, reference := range kinds {
-		if reference.Kind == kind {
-			return i.Fleet.Synced(source)
+		switch {
+		case reference.Kind != kind || !i.Fleet.Has(source):
+		case i.Fleet.Synced(source):
+			return Gone
+		default:
+			return Unsettled
 		}
 	}
-	return false
+	return Foreign
 }
 
-// Has reports whether the fleet has a source of a kind.
-func (i *Inventory) Has(kind string) bool {
-	for source, reference := range kinds {
-		if reference.Kind == kind {
-			return i.Fleet.Has(source)
-		}
-	}
-	return false
-}
+// IsUnsettled reports whether the source of a kind hasn't reported all there is, as after a start.
+func (i *Inventory) IsUnsettled(kind string) bool { return i.Absence(kind) == Unsettled }
 
 // of returns a member that isn't a Cluster, nil if the fleet doesn't know it (any more).
 func (i *Inventory) of(name multicluster.ClusterName) *Member {

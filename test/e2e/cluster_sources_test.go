@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,11 +72,22 @@ func TestClusterKinds(t *testing.T) {
 	g.Expect(tn.clusterAddonExists("production.kubeconfigcontext")).To(BeFalse(), "a context that nothing matches")
 	g.Expect(tn.awaitCluster("one.secret", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "Secret"), HaveField("UID", secret.UID)))))
 	g.Expect(tn.awaitCluster("two.clusterprofile", "")).To(HaveField("OwnerReferences", ContainElement(And(HaveField("Kind", "ClusterProfile"), HaveField("UID", profile.UID)))))
-	tn.awaitReady("everywhere", "it is ready on all of them")
+	since := conditions.Get(tn.awaitReady("everywhere", "it is ready on all of them"), addonsv1.ReadyCondition).LastTransitionTime
 
-	// A restart: everything is as it was.
+	// A restart: everything is as it was, at each moment.
 	tn.stopManager()
-	tn.startManager(allSources(files)...)
+	notReady := tn.watchReady()
+	m := tn.startManager(allSources(files)...)
+	poll(t, patience, "all are connected again", func() error {
+		connected, err := m.sum("chandler_fleet_clusters", `phase="Connected"`)
+		if err == nil && int(connected) < len(members) {
+			err = fmt.Errorf("%.0f are", connected)
+		}
+		return err
+	})
+	tn.settle()
+	g.Expect(notReady()).To(BeEmpty(), "a restart takes Ready from no cluster")
+	g.Expect(conditions.Get(tn.awaitReady("everywhere", ""), addonsv1.ReadyCondition).LastTransitionTime).To(Equal(since), "nor from the stack")
 	tn.changeStack("everywhere", func(s *addonsv1.AddonStackSpec) { s.Addons[0].ValuesTemplate = "text: second {{ .Member.name }}" })
 	for name, m := range members {
 		ca := tn.awaitCluster(name, "the upgrade is delivered", ready("settings"), installedAs("settings", 2, ""))
