@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +30,27 @@ var ErrCacheNotSynced = errors.New("the cluster has not listed these objects yet
 type patientCache struct {
 	cache.Cache
 	scheme *runtime.Scheme
+	// wanted is closed by the first informer: a cache that nobody uses doesn't run.
+	wanted func()
+	start  <-chan struct{}
 	// timeout is how long a read waits for the first list of its kind.
 	timeout time.Duration
+}
+
+// newPatientCache returns a cache that doesn't run yet.
+func newPatientCache(of cache.Cache, scheme *runtime.Scheme, timeout time.Duration) patientCache {
+	start := make(chan struct{})
+	return patientCache{Cache: of, scheme: scheme, timeout: timeout, start: start, wanted: sync.OnceFunc(func() { close(start) })}
+}
+
+// Start implements manager.Runnable. It runs the cache once there is an informer in it.
+func (c patientCache) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.start:
+		return c.Cache.Start(ctx)
+	}
 }
 
 // WaitForCacheSync implements cache.Informers. It reports true at once: reads wait for themselves.
@@ -38,11 +58,13 @@ func (c patientCache) WaitForCacheSync(ctx context.Context) bool { return ctx.Er
 
 // GetInformer implements cache.Informers. It never waits for the first list.
 func (c patientCache) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	c.wanted()
 	return c.Cache.GetInformer(ctx, object, append(options, cache.BlockUntilSynced(false))...)
 }
 
 // GetInformerForKind implements cache.Informers. It never waits for the first list.
 func (c patientCache) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+	c.wanted()
 	return c.Cache.GetInformerForKind(ctx, kind, append(options, cache.BlockUntilSynced(false))...)
 }
 

@@ -195,7 +195,7 @@ func clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) 
 		c.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			options.HTTPClient = watches
 			made, err := cache.New(config, options)
-			return patientCache{Cache: made, scheme: c.Scheme, timeout: o.CacheTimeout}, err
+			return newPatientCache(made, c.Scheme, o.CacheTimeout), err
 		}
 		c.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 			if o.DirectReads {
