@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 )
 
@@ -27,7 +28,8 @@ func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAdd
 	case member.Gone:
 	}
 	options := client.Preconditions{UID: &ca.UID, ResourceVersion: &ca.ResourceVersion}
-	return ctrl.Result{}, wrap(r.Client.Delete(ctx, ca, options), "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name)
+	err := r.Client.Delete(ctx, ca, options)
+	return management.Retry(ctx, ctrl.Result{}, wrap(err, "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name))
 }
 
 // nameTaken tells that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.

@@ -118,6 +118,12 @@ func TestClusterKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	tn.awaitCluster("two.clusterprofile", "its profile is gone", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "ClusterProfile two"))
+	change(tn, secret, func(s *corev1.Secret) { delete(s.Labels, "sigs.k8s.io/multicluster-runtime-kubeconfig") })
+	tn.awaitCluster("one.secret", "it is no cluster any more", condition(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, addonsv1.ClusterNotFoundReason, "Secret one"))
+	tn.settle()
+	for _, name := range []string{"one.secret", "two.clusterprofile"} {
+		g.Expect(tn.clusterAddonExists(name)).To(BeTrue(), "the owner alone takes %s along", name)
+	}
 	for _, number := range []int{1, 2} {
 		if r := workloadServer(t, number).release(t, tn.namespace, "settings"); r.status != "deployed" {
 			t.Errorf("server %d: the release is %s", number, r.status)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// What 1,000 connected clusters that offer the same may cost at rest (docs/fleet.md).
+// What 1,000 connected clusters that offer the same may cost at rest.
 const (
-	mostMemoryAtRest   = 200 // MiB more than without any
+	mostMemoryAtRest   = 300 // MiB more than without any
 	mostRequestsAtRest = 25  // in a second, to all of them
 )
 
