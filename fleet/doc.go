@@ -16,6 +16,6 @@
 // parallel, each with a deadline, and a cluster is engaged only after it has
 // answered a probe.
 //
-// A kubeconfig is hostile input. ParseKubeconfig is the one place that reads
+// A kubeconfig is hostile input. Package kubeconfig is the one place that reads
 // one.
 package fleet

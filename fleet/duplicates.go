@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,6 +111,31 @@ func (s subject) duplicate(holder *link) *Fault {
 	origin := holder.member.Origin
 	holder.mu.Unlock()
 	return s.fault(ReasonDuplicateCluster, "is the cluster %s of %s already, whose source comes first; drop one of them, or drop %s", holder.name, origin, s.origin)
+}
+
+// unclaimed drops a new connection whose cluster an earlier source has claimed meanwhile.
+func (l *link) unclaimed(o outcome) outcome {
+	if o.conn == nil {
+		return o
+	}
+	if holder := l.provider.claims.holder(l, o.conn.uid); holder != nil {
+		o.conn.close()
+		o.conn, o.fault = nil, l.subject(o.kubeconfig).duplicate(holder)
+	}
+	return o
+}
+
+// reclaim gives up a connection to a cluster that an earlier source has, and tries again once it
+// has it no more.
+func (l *link) reclaim(now time.Time) orders {
+	if l.conn == nil {
+		l.machine.freed(now)
+		return orders{}
+	}
+	if holder := l.provider.claims.holder(l, l.conn.uid); holder != nil {
+		return l.machine.broken(now, l.subject(l.inUse).duplicate(holder))
+	}
+	return orders{}
 }
 
 // identify returns the UID of the cluster's namespace kube-system, or nothing if the user may

@@ -5,14 +5,11 @@ package fleet
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -88,29 +85,6 @@ func newLink(p *Provider, name multicluster.ClusterName, from origin, m Member) 
 	return l
 }
 
-// set takes what the source reports, and wakes run when it matters to it.
-func (l *link) set(m Member) {
-	digest := sha256.Sum256(m.Kubeconfig)
-	l.mu.Lock()
-	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
-		l.member.Origin == m.Origin && l.member.Problem == m.Problem
-	if same && !l.fresh {
-		l.described = l.described || !sameDescription(l.member, m)
-		m.Kubeconfig = nil
-		l.member = m
-		described := l.described
-		l.mu.Unlock()
-		if described {
-			signal(l.changed)
-		}
-		return
-	}
-	l.described = l.described || !sameDescription(l.member, m)
-	l.member, l.seen, l.fresh = m, digest, true
-	l.mu.Unlock()
-	signal(l.changed)
-}
-
 // run works until the context ends. It waits for the link that had the name
 // before, so that a cluster is engaged once at a time.
 func (l *link) run(ctx context.Context, before <-chan struct{}) {
@@ -171,61 +145,6 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	}
 }
 
-// read tells the machine of the kubeconfig that the source reported last.
-func (l *link) read(now time.Time) orders {
-	l.mu.Lock()
-	if !l.fresh { // a signal too many: what it was about has been read
-		l.mu.Unlock()
-		return orders{}
-	}
-	m := l.member
-	l.member.Kubeconfig, l.fresh = nil, false
-	l.mu.Unlock()
-
-	l.machine.expire(now, m.Expires)
-	if m.empty() {
-		l.kubeconfig = nil
-		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
-	}
-	k, err := m.credentials(l.provider.options.policy())
-	if err != nil {
-		l.kubeconfig = nil
-		why := kubeconfig.Refusal("it names no server that can be connected to")
-		errors.As(err, &why)
-		return l.machine.kubeconfigRefused(m.Origin, string(why))
-	}
-	l.kubeconfig = k
-	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
-}
-
-// tellDescription tells the subscribers that the source describes the cluster otherwise.
-func (l *link) tellDescription() {
-	l.mu.Lock()
-	described := l.described
-	l.described = false
-	l.mu.Unlock()
-	if described {
-		l.provider.notify(l.name)
-	}
-}
-
-// sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
-func sameDescription(a, b Member) bool {
-	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Properties, b.Properties) && a.Deleting == b.Deleting &&
-		equality.Semantic.DeepEqual(a.Owner, b.Owner)
-}
-
-// empty reports whether a member has no credentials.
-func (m Member) empty() bool { return len(m.Kubeconfig) == 0 && m.Config == nil }
-
-// credentials returns what to connect with.
-func (m Member) credentials(policy kubeconfig.Policy) (*kubeconfig.Config, error) {
-	if m.Config != nil {
-		return kubeconfig.Trust(m.Config)
-	}
-	return kubeconfig.Parse(m.Kubeconfig, policy)
-}
-
 // do carries out what the machine orders.
 func (l *link) do(o orders) {
 	if o.cancelDial {
@@ -244,31 +163,6 @@ func (l *link) do(o orders) {
 
 // refresh asks the source for other credentials.
 func (l *link) refresh() { l.provider.options.Sources[l.from.source].Refresh(l.from.name) }
-
-// unclaimed drops a new connection whose cluster an earlier source has claimed meanwhile.
-func (l *link) unclaimed(o outcome) outcome {
-	if o.conn == nil {
-		return o
-	}
-	if holder := l.provider.claims.holder(l, o.conn.uid); holder != nil {
-		o.conn.close()
-		o.conn, o.fault = nil, l.subject(o.kubeconfig).duplicate(holder)
-	}
-	return o
-}
-
-// reclaim gives up a connection to a cluster that an earlier source has, and tries again once it
-// has it no more.
-func (l *link) reclaim(now time.Time) orders {
-	if l.conn == nil {
-		l.machine.freed(now)
-		return orders{}
-	}
-	if holder := l.provider.claims.holder(l, l.conn.uid); holder != nil {
-		return l.machine.broken(now, l.subject(l.inUse).duplicate(holder))
-	}
-	return orders{}
-}
 
 // publish shows the state to others, and tells the subscribers if it changed.
 func (l *link) publish() {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
+)
+
+// set takes what the source reports, and wakes run when it matters to it.
+func (l *link) set(m Member) {
+	digest := sha256.Sum256(m.Kubeconfig)
+	l.mu.Lock()
+	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
+		l.member.Origin == m.Origin && l.member.Problem == m.Problem
+	if same && !l.fresh {
+		l.described = l.described || !sameDescription(l.member, m)
+		m.Kubeconfig = nil
+		l.member = m
+		described := l.described
+		l.mu.Unlock()
+		if described {
+			signal(l.changed)
+		}
+		return
+	}
+	l.described = l.described || !sameDescription(l.member, m)
+	l.member, l.seen, l.fresh = m, digest, true
+	l.mu.Unlock()
+	signal(l.changed)
+}
+
+// read tells the machine of the kubeconfig that the source reported last.
+func (l *link) read(now time.Time) orders {
+	l.mu.Lock()
+	if !l.fresh { // a signal too many: what it was about has been read
+		l.mu.Unlock()
+		return orders{}
+	}
+	m := l.member
+	l.member.Kubeconfig, l.fresh = nil, false
+	l.mu.Unlock()
+
+	l.machine.expire(now, m.Expires)
+	if m.empty() {
+		l.kubeconfig = nil
+		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
+	}
+	k, err := m.credentials(l.provider.options.policy())
+	if err != nil {
+		l.kubeconfig = nil
+		why := kubeconfig.Refusal("it names no server that can be connected to")
+		errors.As(err, &why)
+		return l.machine.kubeconfigRefused(m.Origin, string(why))
+	}
+	l.kubeconfig = k
+	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
+}
+
+// tellDescription tells the subscribers that the source describes the cluster otherwise.
+func (l *link) tellDescription() {
+	l.mu.Lock()
+	described := l.described
+	l.described = false
+	l.mu.Unlock()
+	if described {
+		l.provider.notify(l.name)
+	}
+}
+
+// sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
+func sameDescription(a, b Member) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Properties, b.Properties) && a.Deleting == b.Deleting &&
+		equality.Semantic.DeepEqual(a.Owner, b.Owner)
+}
+
+// empty reports whether a member has no credentials.
+func (m Member) empty() bool { return len(m.Kubeconfig) == 0 && m.Config == nil }
+
+// credentials returns what to connect with.
+func (m Member) credentials(policy kubeconfig.Policy) (*kubeconfig.Config, error) {
+	if m.Config != nil {
+		return kubeconfig.Trust(m.Config)
+	}
+	return kubeconfig.Parse(m.Kubeconfig, policy)
+}
