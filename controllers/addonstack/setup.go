@@ -11,11 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -28,7 +26,7 @@ import (
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
-	r.Members.Fleet.Subscribe(r.memberChanged)
+	r.Members.Subscribe(r.memberChanged)
 	return management.NewController(mgr, "addonstack", "AddonStack", workers).
 		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
@@ -63,12 +61,8 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 
 // memberChanged starts a count for the stacks that may select a cluster. Clusters of Cluster API
 // have a watch of their own.
-func (r *Reconciler) memberChanged(name multicluster.ClusterName) {
-	key, ok := r.Members.Names.ClusterAddon(name)
-	if !ok || member.IsCluster(name) {
-		return
-	}
-	for _, s := range r.stacksWith(context.Background(), key.Namespace, func(*addonsv1.AddonStackSpec) bool { return true }) {
+func (r *Reconciler) memberChanged(clusterAddon client.ObjectKey) {
+	for _, s := range r.stacksWith(context.Background(), clusterAddon.Namespace, func(*addonsv1.AddonStackSpec) bool { return true }) {
 		r.wake.Add(s)
 	}
 }

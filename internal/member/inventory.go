@@ -27,13 +27,9 @@ type Inventory struct {
 // Get returns the member that a ClusterAddon's name stands for, nil if there is none in the scope
 // of this instance.
 func (i *Inventory) Get(ctx context.Context, clusterAddon types.NamespacedName) (*Member, error) {
-	cluster := &clusterv1.Cluster{}
-	err := i.Client.Get(ctx, clusterAddon, cluster)
-	if err == nil {
-		return OfCluster(cluster), nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Cluster %s: %w", clusterAddon, err)
+	member, err := i.cluster(ctx, clusterAddon)
+	if member != nil || err != nil {
+		return member, err
 	}
 	if name, ok := i.Names.other(clusterAddon); ok {
 		return i.of(name), nil
@@ -46,8 +42,12 @@ func (i *Inventory) Of(ctx context.Context, ca *addonsv1.ClusterAddon) (*Member,
 	if ca.Spec.ClusterRef != nil {
 		return i.of(i.Names.Fleet(ca)), nil
 	}
+	return i.cluster(ctx, types.NamespacedName{Namespace: ca.Namespace, Name: ca.Spec.ClusterName})
+}
+
+// cluster returns the member that a Cluster is, nil if there is none.
+func (i *Inventory) cluster(ctx context.Context, key types.NamespacedName) (*Member, error) {
 	cluster := &clusterv1.Cluster{}
-	key := types.NamespacedName{Namespace: ca.Namespace, Name: ca.Spec.ClusterName}
 	if err := i.Client.Get(ctx, key, cluster); err != nil {
 		if err = client.IgnoreNotFound(err); err != nil {
 			return nil, fmt.Errorf("reading Cluster %s: %w", key, err)
@@ -62,6 +62,9 @@ func (i *Inventory) Of(ctx context.Context, ca *addonsv1.ClusterAddon) (*Member,
 func (i *Inventory) List(ctx context.Context, namespace string) (map[string]*Member, error) {
 	all := map[string]*Member{}
 	for _, name := range i.Fleet.Names() {
+		if isCluster(name) {
+			continue
+		}
 		key, ok := i.Names.ClusterAddon(name)
 		if !ok || key.Namespace != namespace {
 			continue
@@ -78,6 +81,16 @@ func (i *Inventory) List(ctx context.Context, namespace string) (map[string]*Mem
 		all[clusters.Items[c].Name] = OfCluster(&clusters.Items[c])
 	}
 	return all, nil
+}
+
+// Subscribe calls fn with the name of the ClusterAddon of each member that changes, but for
+// Clusters, which controllers watch. fn must not block.
+func (i *Inventory) Subscribe(fn func(clusterAddon types.NamespacedName)) {
+	i.Fleet.Subscribe(func(name multicluster.ClusterName) {
+		if key, ok := i.Names.ClusterAddon(name); ok && !isCluster(name) {
+			fn(key)
+		}
+	})
 }
 
 // SettleRetry is how often is looked whether a source has reported all there is, after a start.
@@ -97,16 +110,14 @@ const (
 
 // Absence returns what it means that a member of a kind isn't in the Inventory.
 func (i *Inventory) Absence(kind string) Knowledge {
-	for source, reference := range kinds {
-		switch {
-		case reference.Kind != kind || !i.Fleet.Has(source):
-		case i.Fleet.Synced(source):
-			return Gone
-		default:
-			return Unsettled
-		}
+	source, ok := sourceOf(kind)
+	switch {
+	case !ok || !i.Fleet.Has(source):
+		return Foreign
+	case i.Fleet.Synced(source):
+		return Gone
 	}
-	return Foreign
+	return Unsettled
 }
 
 // IsUnsettled reports whether the source of a kind hasn't reported all there is, as after a start.
@@ -122,12 +133,8 @@ func (i *Inventory) of(name multicluster.ClusterName) *Member {
 	if !ok {
 		return nil
 	}
-	member := &Member{
+	return &Member{
 		ClusterReference: reference, Namespace: namespace, Labels: m.Labels, Properties: m.Properties,
 		Deleting: m.Deleting, Initialized: true, Owner: m.Owner,
 	}
-	if m.Owner != nil {
-		member.UID = m.Owner.UID
-	}
-	return member
 }

@@ -21,7 +21,6 @@ import (
 type Member struct {
 	addonsv1.ClusterReference
 	Namespace string
-	UID       types.UID
 	// Labels are those that AddonStacks select by.
 	Labels map[string]string
 	// Properties are what the fleet's source says beside them.
@@ -41,7 +40,6 @@ func OfCluster(cluster *clusterv1.Cluster) *Member {
 	return &Member{
 		ClusterReference: addonsv1.ClusterReference{APIGroup: clusterv1.GroupVersion.Group, Kind: addonsv1.KindCluster, Name: cluster.Name},
 		Namespace:        cluster.Namespace,
-		UID:              cluster.UID,
 		Labels:           cluster.Labels,
 		ClassName:        cluster.Spec.Topology.ClassRef.Name,
 		Paused:           ptr.Deref(cluster.Spec.Paused, false),

@@ -25,6 +25,16 @@ var kinds = map[string]addonsv1.ClusterReference{
 	self.Name:     {Kind: addonsv1.KindManagementCluster},
 }
 
+// sourceOf returns the source of the fleet that has a kind; false if none has.
+func sourceOf(kind string) (source string, ok bool) {
+	for source, reference := range kinds {
+		if reference.Kind == kind {
+			return source, true
+		}
+	}
+	return "", false
+}
+
 // IsObject reports whether members of a kind are objects of the management cluster, which own
 // their ClusterAddons.
 func IsObject(kind string) bool {
@@ -48,11 +58,14 @@ func (n Names) ClusterAddon(name multicluster.ClusterName) (types.NamespacedName
 		return types.NamespacedName{}, false
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: nameFor(reference)}
+	if reference.Kind == addonsv1.KindCluster {
+		return key, true // it is an object's name
+	}
 	return key, len(validation.IsDNS1123Subdomain(key.Name)) == 0
 }
 
-// IsCluster reports whether a cluster of the fleet is a Cluster of Cluster API.
-func IsCluster(name multicluster.ClusterName) bool { return !strings.Contains(name.String(), "#") }
+// isCluster reports whether a cluster of the fleet is a Cluster of Cluster API.
+func isCluster(name multicluster.ClusterName) bool { return !strings.Contains(name.String(), "#") }
 
 func nameFor(reference addonsv1.ClusterReference) string {
 	if reference.Kind == addonsv1.KindCluster {
@@ -98,15 +111,13 @@ func (n Names) Fleet(ca *addonsv1.ClusterAddon) multicluster.ClusterName {
 	if ca.Spec.ClusterRef == nil {
 		return multicluster.ClusterName(ca.Namespace + "/" + ca.Spec.ClusterName)
 	}
-	for source, reference := range kinds {
-		if reference.Kind != ca.Spec.ClusterRef.Kind {
-			continue
-		}
-		local := ca.Spec.ClusterRef.Name
-		if IsObject(reference.Kind) {
-			local = ca.Namespace + "/" + local
-		}
-		return fleet.NameOf(source, multicluster.ClusterName(local))
+	source, ok := sourceOf(ca.Spec.ClusterRef.Kind)
+	if !ok { // of a newer API: no source has that name
+		return fleet.NameOf(ca.Spec.ClusterRef.Kind, multicluster.ClusterName(ca.Spec.ClusterRef.Name))
 	}
-	return fleet.NameOf(ca.Spec.ClusterRef.Kind, multicluster.ClusterName(ca.Spec.ClusterRef.Name)) // of a newer API: no source has it
+	local := ca.Spec.ClusterRef.Name
+	if IsObject(ca.Spec.ClusterRef.Kind) {
+		local = ca.Namespace + "/" + local
+	}
+	return fleet.NameOf(source, multicluster.ClusterName(local))
 }
