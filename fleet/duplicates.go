@@ -13,49 +13,48 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claims say which link has which cluster, where several sources may name the same one. A cluster
+// claims say which links name which cluster, where several sources may name the same one. A cluster
 // is known by the UID of its namespace kube-system. The source that was named first has it; two
 // names within one source are that source's business.
 type claims struct {
-	mu      sync.Mutex
-	holders map[types.UID]map[*link]struct{} // all of one source
-	waiting map[types.UID]map[*link]struct{} // of later sources
+	mu        sync.Mutex
+	claimants map[types.UID]map[*link]struct{}
+	claimed   map[*link]types.UID
 }
 
 func newClaims() *claims {
-	return &claims{holders: map[types.UID]map[*link]struct{}{}, waiting: map[types.UID]map[*link]struct{}{}}
+	return &claims{claimants: map[types.UID]map[*link]struct{}{}, claimed: map[*link]types.UID{}}
 }
 
-// claim gives a cluster to a link, or returns one of an earlier source that has it. Links of
-// later sources lose it. What the link claimed before is free. An empty UID is nobody's.
+// claim notes which cluster a link names, and returns a link of an earlier source that names it, too.
+// Those of later sources are told. What the link claimed before is free. An empty UID is nobody's.
 func (c *claims) claim(l *link, uid types.UID) (holder *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.release(l, uid)
-	if uid == "" {
-		return nil
+	if before, ok := c.claimed[l]; !ok || before != uid {
+		c.release(l)
+		c.add(l, uid)
 	}
-	for other := range c.holders[uid] {
-		if other.from.source < l.from.source {
-			add(c.waiting, uid, l)
-			return other
-		}
-		if other.from.source > l.from.source {
-			delete(c.holders[uid], other)
-			add(c.waiting, uid, other)
-			signal(other.claimed)
-		}
-	}
-	remove(c.waiting, uid, l)
-	add(c.holders, uid, l)
-	return nil
+	return c.earlier(l, uid)
 }
 
-// holder returns a link of an earlier source that has a cluster, or nil.
+// holder returns a link of an earlier source that names a cluster, or nil.
 func (c *claims) holder(l *link, uid types.UID) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for other := range c.holders[uid] {
+	return c.earlier(l, uid)
+}
+
+// forget frees what a link that ends has claimed.
+func (c *claims) forget(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release(l)
+}
+
+// earlier returns a link of an earlier source that names a cluster. The caller holds the lock.
+func (c *claims) earlier(l *link, uid types.UID) *link {
+	for other := range c.claimants[uid] {
 		if other.from.source < l.from.source {
 			return other
 		}
@@ -63,45 +62,34 @@ func (c *claims) holder(l *link, uid types.UID) *link {
 	return nil
 }
 
-// forget frees what a link that ends has claimed, and wakes who waits for it.
-func (c *claims) forget(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.release(l, "")
+// add notes a claim, and tells the links of later sources. The caller holds the lock.
+func (c *claims) add(l *link, uid types.UID) {
+	if uid == "" {
+		return
+	}
+	if c.claimants[uid] == nil {
+		c.claimants[uid] = map[*link]struct{}{}
+	}
+	c.claimants[uid][l], c.claimed[l] = struct{}{}, uid
+	c.tellLater(l, uid)
 }
 
-// release drops the claims of a link but for one. The caller holds the lock.
-func (c *claims) release(l *link, but types.UID) {
-	for uid, links := range c.holders {
-		if _, held := links[l]; !held || uid == but {
-			continue
-		}
-		remove(c.holders, uid, l)
-		if len(c.holders[uid]) > 0 {
-			continue
-		}
-		for other := range c.waiting[uid] {
+// release drops the claim of a link, and tells the links of later sources. The caller holds the lock.
+func (c *claims) release(l *link) {
+	uid := c.claimed[l]
+	delete(c.claimed, l)
+	delete(c.claimants[uid], l)
+	if len(c.claimants[uid]) == 0 {
+		delete(c.claimants, uid)
+	}
+	c.tellLater(l, uid)
+}
+
+func (c *claims) tellLater(l *link, uid types.UID) {
+	for other := range c.claimants[uid] {
+		if other.from.source > l.from.source {
 			signal(other.claimed)
 		}
-	}
-	for uid := range c.waiting {
-		if uid != but {
-			remove(c.waiting, uid, l)
-		}
-	}
-}
-
-func add(to map[types.UID]map[*link]struct{}, uid types.UID, l *link) {
-	if to[uid] == nil {
-		to[uid] = map[*link]struct{}{}
-	}
-	to[uid][l] = struct{}{}
-}
-
-func remove(from map[types.UID]map[*link]struct{}, uid types.UID, l *link) {
-	delete(from[uid], l)
-	if len(from[uid]) == 0 {
-		delete(from, uid)
 	}
 }
 
@@ -141,16 +129,9 @@ func (l *link) reclaim(now time.Time) orders {
 // identify returns the UID of the cluster's namespace kube-system, or nothing if the user may
 // not read it.
 func (p *prober) identify(ctx context.Context, s subject) (types.UID, *Fault) {
-	progress := &trace{}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+"/api/v1/namespaces/"+metav1.NamespaceSystem, nil)
+	response, err := p.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
 	if err != nil {
-		return "", s.fault(ReasonProbeFailed, "can't be asked for its namespace kube-system")
-	}
-	request.Header.Set("User-Agent", p.agent)
-	request.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
-	response, err := p.round.RoundTrip(request)
-	if err != nil {
-		return "", s.networkFault(ctx, err, progress)
+		return "", s.networkFault(ctx, err, &trace{})
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch response.StatusCode {

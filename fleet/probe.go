@@ -39,15 +39,7 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 			}
 		},
 	})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+"/version", nil)
-	if err != nil {
-		return "", s.fault(ReasonProbeFailed, "can't be asked for its version")
-	}
-	request.Header.Set("User-Agent", p.agent)
-	request.Header.Set("Accept", "application/json")
-
-	// The round tripper is used directly: a probe follows no redirect.
-	response, err := p.round.RoundTrip(request)
+	response, err := p.get(ctx, "/version", "application/json")
 	if err != nil {
 		return "", s.networkFault(ctx, err, progress)
 	}
@@ -67,6 +59,17 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 		return "", s.fault(ReasonProbeFailed, "answers, but not as a Kubernetes API server; check the address in %s", s.origin)
 	}
 	return info.GitVersion, nil
+}
+
+// get asks for a path. The round tripper is used directly: a probe follows no redirect.
+func (p *prober) get(ctx context.Context, path, accept string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", p.agent)
+	request.Header.Set("Accept", accept)
+	return p.round.RoundTrip(request)
 }
 
 // plausible keeps what a hostile server calls its version out of status and logs.
