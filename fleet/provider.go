@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
@@ -55,10 +54,6 @@ func NewProvider(options Options) *Provider {
 		synced:  map[string]bool{},
 	}
 }
-
-// SetupWithManager registers the sources with the manager of the cluster that the program runs
-// for. Call it before that manager starts. A multicluster manager starts the Provider itself.
-func (p *Provider) SetupWithManager(mgr manager.Manager) error { return p.setupSources(mgr) }
 
 // Start connects to the clusters until the context ends, and returns when every
 // connection is closed.

@@ -21,8 +21,9 @@ func NameOf(source string, cluster multicluster.ClusterName) multicluster.Cluste
 	return multicluster.ClusterName(source) + separator + cluster
 }
 
-// setupSources registers the sources, each with a sink of its own.
-func (p *Provider) setupSources(mgr manager.Manager) error {
+// SetupWithManager registers the sources with the manager of the cluster that the program runs
+// for. Call it before that manager starts. A multicluster manager starts the Provider itself.
+func (p *Provider) SetupWithManager(mgr manager.Manager) error {
 	known := map[string]bool{}
 	for _, source := range p.options.Sources {
 		if known[source.Name()] {

@@ -24,7 +24,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
-	"github.com/cluster-chandler/chandler/fleet/internal/secret"
 )
 
 const (
@@ -56,11 +55,9 @@ type Options struct {
 // it is gone: something may still have to be cleaned up in it. One that leaves the
 // watch filter is removed at once.
 type Source struct {
+	reports  objects.Reports
 	options  Options
 	clusters client.Reader // cached
-	secrets  *secret.Reader
-	sink     fleet.Sink
-	queue    objects.Queue
 }
 
 // New returns a Source.
@@ -76,7 +73,8 @@ func (s *Source) Name() string { return "" }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.clusters, s.secrets, s.sink = mgr.GetCache(), secret.NewReader(mgr), sink
+	s.clusters = mgr.GetCache()
+	s.reports.Setup(mgr, sink)
 	isKubeconfig := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return strings.HasSuffix(o.GetName(), kubeconfigSuffix)
 	})
@@ -84,7 +82,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 		Named("fleet-clusters").
 		For(s.options.Cluster).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterOfSecret), builder.WithPredicates(isKubeconfig)).
-		WatchesRawSource(s.queue.Source()).
+		WatchesRawSource(s.reports.Queue.Source()).
 		WithOptions(objects.Options()).
 		Complete(s)
 	if err != nil {
@@ -100,11 +98,7 @@ func clusterOfSecret(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // Refresh implements fleet.Source.
-func (s *Source) Refresh(name multicluster.ClusterName) {
-	key := objects.KeyOf(name)
-	s.secrets.Expire(key)
-	s.queue.Add(key)
-}
+func (s *Source) Refresh(name multicluster.ClusterName) { s.reports.Refresh(name) }
 
 // Reconcile reports one Cluster. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -118,14 +112,13 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting the Cluster: %w", err)
 	}
 	if exists := err == nil; !exists || !s.inScope(cluster) {
-		s.secrets.Forget(request.NamespacedName)
-		s.sink.Remove(name)
+		s.reports.Remove(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 
 	of := types.NamespacedName{Namespace: request.Namespace, Name: request.Name + kubeconfigSuffix}
-	kubeconfig, err := s.secrets.Read(ctx, request.NamespacedName, of, kubeconfigKey)
-	s.sink.Set(name, fleet.Member{
+	kubeconfig, err := s.reports.Secrets.Read(ctx, request.NamespacedName, of, kubeconfigKey)
+	s.reports.Sink.Set(name, fleet.Member{
 		ID:         string(cluster.GetUID()),
 		Kubeconfig: kubeconfig.Data,
 		Problem:    kubeconfig.Problem,

@@ -23,7 +23,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
-	"github.com/cluster-chandler/chandler/fleet/internal/secret"
 )
 
 // Name is the name of the source.
@@ -46,11 +45,9 @@ type Options struct {
 // Options.Plugins. Secrets are those of the profile's namespace alone. The cluster that the
 // profile describes is checked as any kubeconfig: no proxy, no files, no insecure TLS.
 type Source struct {
+	reports  objects.Reports
 	options  Options
 	profiles client.Reader // cached
-	secrets  *secret.Reader
-	sink     fleet.Sink
-	queue    objects.Queue
 	initial  objects.Initial
 
 	mu   sync.Mutex
@@ -67,12 +64,13 @@ func (*Source) Name() string { return Name }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.profiles, s.secrets, s.sink = mgr.GetCache(), secret.NewReader(mgr), sink
+	s.profiles = mgr.GetCache()
+	s.reports.Setup(mgr, sink)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("fleet-profiles").
 		For(&inventoryv1alpha1.ClusterProfile{}).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.profilesOfSecret)).
-		WatchesRawSource(s.queue.Source()).
+		WatchesRawSource(s.reports.Queue.Source()).
 		WithOptions(objects.Options()).
 		Complete(s)
 	if err != nil {
@@ -94,11 +92,7 @@ func (s *Source) profilesOfSecret(_ context.Context, o client.Object) (requests 
 }
 
 // Refresh implements fleet.Source.
-func (s *Source) Refresh(name multicluster.ClusterName) {
-	key := objects.KeyOf(name)
-	s.secrets.Expire(key)
-	s.queue.Add(key)
-}
+func (s *Source) Refresh(name multicluster.ClusterName) { s.reports.Refresh(name) }
 
 // Reconcile reports one ClusterProfile. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -110,13 +104,12 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting ClusterProfile %s: %w", name, err)
 	}
 	if exists := err == nil; !exists || s.options.Match != nil && !s.options.Match(profile.Labels) {
-		s.secrets.Forget(request.NamespacedName)
 		s.use(request.NamespacedName, types.NamespacedName{})
-		s.sink.Remove(name)
+		s.reports.Remove(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	access, err := s.access(ctx, profile)
-	s.sink.Set(name, fleet.Member{
+	s.reports.Sink.Set(name, fleet.Member{
 		ID:         string(profile.UID),
 		Kubeconfig: access.kubeconfig,
 		Expires:    access.expires,
@@ -169,7 +162,7 @@ func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.Clus
 	}
 	of := types.NamespacedName{Namespace: profile.Namespace, Name: from.name}
 	s.use(key, of)
-	value, err := s.secrets.Read(ctx, key, of, from.key)
+	value, err := s.reports.Secrets.Read(ctx, key, of, from.key)
 	switch {
 	case len(value.Data) == 0 && value.Problem != "":
 		return access{problem: "names Secret " + from.name + ", which " + value.Problem}, err

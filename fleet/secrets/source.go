@@ -18,7 +18,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
-	"github.com/cluster-chandler/chandler/fleet/internal/secret"
 )
 
 // Name is the name of the source.
@@ -45,11 +44,9 @@ type Options struct {
 // kubeconfig is read from the API server when its Secret has changed. A Secret that is being
 // deleted stays reported until it is gone.
 type Source struct {
+	reports  objects.Reports
 	options  Options
 	metadata client.Reader // cached
-	secrets  *secret.Reader
-	sink     fleet.Sink
-	queue    objects.Queue
 	initial  objects.Initial
 }
 
@@ -69,11 +66,12 @@ func (s *Source) Name() string { return Name }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.metadata, s.secrets, s.sink = mgr.GetCache(), secret.NewReader(mgr), sink
+	s.metadata = mgr.GetCache()
+	s.reports.Setup(mgr, sink)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("fleet-secrets").
 		For(&corev1.Secret{}, builder.OnlyMetadata).
-		WatchesRawSource(s.queue.Source()).
+		WatchesRawSource(s.reports.Queue.Source()).
 		WithOptions(objects.Options()).
 		Complete(s)
 	if err != nil {
@@ -83,11 +81,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 }
 
 // Refresh implements fleet.Source.
-func (s *Source) Refresh(name multicluster.ClusterName) {
-	key := objects.KeyOf(name)
-	s.secrets.Expire(key)
-	s.queue.Add(key)
-}
+func (s *Source) Refresh(name multicluster.ClusterName) { s.reports.Refresh(name) }
 
 // Reconcile reports one Secret. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -99,12 +93,11 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting the metadata of Secret %s: %w", name, err)
 	}
 	if exists := err == nil; !exists || !s.inScope(object.Labels) {
-		s.secrets.Forget(request.NamespacedName)
-		s.sink.Remove(name)
+		s.reports.Remove(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	kubeconfig, err := s.secrets.Read(ctx, request.NamespacedName, request.NamespacedName, s.options.Key)
-	s.sink.Set(name, fleet.Member{
+	kubeconfig, err := s.reports.Secrets.Read(ctx, request.NamespacedName, request.NamespacedName, s.options.Key)
+	s.reports.Sink.Set(name, fleet.Member{
 		ID:         string(object.UID),
 		Kubeconfig: kubeconfig.Data,
 		Problem:    kubeconfig.Problem,

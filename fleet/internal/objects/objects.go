@@ -12,9 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/internal/secret"
 )
 
 const (
@@ -41,6 +45,31 @@ func Options() controller.Options {
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
 	}
+}
+
+// Reports is what the sources have in common that find clusters by objects and read Secrets.
+type Reports struct {
+	Sink    fleet.Sink
+	Secrets *secret.Reader
+	Queue   Queue
+}
+
+// Setup has to come before the controller starts.
+func (r *Reports) Setup(mgr manager.Manager, sink fleet.Sink) {
+	r.Sink, r.Secrets = sink, secret.NewReader(mgr)
+}
+
+// Refresh implements fleet.Source: the Secret is read again, and the object reconciled.
+func (r *Reports) Refresh(name multicluster.ClusterName) {
+	key := KeyOf(name)
+	r.Secrets.Expire(key)
+	r.Queue.Add(key)
+}
+
+// Remove reports that an object is gone, or no cluster any more.
+func (r *Reports) Remove(key types.NamespacedName) {
+	r.Secrets.Forget(key)
+	r.Sink.Remove(NameOf(key))
 }
 
 // Queue lets others than watches ask for a reconcile.
