@@ -4,18 +4,12 @@ package fleet
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,11 +21,12 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 // patience is how long a test waits for what should take milliseconds.
@@ -138,40 +133,11 @@ func (s *server) ca() []byte {
 }
 
 // kubeconfig returns one with the token that the server takes now.
-func (s *server) kubeconfig() []byte { return kubeconfigOf(s.URL, s.ca(), user(*s.token.Load())) }
+func (s *server) kubeconfig() []byte {
+	return fleettest.Kubeconfig(s.URL, s.ca(), user(*s.token.Load()))
+}
 
 func user(token string) *clientcmdapi.AuthInfo { return &clientcmdapi.AuthInfo{Token: token} }
-
-func kubeconfigOf(url string, ca []byte, user *clientcmdapi.AuthInfo) []byte {
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	})
-	if err != nil {
-		panic(err)
-	}
-	return data
-}
-
-// clientCertificate returns a self-signed pair.
-func clientCertificate(name string) (cert, key []byte) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		panic(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		panic(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-}
 
 // listener answers each connection with a function, and counts them.
 func listener(t *testing.T, address string, serve func(net.Conn)) string {

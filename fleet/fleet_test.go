@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 // A fleet of a hundred with thirty black holes, which come first and fill
@@ -27,7 +29,7 @@ func TestThirtyDeadOfAHundred(t *testing.T) {
 		f := startFleet(t, Options{AllowLoopback: true, ConnectTimeout: deadline, FirstTimeout: deadline})
 		defer f.stop()
 		for i := range dead {
-			f.add(multicluster.ClusterName(fmt.Sprintf("dead/%d", i)), kubeconfigOf("https://"+hole, s.ca(), user("secret-token")))
+			f.add(multicluster.ClusterName(fmt.Sprintf("dead/%d", i)), fleettest.Kubeconfig("https://"+hole, s.ca(), user("secret-token")))
 		}
 		start := time.Now()
 		for i := range 100 - dead {
@@ -77,7 +79,7 @@ func TestNetworkThatGoesSilent(t *testing.T) {
 	o := quick()
 	o.ProbeTimeout, o.Timeout = 200*time.Millisecond, 500*time.Millisecond
 	f := startFleet(t, o)
-	f.add("a/b", kubeconfigOf("https://"+address, s.ca(), user("secret-token")))
+	f.add("a/b", fleettest.Kubeconfig("https://"+address, s.ca(), user("secret-token")))
 	conn := f.connected(t, "a/b")
 
 	silent.Store(true)
@@ -106,7 +108,7 @@ func TestMetrics(t *testing.T) {
 	f.add("a/waiting", nil)
 	f.add("a/connected", newServer(t).kubeconfig())
 	f.add("a/refused", []byte("x"))
-	f.add("a/unreachable", kubeconfigOf("https://"+freeAddress(t), nil, user("t")))
+	f.add("a/unreachable", fleettest.Kubeconfig("https://"+freeAddress(t), nil, user("t")))
 	f.connected(t, "a/connected")
 	f.expect(t, "a/refused", PhaseRefused, ReasonKubeconfigRefused)
 	f.expect(t, "a/unreachable", PhaseUnreachable, ReasonConnectionRefused)

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -70,7 +71,7 @@ func TestBadClustersDelayNoOther(t *testing.T) {
 		"bad/no-name": {"does-not-exist.invalid:6443", ReasonNameResolutionFailed},
 	}
 	for name, e := range endpoints {
-		f.add(name, kubeconfigOf("https://"+e.address, back.ca(), user("secret-token")))
+		f.add(name, fleettest.Kubeconfig("https://"+e.address, back.ca(), user("secret-token")))
 	}
 
 	start := time.Now()
@@ -142,7 +143,7 @@ func TestServerThatIsNoAPIServer(t *testing.T) {
 			f := startFleet(t, quick())
 			s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
 			defer s.Close()
-			f.add("a/b", kubeconfigOf(s.URL, (&server{Server: s}).ca(), user("t")))
+			f.add("a/b", fleettest.Kubeconfig(s.URL, (&server{Server: s}).ca(), user("t")))
 			f.expect(t, "a/b", PhaseUnreachable, ReasonProbeFailed)
 		})
 	}
@@ -150,8 +151,8 @@ func TestServerThatIsNoAPIServer(t *testing.T) {
 
 func TestWrongCA(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	ca, _ := clientCertificate("another")
-	f.add("a/b", kubeconfigOf(s.URL, ca, user("secret-token")))
+	ca, _ := fleettest.ClientCertificate("another")
+	f.add("a/b", fleettest.Kubeconfig(s.URL, ca, user("secret-token")))
 	t.Log(f.expect(t, "a/b", PhaseUnreachable, ReasonTLSFailed).Message)
 	if s.requests.Load() != 0 {
 		t.Error("a request reached a server with the wrong certificate")
@@ -162,7 +163,7 @@ func TestWrongCA(t *testing.T) {
 func TestNameOfARefusedAddress(t *testing.T) {
 	o := quick().defaulted()
 	o.AllowLoopback = false
-	k, err := kubeconfig.Parse(kubeconfigOf("https://localhost:1", nil, user("t")), kubeconfig.Policy{AllowLoopback: true})
+	k, err := kubeconfig.Parse(fleettest.Kubeconfig("https://localhost:1", nil, user("t")), kubeconfig.Policy{AllowLoopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 	f.add(name, nil)
 	f.expect(t, name, PhaseWaiting, ReasonKubeconfigMissing)
-	f.add(name, kubeconfigOf("https://api.example.com", nil, &clientcmdapi.AuthInfo{TokenFile: "/x"}))
+	f.add(name, fleettest.Kubeconfig("https://api.example.com", nil, &clientcmdapi.AuthInfo{TokenFile: "/x"}))
 	f.expect(t, name, PhaseRefused, ReasonKubeconfigRefused)
 	f.add(name, s.kubeconfig())
 	conn := f.connected(t, name)
@@ -275,7 +276,7 @@ func TestTokenRotation(t *testing.T) {
 	}()
 	<-streaming
 
-	both := kubeconfigOf(s.URL, s.ca(), user("new-token"))
+	both := fleettest.Kubeconfig(s.URL, s.ca(), user("new-token"))
 	f.add("a/b", both) // the server doesn't take it yet
 	state := f.expect(t, "a/b", PhaseConnected, ReasonUnauthorized)
 	t.Log(state.Message)
@@ -310,8 +311,8 @@ func TestClientCertificateRotation(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	s.set("v1.36.3", "")
 	kubeconfig := func(name string) []byte {
-		cert, key := clientCertificate(name)
-		return kubeconfigOf(s.URL, s.ca(), &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
+		cert, key := fleettest.ClientCertificate(name)
+		return fleettest.Kubeconfig(s.URL, s.ca(), &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 	}
 	f.add("a/b", kubeconfig("first"))
 	conn := f.connected(t, "a/b")
@@ -342,7 +343,7 @@ func TestServerRotation(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
-	f.add("a/b", kubeconfigOf("https://"+freeAddress(t), s.ca(), user("secret-token")))
+	f.add("a/b", fleettest.Kubeconfig("https://"+freeAddress(t), s.ca(), user("secret-token")))
 	f.expect(t, "a/b", PhaseConnected, ReasonConnectionRefused)
 	if isDone(conn) {
 		t.Fatal("dropped")
@@ -504,7 +505,7 @@ func TestSubscribe(t *testing.T) {
 // Since keeps still as long as nothing changes, over any number of retries.
 func TestSince(t *testing.T) {
 	f := startFleet(t, quick())
-	f.add("a/b", kubeconfigOf("https://"+freeAddress(t), nil, user("t")))
+	f.add("a/b", fleettest.Kubeconfig("https://"+freeAddress(t), nil, user("t")))
 	first := f.expect(t, "a/b", PhaseUnreachable, ReasonConnectionRefused)
 	time.Sleep(300 * time.Millisecond)
 	if now := f.State("a/b"); now != first {
@@ -607,7 +608,7 @@ func TestChurn(t *testing.T) {
 				case 2:
 					f.Set(name, Member{ID: fmt.Sprint(j), Kubeconfig: servers[0].kubeconfig()})
 				case 3:
-					f.add(name, kubeconfigOf(servers[0].URL, servers[0].ca(), user(fmt.Sprint(j))))
+					f.add(name, fleettest.Kubeconfig(servers[0].URL, servers[0].ca(), user(fmt.Sprint(j))))
 				case 4:
 					f.add(name, nil)
 				case 5:
@@ -657,7 +658,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	o := quick()
 	o.AllowExec = true
 	f, s := startFleet(t, o), newServer(t)
-	f.add("a/b", kubeconfigOf(s.URL, s.ca(), &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+	f.add("a/b", fleettest.Kubeconfig(s.URL, s.ca(), &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: "client.authentication.k8s.io/v1", Command: program, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}}))
 	if _, err := f.connected(t, "a/b").Facts(t.Context()); err != nil {

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 )
@@ -67,18 +66,8 @@ func Start(t testing.TB, misbehave Misbehaviour) *Server {
 // Kubeconfig returns one for the server.
 func (s *Server) Kubeconfig(t testing.TB) []byte {
 	t.Helper()
-	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: s.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	return Kubeconfig(s.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 }
 
 // Writes counts the requests of a method to paths that end so.

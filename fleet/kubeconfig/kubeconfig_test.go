@@ -4,16 +4,9 @@ package kubeconfig
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 // sentinel would show in an error, a request or a file if it leaked.
@@ -61,8 +56,8 @@ func TestHostileKubeconfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	cert, key := clientCertificate("me")
-	_, otherKey := clientCertificate("other")
+	cert, key := fleettest.ClientCertificate("me")
+	_, otherKey := fleettest.ClientCertificate("other")
 	withCluster := func(s string) string { return testKubeconfig(s, goodUser) }
 	withServer := func(s string) string { return withCluster(fmt.Sprintf("server: %q", s)) }
 	withUser := func(s string) string { return testKubeconfig(goodCluster, s) }
@@ -222,7 +217,7 @@ func manyKeys(n int) string {
 }
 
 func TestAcceptedKubeconfigs(t *testing.T) {
-	cert, key := clientCertificate("me")
+	cert, key := fleettest.ClientCertificate("me")
 	b64 := base64.StdEncoding.EncodeToString
 	pair := "client-certificate-data: " + b64(cert) + ", client-key-data: " + b64(key)
 	for name, tc := range map[string]struct {
@@ -308,22 +303,4 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("accepted %q", k.Endpoint.Server)
 		}
 	})
-}
-
-// clientCertificate returns a self-signed pair.
-func clientCertificate(name string) (cert, key []byte) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		panic(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		panic(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 // source finds no clusters by itself: a test reports them.
@@ -62,18 +62,8 @@ func Again(t testing.TB, handler http.HandlerFunc) (connect func() *fleet.Connec
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server:                   server.URL,
-			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	kubeconfig := fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 	reported := &source{}
 	clusters := fleet.NewProvider(fleet.Options{AllowLoopback: true, DirectReads: true, Sources: []fleet.Source{reported}})
 	if err := clusters.SetupWithManager(nil); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/capi"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -103,7 +104,7 @@ func (h *hub) whoAmI(t *testing.T, conn *fleet.Connection) string {
 
 func (h *hub) withToken(token string) []byte {
 	c := h.workload.Config()
-	return kubeconfigOf(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: token})
+	return fleettest.Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: token})
 }
 
 func TestClustersOfTheHub(t *testing.T) {
@@ -239,7 +240,7 @@ func TestRotationOfTheSecret(t *testing.T) {
 func TestSecretsOfTheHub(t *testing.T) {
 	h := start(t, quick(capi.New(capi.Options{})))
 	h.cluster(t, "one", nil)
-	h.kubeconfig(t, "one", kubeconfigOf("https://api.example.com", nil, &clientcmdapi.AuthInfo{TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}))
+	h.kubeconfig(t, "one", fleettest.Kubeconfig("https://api.example.com", nil, &clientcmdapi.AuthInfo{TokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}))
 	h.expect(t, h.name("one"), fleet.PhaseRefused, fleet.ReasonKubeconfigRefused)
 	h.kubeconfig(t, "one", nil)
 	h.expect(t, h.name("one"), fleet.PhaseWaiting, fleet.ReasonKubeconfigUnreadable)

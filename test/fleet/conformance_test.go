@@ -50,7 +50,7 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 	servers := fleettest.Servers{
 		Local: h.config, Zoo: h.workload.Config(), Jungle: h.other.Config(), Patience: 5 * time.Second,
 		KubeconfigOf: func(c *rest.Config) []byte {
-			return kubeconfigOf(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
+			return fleettest.Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
 		},
 	}
 	if dead {

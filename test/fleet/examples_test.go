@@ -94,7 +94,7 @@ func runExample(t *testing.T, name string, kubeconfig []byte, args ...string) *p
 }
 
 func adminOf(h *hub) []byte {
-	return kubeconfigOf(h.config.Host, h.config.CAData, &clientcmdapi.AuthInfo{Token: h.config.BearerToken, ClientCertificateData: h.config.CertData, ClientKeyData: h.config.KeyData})
+	return fleettest.Kubeconfig(h.config.Host, h.config.CAData, &clientcmdapi.AuthInfo{Token: h.config.BearerToken, ClientCertificateData: h.config.CertData, ClientKeyData: h.config.KeyData})
 }
 
 // copied waits until a namespace has the copy of the ConfigMap.
@@ -209,6 +209,6 @@ func startGarden(t *testing.T, h *hub, kubeconfig func() []byte) *garden {
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	g.kubeconfig = kubeconfigOf(server.URL, ca, &clientcmdapi.AuthInfo{Token: "unused"})
+	g.kubeconfig = fleettest.Kubeconfig(server.URL, ca, &clientcmdapi.AuthInfo{Token: "unused"})
 	return g
 }

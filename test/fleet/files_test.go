@@ -17,6 +17,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/files"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 )
 
 func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
@@ -116,7 +117,7 @@ func TestHostileFiles(t *testing.T) {
 	h := startFiles(t, dir)
 	config := h.workload.Config()
 	write(t, filepath.Join(dir, "a"), kubeconfigWith(t, map[string][]byte{
-		"exec":  kubeconfigOf(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}),
+		"exec":  fleettest.Kubeconfig(config.Host, config.CAData, &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}),
 		"proxy": proxied(t, h.workload.Kubeconfig()),
 		"good":  h.workload.Kubeconfig(),
 	}))

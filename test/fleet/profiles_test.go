@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/profiles"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -104,11 +105,11 @@ func TestHostileProfiles(t *testing.T) {
 	other := newHub(t)
 	other.secret(t, "credentials", "token", []byte("t"))
 	h.secret(t, "credentials", "token", []byte("t"))
-	execKubeconfig := kubeconfigOf(h.workload.Config().Host, nil, &clientcmdapi.AuthInfo{
+	execKubeconfig := fleettest.Kubeconfig(h.workload.Config().Host, nil, &clientcmdapi.AuthInfo{
 		Exec: &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{ran}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode},
 	})
 	h.secret(t, "program", "config", execKubeconfig)
-	h.secret(t, "file", "config", kubeconfigOf(h.workload.Config().Host, nil, &clientcmdapi.AuthInfo{TokenFile: "/etc/hostname"}))
+	h.secret(t, "file", "config", fleettest.Kubeconfig(h.workload.Config().Host, nil, &clientcmdapi.AuthInfo{TokenFile: "/etc/hostname"}))
 	const byToken, byKubeconfig = "secretreader", "kubeconfig-secretreader"
 	for name, tc := range map[string]struct {
 		provider, config string

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
 )
 
@@ -81,7 +82,7 @@ func TestHostileSecrets(t *testing.T) {
 		"token-file":  {TokenFile: "/etc/hostname"},
 		"impersonate": {Token: "t", Impersonate: "system:admin"},
 	} {
-		h.member(t, name, kubeconfigOf(h.workload.Config().Host, h.workload.Config().CAData, user))
+		h.member(t, name, fleettest.Kubeconfig(h.workload.Config().Host, h.workload.Config().CAData, user))
 		t.Log(h.expect(t, h.memberName(name), fleet.PhaseRefused, fleet.ReasonKubeconfigRefused))
 	}
 	h.member(t, "empty", nil)
