@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,17 @@ func TestCheck(t *testing.T) {
 		change(crd)
 		g.Expect(admin.Update(t.Context(), crd)).To(Succeed())
 	}
+	// An API server that opens the storage of a kind while it deletes the kind
+	// may fail to look for instances, and tries again after minutes only.
+	remove := func(resource, kind string) {
+		t.Helper()
+		instances := &metav1.PartialObjectMetadataList{}
+		instances.SetGroupVersionKind(addonsv1.GroupVersion.WithKind(kind + "List"))
+		g.Eventually(func() error { return admin.List(t.Context(), instances) }).WithTimeout(30 * time.Second).Should(Succeed())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		crd.Name = resource + "." + addonsv1.GroupVersion.Group
+		g.Expect(admin.Delete(t.Context(), crd)).To(Succeed())
+	}
 	expect("the CRDs of this checkout have all fields of its types", HaveField("Empty()", BeTrue()))
 
 	edit("providerinstances", func(crd *apiextensionsv1.CustomResourceDefinition) {
@@ -64,15 +76,11 @@ func TestCheck(t *testing.T) {
 	})
 	expect("two fields are new in this version", HaveField("Fields", Equal([]string{"ProviderInstance.spec.leaseName", "ProviderInstance.status.clusters.ready"})))
 
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Name = "providerinstances." + addonsv1.GroupVersion.Group
-	g.Expect(admin.Delete(t.Context(), crd)).To(Succeed())
+	remove("providerinstances", "ProviderInstance")
 	expect("the kind itself is new", HaveField("Kinds", Equal([]string{"ProviderInstance"})))
 
-	for _, resource := range []string{"addonstacks", "clusteraddons"} {
-		crd.Name = resource + "." + addonsv1.GroupVersion.Group
-		g.Expect(admin.Delete(t.Context(), crd)).To(Succeed())
-	}
+	remove("addonstacks", "AddonStack")
+	remove("clusteraddons", "ClusterAddon")
 	expect("nothing is installed", HaveField("Kinds", Equal([]string{"AddonStack", "ClusterAddon", "ProviderInstance"})))
 
 	served, err := Serves(t.Context(), reader.RESTClient(), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
