@@ -95,7 +95,7 @@ test-race: controlplane ## Run all tests with the race detector.
 
 .PHONY: test-hostile
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
-	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestSlowClusters' -v
+	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestEachHostileCluster|TestSlowClusters' -v
 
 .PHONY: test-long
 test-long: controlplane ## Let the manager die at each write, empty and restore fleets, and install on a busy machine. Takes an hour.
@@ -103,6 +103,7 @@ test-long: controlplane ## Let the manager die at each write, empty and restore 
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
 	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
 	CHANDLER_E2E_CLUSTERS_AT_REST=1000 go test -count=1 -timeout 30m ./test/e2e -run TestManyClustersAtRest -v
+	CHANDLER_REPLACEMENTS=1000 CGO_ENABLED=1 go -C fleet test -race -count=1 -timeout 30m -run TestEngageEndsBeforeTheNext -v .
 	CHANDLER_E2E_INSTALLS=50 go test -count=1 -timeout 60m ./test/e2e -run TestInstalledAgainAndAgain -v
 
 .PHONY: fuzz

@@ -33,15 +33,15 @@ import (
 type Connection struct {
 	cluster.Cluster
 
-	identity          *identity
-	requests, watches *transport
-	prober            *prober
-	uid               types.UID // of the cluster, where several sources may name it
-	direct            client.Client
-	dynamic           dynamic.Interface
-	metadata          metadata.Interface
-	clock             clock.PassiveClock
-	version           atomic.Pointer[string]
+	identity  *identity
+	transport *transport
+	prober    *prober
+	uid       types.UID // of the cluster, where several sources may name it
+	direct    client.Client
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	clock     clock.PassiveClock
+	version   atomic.Pointer[string]
 
 	ctx    context.Context //nolint:containedctx // it is the lifetime of the connection
 	cancel context.CancelFunc
@@ -101,31 +101,25 @@ type attempt struct {
 func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 	id := &identity{}
 	id.current.Store(&a.kubeconfig.Credentials)
-	requests, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
+	t, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
 	if err != nil {
 		return nil, a.unusable(err)
 	}
-	requests.serverTimeout = a.options.serverTimeout()
-	p := &prober{server: a.kubeconfig.Endpoint.Server, agent: a.options.UserAgent, round: requests}
+	p := &prober{server: a.kubeconfig.Endpoint.Server, agent: a.options.UserAgent, round: t}
 	version, fault := p.probe(ctx, a.subject)
 	if fault != nil {
-		requests.shut()
+		t.shut()
 		return nil, fault
 	}
 	var uid types.UID
 	if len(a.options.Sources) > 1 {
 		if uid, fault = p.identify(ctx, a.subject); fault != nil {
-			requests.shut()
+			t.shut()
 			return nil, fault
 		}
 	}
-	watches, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
-	if err != nil {
-		requests.shut()
-		return nil, a.unusable(err)
-	}
 	c := &Connection{
-		identity: id, requests: requests, watches: watches, prober: p, uid: uid,
+		identity: id, transport: t, prober: p, uid: uid,
 		clock: a.options.Clock, discovering: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(a.root)
@@ -147,7 +141,7 @@ func (a attempt) unusable(err error) *Fault {
 // build makes the clients. It sends no request.
 func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) error {
 	config := &rest.Config{
-		Host: k.Endpoint.Server, Transport: c.requests, UserAgent: o.UserAgent, Timeout: o.Timeout,
+		Host: k.Endpoint.Server, Transport: c.transport, UserAgent: o.UserAgent, Timeout: o.Timeout,
 		QPS: o.QPS, Burst: o.Burst,
 		RateLimiter: waiter{RateLimiter: flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), ctx: c.ctx},
 		// They would be logged, and policies may quote what is in an object.
@@ -155,7 +149,7 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	}
 	c.config = config
 	watchConfig := rest.CopyConfig(config)
-	watchConfig.Transport, watchConfig.Timeout = c.watches, 0
+	watchConfig.Timeout = 0
 
 	requests, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -219,14 +213,12 @@ func swappable(old, wanted *kubeconfig.Config) bool {
 func (c *Connection) swap(k *kubeconfig.Config) {
 	old := c.identity.current.Swap(&k.Credentials)
 	if old.Cert != k.Credentials.Cert || old.Key != k.Credentials.Key {
-		c.requests.close()
-		c.watches.close()
+		c.transport.close()
 	}
 }
 
 // close ends the connection and everything that runs on it.
 func (c *Connection) close() {
 	c.cancel()
-	c.requests.shut()
-	c.watches.shut()
+	c.transport.shut()
 }

@@ -77,7 +77,7 @@ func (c *Connection) discoveryClient(ctx context.Context) (*discovery.DiscoveryC
 	config := rest.CopyConfig(c.config)
 	config.RateLimiter = waiter{RateLimiter: config.RateLimiter, ctx: ctx}
 	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: kinds{under: ctx, base: c.requests}, Timeout: config.Timeout,
+		Transport: kinds{under: ctx, base: c.transport}, Timeout: config.Timeout,
 	})
 }
 

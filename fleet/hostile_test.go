@@ -25,8 +25,6 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -233,7 +231,7 @@ func TestRetryAfterIsShortened(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := conn.watches.RoundTrip(request)
+		response, err := conn.transport.RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +361,7 @@ func TestRemovedClusterGetsNoRequest(t *testing.T) {
 	f.Remove("a/b")
 	<-conn.Done()
 	eventually(t, func() string {
-		if !conn.requests.closed.Load() || !conn.watches.closed.Load() {
+		if !conn.transport.closed.Load() {
 			return "the connection isn't closed"
 		}
 		return ""
@@ -431,38 +429,4 @@ func TestConnectedWithoutAKubeconfig(t *testing.T) {
 	f.expect(t, "a/b", PhaseConnected, ReasonKubeconfigUnreadable)
 	f.add("a/b", s.kubeconfig())
 	f.connected(t, "a/b")
-}
-
-// A name is engaged once at a time, also when one cluster follows another, and not any
-// more once the provider has ended.
-func TestEngageEndsBeforeTheNext(t *testing.T) {
-	var running, most, calls atomic.Int32
-	f := startFleet(t, quick(), func(context.Context, multicluster.ClusterName, cluster.Cluster) error {
-		now := running.Add(1)
-		defer running.Add(-1)
-		if now > most.Load() {
-			most.Store(now)
-		}
-		calls.Add(1)
-		<-time.After(20 * time.Millisecond) // it doesn't look at the context
-		return nil
-	})
-	s := newServer(t)
-	for i := range 10 {
-		before := calls.Load()
-		f.Set("a/b", Member{ID: fmt.Sprint(i), Kubeconfig: s.kubeconfig()})
-		eventually(t, func() string {
-			if calls.Load() == before {
-				return "it isn't engaged"
-			}
-			return ""
-		})
-	}
-	f.stop()
-	if n := most.Load(); n != 1 {
-		t.Errorf("%d calls at once", n)
-	}
-	if n := running.Load(); n != 0 {
-		t.Errorf("%d calls after the end", n)
-	}
 }

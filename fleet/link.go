@@ -154,7 +154,7 @@ func (l *link) do(o orders) {
 		l.disconnect()
 	}
 	if o.redial {
-		l.conn.requests.close()
+		l.conn.transport.close()
 	}
 	if o.refresh {
 		l.refresh()

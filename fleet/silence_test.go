@@ -32,8 +32,8 @@ func TestSilenceIsNoticed(t *testing.T) {
 		return client.RESTClient().Get().AbsPath("/extra").Do(ctx).Error()
 	}
 	var told atomic.Int32
-	tell := conn.requests.unanswered
-	conn.requests.unanswered = func() { told.Add(1); tell() }
+	tell := conn.transport.unanswered
+	conn.transport.unanswered = func() { told.Add(1); tell() }
 	probes := s.probes.Load()
 
 	ctx, cancel := context.WithCancel(t.Context())

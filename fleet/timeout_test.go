@@ -46,22 +46,19 @@ func TestServerGivesUpFirst(t *testing.T) {
 		t.Errorf("the server was given %q", given)
 	}
 
-	for name, tc := range map[string]struct {
-		round       http.RoundTripper
-		query, want string
-	}{
-		"a shorter time":                {conn.requests, "?a=b&timeout=20ms", "20ms"},
-		"no time":                       {conn.requests, "?a=b", ""},
-		"a watch":                       {conn.watches, "?timeout=600ms", "600ms"},
-		"what isn't a time":             {conn.requests, "?timeout=soon", "soon"},
-		"an argument beside a long one": {conn.requests, "?a=b&timeout=600ms", "400ms"},
+	for name, tc := range map[string]struct{ query, want string }{
+		"a shorter time":                {"?a=b&timeout=20ms", "20ms"},
+		"no time":                       {"?a=b", ""},
+		"a watch":                       {"?watch=true&timeout=600ms", "600ms"},
+		"what isn't a time":             {"?timeout=soon", "soon"},
+		"an argument beside a long one": {"?a=b&timeout=600ms", "400ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/extra"+tc.query, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := tc.round.RoundTrip(request)
+			response, err := conn.transport.RoundTrip(request)
 			if err != nil {
 				t.Fatal(err)
 			}

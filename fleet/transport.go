@@ -103,6 +103,7 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 	t := &transport{
 		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized, unanswered: unanswered,
 		dialer: connrotation.NewDialer(traced(dial)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
+		serverTimeout: o.serverTimeout(),
 	}
 	switch {
 	case k.Trusted != nil:
@@ -181,14 +182,16 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.closed.Load() {
 		return nil, errDisconnected
 	}
-	timeout := t.timeout
-	if isWatch(request) {
+	watch, timeout := isWatch(request), t.timeout
+	if watch {
 		timeout = watchTimeout
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	request = request.Clone(ctx)
 	authorize(request.Header, t.identity.current.Load())
-	t.bound(request.URL)
+	if !watch {
+		t.bound(request.URL)
+	}
 	countRequest(request)
 	response, err := t.base.RoundTrip(request)
 	if err != nil {

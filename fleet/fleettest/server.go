@@ -28,6 +28,8 @@ import (
 // that watch them. It has Secrets, ConfigMaps, Namespaces and CustomResourceDefinitions, and lists none.
 type Server struct {
 	*httptest.Server
+	// Requests counts all requests.
+	Requests atomic.Int32
 	// Misbehaved counts the requests that were answered by the Misbehaviour.
 	Misbehaved atomic.Int32
 	// Discoveries counts the requests for /apis.
@@ -85,6 +87,7 @@ func (s *Server) Writes(method, end string) int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.Requests.Add(1)
 	if r.URL.Path == "/version" {
 		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
 		return

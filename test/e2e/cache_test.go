@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,38 +139,15 @@ func TestCache(t *testing.T) {
 // called, which tells what wasn't Ready meanwhile, and why.
 func (tn *tenant) watchReady() func() []string {
 	tn.t.Helper()
-	ctx, cancel := context.WithCancel(tn.t.Context())
-	watcher, err := world.hub.Watch(ctx, &addonsv1.ClusterAddonList{}, client.InNamespace(tn.namespace))
-	if err != nil {
-		tn.t.Fatal(err)
-	}
 	var found []string
-	var ended error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range watcher.ResultChan() {
-			ca, ok := event.Object.(*addonsv1.ClusterAddon)
-			switch {
-			case ctx.Err() != nil: // its end comes as an event, too
-			case !ok:
-				ended = fmt.Errorf("the watch says %T", event.Object)
-			case !conditions.IsTrue(ca, addonsv1.ReadyCondition):
-				found = append(found, fmt.Sprintf("%s: %+v", ca.Name, ca.Status))
-			}
+	stop := tn.watchAll(world.hub, &addonsv1.ClusterAddonList{}, func(event watch.Event) {
+		if ca, ok := event.Object.(*addonsv1.ClusterAddon); ok && !conditions.IsTrue(ca, addonsv1.ReadyCondition) {
+			found = append(found, fmt.Sprintf("%s: %+v", ca.Name, ca.Status))
 		}
-		if ctx.Err() == nil {
-			ended = errors.Join(ended, errors.New("the watch ended early"))
-		}
-	}()
+	})
 	return func() []string {
 		tn.t.Helper()
-		cancel()
-		watcher.Stop()
-		<-done
-		if ended != nil {
-			tn.t.Fatal(ended)
-		}
+		stop()
 		return found
 	}
 }

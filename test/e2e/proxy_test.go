@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ import (
 type proxy struct {
 	*door
 	server *http.Server
+	shown  atomic.Pointer[tls.Certificate]
 	user   []byte                   // kubeconfig
 	counts func(*http.Request) bool // what is taken for a write
 
@@ -42,11 +44,14 @@ type trap struct {
 	spring   func()
 }
 
-// proxyCertificate is for 127.0.0.1, and its own authority.
-var proxyCertificate = sync.OnceValues(func() (certificate, error) {
+// proxyCertificate is what proxies show at first.
+var proxyCertificate = sync.OnceValues(newCertificate)
+
+// newCertificate returns one for 127.0.0.1 that is its own authority.
+func newCertificate() (certificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	return certificate{chain: chain, key: key}, err
-})
+}
 
 type certificate struct{ chain, key []byte }
 
@@ -80,12 +85,10 @@ func (tn *tenant) proxyAs(user *controlplane.User) *proxy {
 		}),
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	pair := mustCertificate(tn.t)
-	keyPair, err := tls.X509KeyPair(pair.chain, pair.key)
-	if err != nil {
-		tn.t.Fatal(err)
-	}
-	p.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{keyPair}, MinVersion: tls.VersionTLS12}
+	p.show(tn.t, mustCertificate(tn.t))
+	p.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return p.shown.Load(), nil
+	}}
 	go func() { _ = p.server.ServeTLS(p.door, "", "") }() // ends with an error when it is closed
 	tn.t.Cleanup(func() { _ = p.server.Close() })
 	return p
@@ -100,15 +103,31 @@ func mustCertificate(t *testing.T) certificate {
 	return pair
 }
 
+// show has the proxy show another certificate to who connects from now on.
+func (p *proxy) show(t *testing.T, c certificate) {
+	t.Helper()
+	pair, err := tls.X509KeyPair(c.chain, c.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.shown.Store(&pair)
+}
+
 // kubeconfig leads to the proxy.
 func (p *proxy) kubeconfig(t *testing.T) []byte {
+	t.Helper()
+	return p.kubeconfigWith(t, mustCertificate(t).chain)
+}
+
+// kubeconfigWith leads to the proxy, and trusts these authorities.
+func (p *proxy) kubeconfigWith(t *testing.T, authorities []byte) []byte {
 	t.Helper()
 	config, err := clientcmd.Load(p.user)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range config.Clusters {
-		c.Server, c.CertificateAuthorityData = "https://"+p.address, mustCertificate(t).chain
+		c.Server, c.CertificateAuthorityData = "https://"+p.address, authorities
 	}
 	data, err := clientcmd.Write(*config)
 	if err != nil {

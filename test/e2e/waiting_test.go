@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,43 @@ func await[T client.Object](t *testing.T, s *server, obj T, timeout time.Duratio
 	}
 	t.Fatalf("%s: after %s, %T %s isn't so: %v", reason, time.Since(start).Round(time.Second), obj, client.ObjectKeyFromObject(obj), verdict)
 	return obj
+}
+
+// watchAll calls see with each event of a kind in the tenant's namespace, until the function
+// that it returns is called. The test fails if the watch ends before.
+func (tn *tenant) watchAll(s *server, list client.ObjectList, see func(watch.Event)) func() {
+	tn.t.Helper()
+	ctx, cancel := context.WithCancel(tn.t.Context())
+	watcher, err := s.Watch(ctx, list, client.InNamespace(tn.namespace))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watcher.ResultChan() {
+			switch {
+			case ctx.Err() != nil: // its end comes as an event, too
+			case event.Type == watch.Error:
+				failed = apierrors.FromObject(event.Object)
+			default:
+				see(event)
+			}
+		}
+		if ctx.Err() == nil {
+			failed = errors.Join(failed, errors.New("the watch ended early"))
+		}
+	}()
+	return func() {
+		tn.t.Helper()
+		cancel()
+		watcher.Stop()
+		<-done
+		if failed != nil {
+			tn.t.Fatal(failed)
+		}
+	}
 }
 
 // followUntil watches the object from where it was read; false if the watch ended.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cluster-chandler/chandler/fleet/fleettest"
+)
+
+// What one hostile cluster may cost, and how long what it does may be unseen and unfinished.
+const (
+	mostGoroutines = 300 // more than before
+	namedWithin    = time.Minute
+	gone           = 2 * time.Second
+	quiet          = 10 * time.Second
+)
+
+// TestEachHostileCluster has one cluster that misbehaves, of each kind, beside one that doesn't.
+func TestEachHostileCluster(t *testing.T) {
+	for name, misbehave := range fleettest.Misbehaviours("/api/v1/secrets") {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := startFairness(t)
+			memory, goroutines := memoryOf(t, f.manager), f.goroutines(t)
+			start := time.Now()
+			bad := f.besides(t, 1, misbehave, f.addon("settings", f.path))
+
+			var named time.Duration // from the start until the ClusterAddon says what is wrong
+			var why error
+			mostMore, mostRunning := 0, 0
+			poll(t, hostileFor(t)+patience, "it is to misbehave for a while", func() error {
+				mostMore = max(mostMore, memoryOf(t, f.manager)-memory)
+				mostRunning = max(mostRunning, f.goroutines(t)-goroutines)
+				if ca := f.clusterAddon("bad-0"); why == nil && world.hub.Get(t.Context(), f.key("bad-0"), ca) == nil {
+					if why = errorOf(ca); why != nil {
+						named = time.Since(start)
+					}
+				}
+				if time.Since(start) < hostileFor(t) {
+					return errors.New("there is time left")
+				}
+				return nil
+			})
+			beside := f.served(t, "good-1", workloadServer(t, 1))
+			t.Logf("%d MiB and %d goroutines more; a good cluster is ready after %s, %.2f times that of before; after %s: %v",
+				mostMore, mostRunning, beside.Round(time.Millisecond), beside.Seconds()/f.alone.Seconds(), named.Round(time.Second), why)
+			g.Expect(bad.Misbehaved.Load()).To(BeNumerically(">", 0), "it is to misbehave")
+			g.Expect(mostMore).To(BeNumerically("<=", mostMemory), "MiB more than before")
+			g.Expect(mostRunning).To(BeNumerically("<=", mostGoroutines), "goroutines more than before")
+			if name != "changes-kinds" { // that is no fault: such a cluster is served
+				g.Expect(why).To(HaveOccurred(), "the ClusterAddon is to say what is wrong")
+				g.Expect(named).To(BeNumerically("<=", namedWithin))
+			}
+
+			f.remove(newCluster(f.namespace, "bad-0", nil))
+			poll(t, patience, "the Cluster is to go", func() error {
+				if err := world.hub.Get(t.Context(), f.key("bad-0"), newCluster("", "", nil)); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("it is there: %w", err)
+				}
+				return nil
+			})
+			time.Sleep(gone)
+			before := bad.Requests.Load()
+			time.Sleep(quiet)
+			g.Expect(bad.Requests.Load()-before).To(BeZero(), "requests after the Cluster is gone")
+			g.Expect(f.manager.Ended()).To(BeNil(), "the manager lives")
+		})
+	}
+}
+
+func (f *fairness) goroutines(t *testing.T) int {
+	t.Helper()
+	n, err := f.manager.sum("go_goroutines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
+}
