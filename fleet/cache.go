@@ -30,27 +30,15 @@ var ErrCacheNotSynced = errors.New("the cluster has not listed these objects yet
 type patientCache struct {
 	cache.Cache
 	scheme *runtime.Scheme
-	// wanted is closed by the first informer: a cache that nobody uses doesn't run.
+	// wanted starts the cache at the first informer: one that nobody uses doesn't run.
 	wanted func()
-	start  <-chan struct{}
 	// timeout is how long a read waits for the first list of its kind.
 	timeout time.Duration
 }
 
-// newPatientCache returns a cache that doesn't run yet.
-func newPatientCache(of cache.Cache, scheme *runtime.Scheme, timeout time.Duration) patientCache {
-	start := make(chan struct{})
-	return patientCache{Cache: of, scheme: scheme, timeout: timeout, start: start, wanted: sync.OnceFunc(func() { close(start) })}
-}
-
-// Start implements manager.Runnable. It runs the cache once there is an informer in it.
-func (c patientCache) Start(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-c.start:
-		return c.Cache.Start(ctx)
-	}
+// newPatientCache returns a cache that is started once there is an informer in it.
+func newPatientCache(of cache.Cache, scheme *runtime.Scheme, timeout time.Duration, start func()) patientCache {
+	return patientCache{Cache: of, scheme: scheme, timeout: timeout, wanted: sync.OnceFunc(start)}
 }
 
 // WaitForCacheSync implements cache.Informers. It reports true at once: reads wait for themselves.

@@ -45,7 +45,9 @@ type Connection struct {
 
 	ctx    context.Context //nolint:containedctx // it is the lifetime of the connection
 	cancel context.CancelFunc
-	giveUp func(*Fault) // set when it is put to use
+	// Set before others see the connection: giveUp has it replaced, startCache runs its cache.
+	giveUp     func(*Fault)
+	startCache func()
 
 	config      *rest.Config // of requests that aren't watches
 	acting      sync.Mutex
@@ -165,13 +167,15 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watches); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	if c.Cluster, err = cluster.New(config, clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
+	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
 		options.MapperProvider = c.newMapper
 	}); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
-	c.direct, err = client.New(config, client.Options{HTTPClient: requests, Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()})
-	if err != nil {
+	if c.direct = c.GetClient(); o.DirectReads {
+		return nil
+	}
+	if c.direct, err = client.New(config, client.Options{HTTPClient: requests, Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()}); err != nil {
 		return fmt.Errorf("making the client: %w", err)
 	}
 	return nil
@@ -179,19 +183,19 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 
 // clusterOptions returns what makes a cluster's cache and client use our connections, and has nobody
 // wait for a cache but its readers.
-func clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
-	return func(c *cluster.Options) {
-		c.Scheme, c.Logger = o.Scheme, log
+func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
+	return func(made *cluster.Options) {
+		made.Scheme, made.Logger = o.Scheme, log
 		for _, set := range o.ClusterOptions {
-			set(c)
+			set(made)
 		}
-		c.HTTPClient = requests
-		c.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		made.HTTPClient = requests
+		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			options.HTTPClient = watches
-			made, err := cache.New(config, options)
-			return newPatientCache(made, c.Scheme, o.CacheTimeout), err
+			of, err := cache.New(config, options)
+			return newPatientCache(of, made.Scheme, o.CacheTimeout, func() { c.startCache() }), err
 		}
-		c.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+		made.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 			if o.DirectReads {
 				options.Cache = nil
 			}

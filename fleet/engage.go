@@ -23,6 +23,7 @@ func (l *link) adopt(orders orders, o outcome) {
 		l.conn, l.inUse = o.conn, o.kubeconfig
 		l.machine.replaced(o.version)
 		l.log.Info("Connected to a cluster", "version", o.version)
+		l.putToUse(o.conn)
 		l.publish() // before Engage, which may look the connection up
 		if old != nil {
 			old.close()
@@ -31,16 +32,22 @@ func (l *link) adopt(orders orders, o outcome) {
 	}
 }
 
-// engage starts the cluster's cache and hands it to the manager. It doesn't
-// wait: a component that is slow to engage holds up its own cluster only.
+// putToUse connects a connection with the link.
+func (l *link) putToUse(conn *Connection) {
+	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
+	conn.startCache = func() {
+		go func() {
+			err := conn.Start(conn.ctx)
+			l.report(conn, err, "its cache ended")
+		}()
+	}
+}
+
+// engage hands the cluster to the manager. It doesn't wait: a component that is slow to
+// engage holds up its own cluster only.
 func (l *link) engage(conn *Connection) {
 	before, engaged := l.engaged, make(chan struct{})
 	l.engaged = engaged
-	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
-	go func() {
-		err := conn.Start(conn.ctx)
-		l.report(conn, err, "its cache ended")
-	}()
 	go func() {
 		defer close(engaged)
 		<-before

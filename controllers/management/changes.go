@@ -209,12 +209,14 @@ func (e elements) alsoIn(other elements) []string {
 	return slices.DeleteFunc(slices.Clone(e.ids), func(id string) bool { return other.byID[id] == nil })
 }
 
+// pointerEscapes are those of RFC 6901.
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pathOf returns a JSON pointer.
 func pathOf(parts ...string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var path strings.Builder
 	for _, part := range parts {
-		path.WriteString("/" + escape.Replace(part))
+		path.WriteString("/" + pointerEscapes.Replace(part))
 	}
 	return path.String()
 }

@@ -14,7 +14,7 @@ import (
 
 // What 1,000 connected clusters that offer the same may cost at rest.
 const (
-	mostMemoryAtRest   = 300 // MiB more than without any
+	mostMemoryAtRest   = 220 // MiB more than without any
 	mostRequestsAtRest = 25  // in a second, to all of them
 )
 
