@@ -35,13 +35,15 @@ func hostileFor(t *testing.T) time.Duration {
 // mostMemory is how much more memory, in MiB, the manager may have beside hostile clusters.
 const mostMemory = 150
 
+// askingChart asks for the kinds of the cluster.
+var askingChart = chart{"templates/text.yaml": configMap("{{ .Release.Name }}", `{{ .Capabilities.APIVersions.Has "x.example.com/v1/Thing" | quote }}`)}
+
 // TestHostileClusters has API servers that misbehave beside one that doesn't: these harm
 // neither the manager, nor the cluster that comes after them.
 func TestHostileClusters(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t)
-	asking := chart{"templates/text.yaml": configMap("{{ .Release.Name }}", `{{ .Capabilities.APIVersions.Has "x.example.com/v1/Thing" | quote }}`)}
-	tn.makeStack("platform", nil, tn.addon("asking", tn.writeChart("asking", "1.0.0", asking)))
+	tn.makeStack("platform", nil, tn.addon("asking", tn.writeChart("asking", "1.0.0", askingChart)))
 	tn.makeCluster("good", workloadServer(t, 0), nil)
 	m := tn.startManager()
 	tn.awaitCluster("good", "it is alone", ready("asking"))
