@@ -3,13 +3,16 @@
 // The controlplane command builds the binaries of a Kubernetes control plane from the versions that this folder's
 // go.mod pins, keeps them in the user's cache directory and prints the directory that holds them.
 //
-//	go -C hack/controlplane run . [binary...]
+//	go -C hack/controlplane run . [binary[@version]...]
 //
-// Without arguments it provides every binary. If KUBEBUILDER_ASSETS has the wanted ones, it prints that and builds
-// nothing. Checkouts with the same pins share one directory, and any number of invocations may run at once.
+// Without arguments it provides every binary, of the pinned version. With another version, as in kube-apiserver@v1.35.9,
+// the same code is linked as that version: it says so, and serves what that minor does. If KUBEBUILDER_ASSETS has the
+// wanted ones, it prints that and builds nothing. Checkouts with the same pins share one directory, and any number of
+// invocations may run at once.
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,16 +29,19 @@ import (
 	"time"
 )
 
-type program struct{ binary, path string }
+type program struct {
+	binary, path string
+	version      string // that it is linked as; by default the pinned one
+}
 
 // programs in the order they are built: the longest first, as the others share most of what it compiles.
 var programs = []program{
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-	{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
+	{binary: "kube-apiserver", path: "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{binary: "kube-controller-manager", path: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{binary: "kube-scheduler", path: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{binary: "kubectl", path: "k8s.io/kubernetes/cmd/kubectl"},
+	{binary: "etcd", path: "go.etcd.io/etcd/server/v3"},
+	{binary: "kwok", path: "sigs.k8s.io/kwok/cmd/kwok"},
 }
 
 func main() {
@@ -51,14 +57,11 @@ func main() {
 
 // provide returns a directory that has the named binaries, or all if none is named.
 func provide(ctx context.Context, names []string) (string, error) {
-	for _, name := range names {
-		if !slices.ContainsFunc(programs, func(p program) bool { return p.binary == name }) {
-			return "", fmt.Errorf("unknown binary %q", name)
-		}
-	}
 	wanted := programs
 	if len(names) > 0 {
-		wanted = slices.DeleteFunc(slices.Clone(programs), func(p program) bool { return !slices.Contains(names, p.binary) })
+		if wanted = named(names); len(wanted) < len(names) {
+			return "", fmt.Errorf("an unknown binary is among %q", names)
+		}
 	}
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" && len(missing(assets, wanted)) == 0 {
 		return assets, nil
@@ -68,6 +71,19 @@ func provide(ctx context.Context, names []string) (string, error) {
 		return "", err
 	}
 	return dir, build(ctx, dir, wanted)
+}
+
+// named returns the programs of these names, in the order they are built.
+func named(names []string) []program {
+	var all []program
+	for _, p := range programs {
+		for _, name := range names {
+			if binary, version, _ := strings.Cut(name, "@"); binary == p.binary {
+				all = append(all, program{binary: name, path: p.path, version: version})
+			}
+		}
+	}
+	return all
 }
 
 // missing returns the programs whose binaries dir lacks.
@@ -121,14 +137,14 @@ func build(ctx context.Context, dir string, wanted []program) error {
 	}
 	defer unlock()
 	todo := missing(dir, wanted) // fewer, if another invocation held the lock
-	ldflags, err := linkFlags(ctx)
+	pinned, err := pinnedVersion(ctx)
 	if err != nil {
 		return err
 	}
 	for i, p := range todo {
 		fmt.Fprintf(os.Stderr, "[%d/%d] building %s\n", i+1, len(todo), p.binary)
 		start := time.Now()
-		if err := p.build(ctx, dir, ldflags); err != nil {
+		if err := p.build(ctx, dir, cmp.Or(p.version, pinned)); err != nil {
 			return fmt.Errorf("building %s: %w", p.binary, err)
 		}
 		fmt.Fprintf(os.Stderr, "[%d/%d] built %s in %.0f s\n", i+1, len(todo), p.binary, time.Since(start).Seconds())
@@ -137,7 +153,11 @@ func build(ctx context.Context, dir string, wanted []program) error {
 }
 
 // build renames the binary into place when it is complete, so that whatever stands in dir can be run.
-func (p program) build(ctx context.Context, dir, ldflags string) error {
+func (p program) build(ctx context.Context, dir, version string) error {
+	ldflags, err := linkFlags(version)
+	if err != nil {
+		return err
+	}
 	partial := filepath.Join(dir, "."+p.binary+".partial")
 	defer os.Remove(partial)
 	if err := goTool(ctx, os.Stderr, "build", "-trimpath", "-ldflags", ldflags, "-o", partial, p.path); err != nil {
@@ -146,22 +166,25 @@ func (p program) build(ctx context.Context, dir, ldflags string) error {
 	return os.Rename(partial, filepath.Join(dir, p.binary))
 }
 
-// ldflagsFormat stamps the version that go.mod pins; an unstamped server reports v0.0.0, which clients and Helm charts
-// refuse.
+// ldflagsFormat stamps the version; an unstamped server reports v0.0.0, which clients and Helm charts refuse.
 const ldflagsFormat = "-s -w -X k8s.io/component-base/version.gitVersion=%s" +
 	" -X k8s.io/component-base/version.gitMajor=%s -X k8s.io/component-base/version.gitMinor=%s"
 
-func linkFlags(ctx context.Context) (string, error) {
+func linkFlags(version string) (string, error) {
+	part := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	if len(part) < 3 {
+		return "", fmt.Errorf("%q is no version of Kubernetes", version)
+	}
+	return fmt.Sprintf(ldflagsFormat, version, part[0], part[1]), nil
+}
+
+// pinnedVersion is the version of Kubernetes in go.mod.
+func pinnedVersion(ctx context.Context) (string, error) {
 	var out strings.Builder
 	if err := goTool(ctx, &out, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"); err != nil {
 		return "", fmt.Errorf("reading the version of k8s.io/kubernetes: %w", err)
 	}
-	version := strings.TrimSpace(out.String())
-	part := strings.Split(strings.TrimPrefix(version, "v"), ".")
-	if len(part) < 3 {
-		return "", fmt.Errorf("k8s.io/kubernetes has the version %q", version)
-	}
-	return fmt.Sprintf(ldflagsFormat, version, part[0], part[1]), nil
+	return strings.TrimSpace(out.String()), nil
 }
 
 func goTool(ctx context.Context, stdout io.Writer, args ...string) error {

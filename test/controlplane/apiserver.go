@@ -42,6 +42,24 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.wait(ctx, "waiting for kube-apiserver", func(ctx context.Context) error { return ready(ctx, client) })
 }
 
+// ChangeVersion replaces the API server by one of another version, at the same address and with the same data, and
+// returns when it serves.
+func (c *ControlPlane) ChangeVersion(ctx context.Context, version string) error {
+	c.mu.Lock()
+	o := c.options
+	c.mu.Unlock()
+	o.Version = version
+	binDir, err := BinDir(ctx, o.Out, o.binaries()...)
+	if err != nil {
+		return err
+	}
+	_ = c.StopAPIServer() // fails only if it is stopped already
+	c.mu.Lock()
+	c.options.Version, c.binDir = version, binDir
+	c.mu.Unlock()
+	return c.StartAPIServer(ctx)
+}
+
 func (c *ControlPlane) runAPIServer(args []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +67,7 @@ func (c *ControlPlane) runAPIServer(args []string) error {
 		return errors.New("kube-apiserver is running") // a second one would get half of the connections
 	}
 	var err error
-	c.apiserver, err = c.runLocked("kube-apiserver", args...)
+	c.apiserver, err = c.runLocked(c.options.apiServer(), args...)
 	return err
 }
 

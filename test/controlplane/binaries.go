@@ -20,7 +20,7 @@ import (
 const builder = "hack/controlplane"
 
 // BinDir returns the directory of the named binaries, of all there are (those of a control plane with workers, and
-// kubectl) if none is named: KUBEBUILDER_ASSETS if it has them, else a cache in which the missing ones are first built,
+// kubectl) if none is named. A name may have a version, as in kube-apiserver@v1.35.9. The directory is KUBEBUILDER_ASSETS if it has them, else a cache in which the missing ones are first built,
 // with progress on out. If the context ends during a build, that goes on by itself for the next call.
 func BinDir(ctx context.Context, out io.Writer, names ...string) (string, error) {
 	// Checked here as well as by the builder, for programs that run without a checkout.
@@ -48,11 +48,19 @@ func BinDir(ctx context.Context, out io.Writer, names ...string) (string, error)
 
 // binaries that these options start.
 func (o Options) binaries() []string {
-	names := []string{"etcd", "kube-apiserver"}
+	names := []string{"etcd", o.apiServer()}
 	if o.Workers {
 		names = append(names, "kube-controller-manager", "kube-scheduler", "kwok")
 	}
 	return names
+}
+
+// apiServer is the binary of the API server.
+func (o Options) apiServer() string {
+	if o.Version == "" {
+		return "kube-apiserver"
+	}
+	return "kube-apiserver@" + o.Version
 }
 
 func hasAll(dir string, names []string) bool {

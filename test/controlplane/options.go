@@ -12,6 +12,9 @@ import (
 type Options struct {
 	// Name of the cluster, in its kubeconfigs and in errors. Defaults to "controlplane".
 	Name string
+	// Version of Kubernetes, as in "v1.35.9", that the API server says it is, and whose minor it serves. Defaults to the
+	// version of its code. The workers' programs are of that in any case.
+	Version string
 	// Workers adds kube-controller-manager, kube-scheduler and kwok with simulated nodes. Without them nothing acts on
 	// objects: no ServiceAccount is made, no namespace goes away, no owner is garbage-collected.
 	Workers bool
