@@ -5,13 +5,9 @@ package manager
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -131,28 +127,12 @@ func (p *Process) cleanUp() {
 	}
 }
 
-// FreeAddress returns an address of loopback at which nobody listens. Its port is below those that the system gives to
-// outgoing connections and to listeners without one, and no other test of this process gets it: so nobody takes it before
-// the manager does.
+// FreeAddress is process.FreeAddress for a test.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
-	for range lastPort - firstPort {
-		port := firstPort + int(nextPort.Add(1)%(lastPort-firstPort))
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if l, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
-			l.Close()
-			return address
-		}
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return address
 }
-
-const firstPort, lastPort = 20000, 32000
-
-// nextPort begins anywhere, as the tests of several packages run at once.
-var nextPort = func() *atomic.Uint32 {
-	n := &atomic.Uint32{}
-	n.Store(rand.Uint32N(lastPort - firstPort))
-	return n
-}()
