@@ -24,7 +24,7 @@ export CGO_ENABLED ?= 0
 # PKG limits the tests to some packages, as in `make test PKG=./internal/...`.
 PKG      ?= ./...
 TEST_P   ?= 2
-FLEETS   := /test/(e2e|instances|clusterctl)$$
+FLEETS   := /test/(e2e|instances|clusterctl|topology)$$
 # The library is a module of its own, and so is what shows its use.
 MODULES  := . fleet examples
 # Counted: the end of a duration can fail a run by itself (golang/go#75804), and minimizing would take most of it.

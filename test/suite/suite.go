@@ -26,6 +26,8 @@ type Suite struct {
 	Parallel int
 	// Prepare makes what all tests share. It gets the root of the checkout, and a folder that goes away with the run.
 	Prepare func(ctx context.Context, root, dir string) error
+	// CleanUp ends what Prepare started, after the tests; servers of package apiserver end by themselves. It may be nil.
+	CleanUp func()
 }
 
 // Run runs the tests, unless -short is set, and ends this process.
@@ -58,6 +60,9 @@ func (s Suite) run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	defer apiserver.StopAll() // before that, as they write into it
+	if s.CleanUp != nil {
+		defer s.CleanUp()
+	}
 	if err := s.Prepare(context.Background(), root, dir); err != nil {
 		return 1, err
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// TestChainedUpgrade goes over two minors at once: the control plane step by step, the workers at the end. How long a step
+// takes is the provider's matter.
+func TestChainedUpgrade(t *testing.T) {
+	t.Parallel()
+	const name = "chained"
+	g := NewWithT(t)
+	createCluster(t, name, localClass, v34, 1)
+	awaitCondition(t, name, clusterv1.ClusterAvailableCondition, true, "")
+
+	world.Provider.Hold(key(name), topology.ControlPlaneUpgrades)
+	world.Provider.Hold(key(name), topology.NewMachines)
+	setVersion(t, name, v36)
+	awaitState(t, name, state{controlPlane: v35, runs: v34, workers: v34})
+	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, false, "LocalControlPlane upgrading to version v1.35.0 (v1.36.0 pending)")
+	g.Expect(world.hooks.count(name, "AfterControlPlaneUpgrade")).To(BeZero())
+	world.Provider.Release(key(name), topology.ControlPlaneUpgrades)
+	awaitState(t, name, state{controlPlane: v36, runs: v36, workers: v36})
+	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, false, "upgrading to version v1.36.0")
+	g.Expect(world.hooks.count(name, "AfterWorkersUpgrade")).To(BeZero())
+	world.Provider.Release(key(name), topology.NewMachines)
+	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	g.Expect(world.hooks.calls(name)).To(Equal([]string{
+		"BeforeClusterCreate: control plane , workers ",
+		"AfterControlPlaneInitialized: control plane v1.34.0, workers v1.34.0",
+		"BeforeClusterUpgrade v1.34.0-v1.36.0: control plane v1.34.0, workers v1.34.0",
+		"BeforeControlPlaneUpgrade v1.34.0-v1.35.0: control plane v1.34.0, workers v1.34.0",
+		"AfterControlPlaneUpgrade v1.35.0: control plane v1.35.0, workers v1.34.0",
+		"BeforeControlPlaneUpgrade v1.35.0-v1.36.0: control plane v1.35.0, workers v1.34.0",
+		"AfterControlPlaneUpgrade v1.36.0: control plane v1.36.0, workers v1.34.0",
+		"BeforeWorkersUpgrade v1.34.0-v1.36.0: control plane v1.36.0, workers v1.34.0",
+		"AfterWorkersUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
+		"AfterClusterUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
+	}))
+	deleteCluster(t, name)
+}

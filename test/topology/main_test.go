@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/test/suite"
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// Versions of Kubernetes, of which there are no programs: most Clusters only say that they are of one.
+const v34, v35, v36 = "v1.34.0", "v1.35.0", "v1.36.0"
+
+// localClass is the ClusterClass of most Clusters.
+const localClass = "local"
+
+// namespace of all Clusters.
+const namespace = "default"
+
+// world is what all tests share.
+var world struct {
+	*topology.Environment
+	hooks *extension
+}
+
+func TestMain(m *testing.M) {
+	suite.Suite{Name: "topology", Parallel: 4, Prepare: prepare, CleanUp: cleanUp}.Run(m)
+}
+
+func prepare(ctx context.Context, root, dir string) error {
+	var err error
+	world.Environment, err = topology.Start(ctx, topology.Options{
+		Root: root, Dir: dir, CRDPaths: []string{filepath.Join(root, "config/crd/bases")}, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
+	})
+	if err != nil {
+		return err
+	}
+	if world.hooks, err = startExtension(world.Environment, filepath.Join(dir, "extension")); err != nil {
+		return err
+	}
+	return createClass(ctx, topology.Class{Namespace: namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}})
+}
+
+func createClass(ctx context.Context, class topology.Class) error {
+	for _, obj := range class.Objects() {
+		if err := world.Create(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cleanUp() {
+	if world.hooks != nil {
+		world.hooks.stop()
+	}
+	if world.Environment != nil {
+		world.Stop()
+	}
+}

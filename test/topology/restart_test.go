@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// TestCoreManagerRestarts kills the core manager while a hook holds a Cluster. It runs before the other tests, which write
+// Clusters: these need its webhooks.
+func TestCoreManagerRestarts(t *testing.T) {
+	const name = "restarted"
+	g := NewWithT(t)
+	world.hooks.block(name, "BeforeClusterCreate", "not now")
+	createCluster(t, name, localClass, v34, 0)
+	awaitBlocked(t, name, "BeforeClusterCreate", "not now")
+
+	world.Core.Kill()
+	other := topology.NewCluster(key("other"), localClass, v34, 0)
+	g.Expect(world.Create(t.Context(), other)).To(MatchError(ContainSubstring("connection refused")), "its webhooks are asked")
+	g.Expect(world.Core.Start(t.Context())).To(Succeed())
+	awaitBlocked(t, name, "BeforeClusterCreate", "not now")
+	expectState(t, name, state{})
+	deleteCluster(t, name)
+}
