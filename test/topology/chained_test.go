@@ -20,9 +20,13 @@ func TestChainedUpgrade(t *testing.T) {
 	createCluster(t, name, localClass, v34, 1)
 	awaitCondition(t, name, clusterv1.ClusterAvailableCondition, true, "")
 
+	world.hooks.block(name, "BeforeControlPlaneUpgrade", "the network isn't ready")
 	world.Provider.Hold(key(name), topology.ControlPlaneUpgrades)
 	world.Provider.Hold(key(name), topology.NewMachines)
 	setVersion(t, name, v36)
+	awaitBlocked(t, name, "BeforeControlPlaneUpgrade", "the network isn't ready")
+	expectState(t, name, state{controlPlane: v34, runs: v34, workers: v34})
+	world.hooks.open(name, "BeforeControlPlaneUpgrade")
 	awaitState(t, name, state{controlPlane: v35, runs: v34, workers: v34})
 	awaitCondition(t, name, clusterv1.ClusterTopologyReconciledCondition, false, "LocalControlPlane upgrading to version v1.35.0 (v1.36.0 pending)")
 	g.Expect(world.hooks.count(name, "AfterControlPlaneUpgrade")).To(BeZero())
@@ -45,5 +49,4 @@ func TestChainedUpgrade(t *testing.T) {
 		"AfterWorkersUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
 		"AfterClusterUpgrade v1.36.0: control plane v1.36.0, workers v1.36.0",
 	}))
-	deleteCluster(t, name)
 }

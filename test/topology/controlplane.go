@@ -4,6 +4,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -15,8 +16,12 @@ import (
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
-// provideInfrastructure has nothing to provide.
+// provideInfrastructure has nothing to provide. But from the moment it says so, Cluster API connects to the workload
+// cluster, and if there is no kubeconfig yet, it tries again only half a minute later.
 func (p *Provider) provideInfrastructure(ctx context.Context, obj object) error {
+	if p.Workload(obj.cluster) == nil {
+		return errLater
+	}
 	return p.setStatus(ctx, obj, map[string]any{"initialization": map[string]any{"provisioned": true}})
 }
 
@@ -28,9 +33,6 @@ func (p *Provider) provideControlPlane(ctx context.Context, obj object) error {
 		return err
 	}
 	if err := p.setEndpoint(ctx, obj, server); err != nil {
-		return err
-	}
-	if err := p.createSecret(ctx, obj, obj.cluster.Name+"-kubeconfig", server.Kubeconfig()); err != nil {
 		return err
 	}
 	if now, _, _ := unstructured.NestedString(obj.Object, "status", "version"); now != "" && now != version {
@@ -50,7 +52,7 @@ func (p *Provider) provideControlPlane(ctx context.Context, obj object) error {
 	})
 }
 
-// serve returns the workload cluster, which is started first if need be.
+// serve returns the workload cluster, which is started first if need be. Its kubeconfig is there before others know of it.
 func (p *Provider) serve(ctx context.Context, obj object, version string) (*apiserver.Server, error) {
 	if server := p.Workload(obj.cluster); server != nil {
 		return server, nil
@@ -60,6 +62,9 @@ func (p *Provider) serve(ctx context.Context, obj object, version string) (*apis
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := p.createSecret(ctx, obj, obj.cluster.Name+"-kubeconfig", server.Kubeconfig()); err != nil {
+		return nil, errors.Join(err, server.Stop())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,15 +76,20 @@ func (p *Provider) upgrade(ctx context.Context, obj object, server *apiserver.Se
 	if err := p.pass(obj.cluster, ControlPlaneUpgrades); err != nil {
 		return err
 	}
-	if real, _, _ := unstructured.NestedBool(obj.Object, "spec", realVersions); !real {
+	if !hasRealVersions(obj) {
 		return nil
 	}
 	return server.ChangeVersion(ctx, p.binaryVersion(obj, version))
 }
 
-// binaryVersion is the version for which the API server has to be linked, if it isn't as it was built.
+func hasRealVersions(obj object) bool {
+	yes, _, _ := unstructured.NestedBool(obj.Object, "spec", realVersions)
+	return yes
+}
+
+// binaryVersion is the version that the API server has to be linked as; empty for one that is of its code's version.
 func (p *Provider) binaryVersion(obj object, version string) string {
-	if real, _, _ := unstructured.NestedBool(obj.Object, "spec", realVersions); !real || version == p.version {
+	if !hasRealVersions(obj) || version == p.version {
 		return ""
 	}
 	return version

@@ -34,11 +34,12 @@ type extension struct {
 // call is a hook that is asked for a Cluster.
 type call struct{ cluster, hook string }
 
-// block has a hook of a Cluster answer that it has to wait.
+// block has a hook of a Cluster answer that it has to wait. From now on its calls are counted.
 func (e *extension) block(cluster, hook, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.blocked[call{cluster, hook}] = message
+	e.asked[call{cluster, hook}] = 0
 }
 
 // open has it answer that Cluster API may go on.

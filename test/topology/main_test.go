@@ -12,7 +12,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
-// Versions of Kubernetes, of which there are no programs: most Clusters only say that they are of one.
+// Versions of Kubernetes that most Clusters only say they are of: there are no programs of them.
 const v34, v35, v36 = "v1.34.0", "v1.35.0", "v1.36.0"
 
 // localClass is the ClusterClass of most Clusters.

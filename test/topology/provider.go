@@ -41,7 +41,7 @@ var errLater = errors.New("later")
 type Provider struct {
 	client  client.Client
 	dir     string
-	version string // that API servers are of, unless they are told another one
+	version string // of the API servers' code
 	stop    func() // the controllers and the workload clusters
 
 	mu      sync.Mutex // guards what follows

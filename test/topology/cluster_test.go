@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// createCluster makes a Cluster. If the test fails, it says what became of that.
+func createCluster(t *testing.T, name, class, version string, workers int32) {
+	t.Helper()
+	if err := world.Create(t.Context(), topology.NewCluster(key(name), class, version, workers)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("hooks of %s:\n%s\nthe end of the core manager's log:\n%s", name, strings.Join(world.hooks.calls(name), "\n"), world.Core.Tail())
+		}
+	})
+}
+
+func setVersion(t *testing.T, cluster, version string) {
+	t.Helper()
+	if err := world.SetVersion(t.Context(), key(cluster), version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func deleteCluster(t *testing.T, name string) {
+	t.Helper()
+	if err := world.Delete(t.Context(), topology.NewCluster(key(name), "", "", 0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitGone returns when a Cluster, and its workload cluster, are gone.
+func awaitGone(t *testing.T, cluster string) {
+	t.Helper()
+	until(t, cluster+" is to be gone", func() error {
+		obj := &clusterv1.Cluster{}
+		if err := world.Get(t.Context(), key(cluster), obj); err == nil {
+			return fmt.Errorf("it is there: %v", obj.Status.Conditions)
+		} else if !apierrors.IsNotFound(err) {
+			return err
+		}
+		if world.Provider.Workload(key(cluster)) != nil {
+			return errors.New("its workload cluster is there")
+		}
+		return nil
+	})
+}
