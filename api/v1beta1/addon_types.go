@@ -116,6 +116,10 @@ type Addon struct {
 	// +kubebuilder:validation:items:MaxLength=106
 	DependsOn []string `json:"dependsOn,omitempty"`
 
+	// lifecycle says how the add-on goes along with its cluster's Kubernetes.
+	// +optional
+	Lifecycle *AddonLifecycle `json:"lifecycle,omitempty"`
+
 	// readiness are checks on the add-on's objects that have to hold before it is
 	// ready, on top of what their kind's status says. At most 16.
 	// +optional

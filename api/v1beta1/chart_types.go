@@ -7,8 +7,10 @@ package v1beta1
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path), has(self.configMap), has(self.secret), has(self.oci), has(self.helm), has(self.http), has(self.github)].filter(x, x).size() == 1",message="set exactly one of path, configMap, secret, oci, helm, http and github"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.oci) || has(self.helm) || has(self.github)",message="version is for oci, helm and github: all others hold one version"
-// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.oci.digest)",message="oci needs version (the tag) or oci.digest"
-// +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version)",message="helm and github need version"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || has(self.version) || has(self.versions) || has(self.oci.digest)",message="oci needs version (the tag), versions or oci.digest"
+// +kubebuilder:validation:XValidation:rule="!(has(self.helm) || has(self.github)) || has(self.version) || has(self.versions)",message="helm and github need version or versions"
+// +kubebuilder:validation:XValidation:rule="!has(self.versions) || (has(self.oci) || has(self.helm) || has(self.github)) && !has(self.version)",message="versions is for oci, helm and github, in the place of version"
+// +kubebuilder:validation:XValidation:rule="!has(self.versions) || !(has(self.oci) && has(self.oci.digest) || has(self.helm) && has(self.helm.digest) || has(self.github) && has(self.github.digest))",message="with versions, each of them has its own digest"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || !(has(self.oci) && has(self.oci.digest) || has(self.helm) && has(self.helm.digest) || has(self.github) && has(self.github.digest)) || self.version.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][0-9A-Za-z.+-]+)?$')",message="a digest is that of one version: with it, version is an exact one"
 // +kubebuilder:validation:XValidation:rule="!has(self.digest) || has(self.path) || has(self.configMap) || has(self.secret)",message="digest is for path, configMap and secret: oci, helm, http and github have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.verify) || has(self.oci) || (has(self.helm) || has(self.github)) && has(self.verify.provenance)",message="verify.cosign is for oci, verify.provenance for oci, helm and github"
@@ -68,10 +70,44 @@ type ChartSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[<>=!~^ ]*v?[0-9xX*][0-9A-Za-z.+*<>=!~^|, -]*$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1, or a range, as in 1.17.x or >=1.2 <2"
 	Version string `json:"version,omitempty"`
 
+	// versions of the chart by the version of Kubernetes that a cluster runs, in the place
+	// of version. The first row that the cluster fits takes effect; see
+	// docs/kubernetes-versions.md. For oci, helm and github. At most 32.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Versions []ChartVersion `json:"versions,omitempty"`
+
 	// verify says who has to have signed the chart. It is part of neither the
 	// chart's version nor of what is installed: changing it upgrades nothing.
 	// +optional
 	Verify *Verification `json:"verify,omitempty"`
+}
+
+// ChartVersion is the version of a chart for some versions of Kubernetes.
+type ChartVersion struct {
+	// kubernetes is the range of Kubernetes versions that the chart's version is for, as in
+	// ">=1.34 <1.35" or "1.34.x". Only numbers count: v1.34.2-eks-1 is 1.34.2.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9vxX*.<>=!~^|, -]+$')",message="kubernetes is a range of versions, as in 1.34.x or >=1.34 <1.36"
+	Kubernetes string `json:"kubernetes"`
+
+	// version of the chart: an exact one, as in "1.17.4" or "v1.15.3".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][0-9A-Za-z.+-]+)?$')",message="version is an exact semantic version, as in 1.17.4 or v1.15.3-rc.1"
+	Version string `json:"version"`
+
+	// digest of that version, as oci.digest, helm.digest or github.digest. The chart has to
+	// be that one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
 }
 
 // OCISource is a chart in an OCI registry, as `helm push` puts it there.

@@ -171,6 +171,11 @@ type ClusterAddonStatus struct {
 	// +kubebuilder:validation:MaxLength=16
 	ReadyAddons string `json:"readyAddons,omitempty"`
 
+	// kubernetesVersions say for which versions of Kubernetes the add-ons are. Absent if they
+	// are for all.
+	// +optional
+	KubernetesVersions *KubernetesVersions `json:"kubernetesVersions,omitempty"`
+
 	// addons are the cluster's add-ons, also those that are being removed.
 	// +optional
 	// +listType=map

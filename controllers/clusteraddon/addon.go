@@ -20,6 +20,10 @@ type addon struct {
 	stackDrift     *addonsv1.Drift
 	// serviceAccount is the name of the one that the add-on is delivered as, "" for none.
 	serviceAccount string
+	// ranges are those of Kubernetes versions that the spec has.
+	ranges []addonsv1.KubernetesRange
+	// incompatible says why the add-on isn't for the cluster's Kubernetes, "" if it is.
+	incompatible string
 }
 
 // release names the add-on's Helm release.

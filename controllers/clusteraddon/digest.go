@@ -120,7 +120,7 @@ func other[T ~string](value, byDefault T) T {
 // specDigest identifies what a user wrote for an add-on.
 func specDigest(a *addon) string {
 	written := a.Addon
-	written.Drift = nil // nothing is installed otherwise for it
+	written.Drift, written.Lifecycle = nil, nil // nothing is installed otherwise for them
 	sum, err := hash(written)
 	if err != nil {
 		return ""

@@ -47,6 +47,9 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 	if q.RequireImpersonation && a.serviceAccount == "" {
 		return because(status, reasons.ServiceAccountRequired, withoutServiceAccount)
 	}
+	if a.incompatible != "" {
+		return q.correctDrift(ctx, a, record, nil, because(status, reasons.NoCompatibleVersion, a.incompatible))
+	}
 	is := q.compare(ctx, a, record)
 	written := q.setTerms(ctx, a, record, is.terms)
 	if written.unreachable {

@@ -179,6 +179,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
+	q.ca.Status.KubernetesVersions = q.kubernetesVersions()
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more

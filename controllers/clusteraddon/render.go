@@ -85,6 +85,9 @@ const rememberedContents = 256
 // contentsOf are the objects that an add-on is to have. It is false if that can't be
 // known now.
 func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
+	if a.incompatible != "" {
+		return nil, false // which version of the chart it will be isn't known
+	}
 	record := q.installed[a.release()]
 	in, err := q.inputs(ctx, a, record)
 	if err != nil {

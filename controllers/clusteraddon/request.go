@@ -41,6 +41,9 @@ func (q *request) read(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
+	for i := range q.wanted {
+		q.wanted[i].fit(q.workload.conn.Version())
+	}
 	q.memory.outdatedSince = q.outdatedSince
 	q.users.replace(client.ObjectKeyFromObject(q.ca), q.usedObjects()) // before they are read: so no change is missed
 	if q.installed, known = q.readRecords(); known {

@@ -80,6 +80,7 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, e
 		setup func(manager.Manager) error
 	}{
 		{"the AddonStack webhook", (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager},
+		{"the Cluster webhook", (&webhooks.Cluster{Reader: mgr.GetAPIReader()}).SetupWithManager},
 		{"the ProviderInstance webhook", instances.SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
 		{"the expiry of ProviderInstances", expiry.SetupWithManager},

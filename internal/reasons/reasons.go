@@ -29,6 +29,8 @@ const (
 	TooManyKinds = "TooManyKinds"
 	// RecordLost: the add-on's record doesn't stay in the cluster.
 	RecordLost = "RecordLost"
+	// NoCompatibleVersion: the add-on isn't for the version of Kubernetes that the cluster runs.
+	NoCompatibleVersion = "NoCompatibleVersion"
 	// ServiceAccountRequired: the provider instance doesn't act with its own rights.
 	ServiceAccountRequired = "ServiceAccountRequired"
 	// RecordsUnreadable: the cluster has more release records than are kept.

@@ -26,6 +26,8 @@ var (
 var Table = []Reason{
 	{WaitingForDependency, pending, Passing, "an add-on of `dependsOn` isn't ready"},
 	{WaitingForPrecondition, pending, Passing, "a condition of `preconditions` doesn't hold; the message says which, and why"},
+	{NoCompatibleVersion, failed, 0,
+		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
 	{ValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},

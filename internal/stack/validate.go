@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
@@ -116,6 +117,7 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	}
 	at := addonAddress(addon)
 	problems = append(problems, validateVersion(at, path.Child(at.kind))...)
+	problems = append(problems, validateKubernetesVersions(addon, path)...)
 	problems = append(problems, validateConditions(addon, path)...)
 	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
@@ -142,6 +144,24 @@ func validateVersion(at address, path *field.Path) []Problem {
 		return []Problem{{addonsv1.InvalidVersionReason, field.Invalid(path.Child(name), value, "a digest is that of one version; name it, or take the digest out")}}
 	}
 	return nil
+}
+
+// validateKubernetesVersions checks which of the characters that the API server lets pass make
+// a range.
+func validateKubernetesVersions(addon *addonsv1.Addon, path *field.Path) []Problem {
+	var problems []Problem
+	check := func(path *field.Path, text string) {
+		if err := compatibility.Check(text); err != nil {
+			problems = append(problems, Problem{addonsv1.InvalidVersionReason, field.Invalid(path, text, err.Error())})
+		}
+	}
+	if l := addon.Lifecycle; l != nil && l.KubernetesVersions != "" {
+		check(path.Child("lifecycle", "kubernetesVersions"), l.KubernetesVersions)
+	}
+	for i, row := range addon.Chart.Versions {
+		check(path.Child("chart", "versions").Index(i).Child("kubernetes"), row.Kubernetes)
+	}
+	return problems
 }
 
 func isJSONObject(raw []byte) bool {

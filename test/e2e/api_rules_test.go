@@ -56,6 +56,38 @@ func TestAPIRules(t *testing.T) {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"web"} },
 			says:  []string{"spec.addons[0]", "dependsOn names the add-on itself"},
 		},
+		"both version and versions": {
+			spoil: fromRows("1.0.0", "", addonsv1.ChartVersion{Kubernetes: "1.35.x", Version: "1.0.0"}),
+			says:  []string{"spec.addons[0].chart", "in the place of version"},
+		},
+		"versions of a chart in a file": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Chart.Versions = []addonsv1.ChartVersion{{Kubernetes: "1.35.x", Version: "1.0.0"}}
+			},
+			says: []string{"spec.addons[0].chart", "versions is for oci, helm and github"},
+		},
+		"versions beside one digest": {
+			spoil: fromRows("", "sha256:"+strings.Repeat("0", 64), addonsv1.ChartVersion{Kubernetes: "1.35.x", Version: "1.0.0"}),
+			says:  []string{"spec.addons[0].chart", "each of them has its own digest"},
+		},
+		"a range in a row of versions": {
+			spoil: fromRows("", "", addonsv1.ChartVersion{Kubernetes: "1.35.x", Version: "1.x"}),
+			says:  []string{"spec.addons[0].chart.versions[0].version", "exact semantic version"},
+		},
+		"a row for no version of Kubernetes": {
+			spoil: fromRows("", "", addonsv1.ChartVersion{Kubernetes: "all", Version: "1.0.0"}),
+			says:  []string{"spec.addons[0].chart.versions[0].kubernetes", "is a range of versions"},
+		},
+		"an add-on for no version of Kubernetes": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{KubernetesVersions: "latest"}
+			},
+			says: []string{"spec.addons[0].lifecycle.kubernetesVersions", "is a range of versions"},
+		},
+		"a lifecycle that says nothing": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{} },
+			says:  []string{"spec.addons[0].lifecycle"},
+		},
 		"no chart": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Chart = addonsv1.ChartSource{} },
 			says:  []string{"spec.addons[0]", "set exactly one of chart, kustomization and manifests"},
@@ -157,7 +189,7 @@ func TestAPIRules(t *testing.T) {
 		},
 		"a registry without a version": {
 			spoil: fromRegistry("oci://registry.example.org/web", "", ""),
-			says:  []string{"spec.addons[0].chart", "oci needs version (the tag) or oci.digest"},
+			says:  []string{"spec.addons[0].chart", "oci needs version (the tag), versions or oci.digest"},
 		},
 		"a registry with a tag in the URL": {
 			spoil: fromRegistry("oci://registry.example.org/web:1.0.0", "1.0.0", ""),
@@ -352,6 +384,14 @@ func signedBy(subject string) func(*addonsv1.AddonStack) {
 func fromRegistry(url, version, digest string) func(*addonsv1.AddonStack) {
 	return func(s *addonsv1.AddonStack) {
 		s.Spec.Addons[0].Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: url, Digest: digest}, Version: version}
+	}
+}
+
+// fromRows sets the chart of the first add-on, with versions.
+func fromRows(version, digest string, rows ...addonsv1.ChartVersion) func(*addonsv1.AddonStack) {
+	return func(s *addonsv1.AddonStack) {
+		fromRegistry("oci://registry.example.org/web", version, digest)(s)
+		s.Spec.Addons[0].Chart.Versions = rows
 	}
 }
 

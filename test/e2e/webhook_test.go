@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -108,12 +109,51 @@ func TestWebhook(t *testing.T) {
 		s.Spec.Addons = append(s.Spec.Addons, tn.addon("b", path, after("nobody-else")))
 		g.Expect(world.hub.Update(t.Context(), s)).To(MatchError(ContainSubstring("nobody-else")), "a new mistake does")
 	})
+	t.Run("versions of Kubernetes", func(t *testing.T) { tn.in(t).refuseVersions(t) })
 	serving := start.requests(t, tn.user+":webhooks")
 	NewWithT(t).Expect(described(serving, func(e auditEvent) bool {
-		return e.ObjectRef != nil && !slices.Contains([]string{"", "addonstacks", "providerinstances", "customresourcedefinitions"}, e.ObjectRef.Resource)
+		return e.ObjectRef != nil && !slices.Contains([]string{"", "addonstacks", "clusteraddons", "providerinstances", "customresourcedefinitions"}, e.ObjectRef.Resource)
 	})).To(BeEmpty(), "what it looks at are instances, and in which version stacks are stored")
 	NewWithT(t).Expect(described(serving, func(e auditEvent) bool { return audit.Forbidden(&e) })).
 		To(BeEmpty(), "it asks for nothing that it may not have")
+}
+
+// refuseVersions tries versions of a Cluster whose add-ons say which they are for.
+func (tn *tenant) refuseVersions(t *testing.T) {
+	g := NewWithT(t)
+	c := newCluster(tn.namespace, "prod", nil)
+	c.Spec.Topology = clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Name: "small"}, Version: "v1.35.1"}
+	tn.create(c)
+	to := func(version string, more ...func(*clusterv1.Cluster)) error {
+		wanted := &clusterv1.Cluster{}
+		g.Expect(world.hub.Get(t.Context(), tn.key("prod"), wanted)).To(Succeed())
+		wanted.Spec.Topology.Version = version
+		for _, m := range more {
+			m(wanted)
+		}
+		return world.hub.Update(t.Context(), wanted, client.DryRunAll)
+	}
+	g.Expect(to("v1.37.0")).To(Succeed(), "nobody knows of add-ons")
+
+	ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: tn.namespace, Name: "prod"}, Spec: addonsv1.ClusterAddonSpec{ClusterName: "prod"}}
+	tn.create(ca)
+	ca.Status.KubernetesVersions = &addonsv1.KubernetesVersions{Ranges: []addonsv1.KubernetesRange{
+		{Stack: "platform", Addon: "cni", Field: "lifecycle.kubernetesVersions", Versions: "<1.37 || 1.38.x"},
+	}}
+	g.Expect(world.hub.Status().Update(t.Context(), ca)).To(Succeed())
+	const says = "add-on cni of AddonStack platform: lifecycle.kubernetesVersions <1.37 || 1.38.x"
+	g.Expect(to("v1.36.4")).To(Succeed(), "all are for that")
+	g.Expect(to("v1.37.0")).To(MatchError(And(ContainSubstring("spec.topology.version"), ContainSubstring(says))))
+	g.Expect(to("v1.38.0")).To(MatchError(ContainSubstring("1.37: "+says)), "a control plane takes each minor version on its way")
+	skip := func(version string) func(*clusterv1.Cluster) {
+		return func(c *clusterv1.Cluster) { c.Annotations = map[string]string{addonsv1.SkipGatesAnnotation: version} }
+	}
+	g.Expect(to("v1.37.0", skip("v1.37.0"))).To(Succeed(), "who insists gets it")
+	g.Expect(to("v1.37.1", skip("v1.37.0"))).NotTo(Succeed(), "and nothing else")
+	g.Expect(to("v1.37.0", func(c *clusterv1.Cluster) { c.Spec.Topology.ClassRef.Name = "large" })).To(Succeed(), "another class may have other add-ons")
+	g.Expect(to("v1.35.1", func(c *clusterv1.Cluster) { c.Labels = labels("a=b") })).To(Succeed(), "other changes are nobody's business")
+	tn.remove(c)
+	tn.remove(ca)
 }
 
 // allowToServe gives a user the rights of the process that serves webhooks.

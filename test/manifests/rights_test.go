@@ -28,6 +28,7 @@ var metricsRights = []string{
 var webhookRights = []string{
 	"addons.cluster.x-k8s.io/providerinstances: get list watch",
 	"addons.cluster.x-k8s.io/addonstacks: list",
+	"addons.cluster.x-k8s.io/clusteraddons: get",
 	"addons.cluster.x-k8s.io/addonstacks/status: patch",
 	"addons.cluster.x-k8s.io/providerinstances/status: patch",
 	"authorization.k8s.io/subjectaccessreviews: create",

@@ -41,7 +41,10 @@ func (r Reference) Address() string {
 		return addressOfRelease(at, r.Chart.Version)
 	}
 	helm := r.Chart.Helm
-	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart + " " + r.Chart.Version
+	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart
+	if r.Chart.Version != "" {
+		address += " " + r.Chart.Version
+	}
 	if helm.Digest != "" {
 		address += "@" + helm.Digest
 	}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+// SkipGatesAnnotation on a Cluster lets it go to one version of Kubernetes, such as "v1.36.1",
+// that its add-ons aren't for. It has no effect on any other version.
+const SkipGatesAnnotation = "addons.cluster.x-k8s.io/skip-gates"
+
+// AddonLifecycle says how an add-on goes along with its cluster's Kubernetes.
+//
+// +kubebuilder:validation:MinProperties=1
+type AddonLifecycle struct {
+	// kubernetesVersions is the range of Kubernetes versions that the add-on is for, as in
+	// ">=1.33 <1.37". On a cluster of another version it is neither installed nor upgraded;
+	// what is installed stays. A Cluster's spec.topology.version beyond it is refused. Only
+	// numbers count: v1.34.2-eks-1 is 1.34.2. Defaults to all versions; kubeVersion of
+	// Chart.yaml counts as well.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9vxX*.<>=!~^|, -]+$')",message="kubernetesVersions is a range of versions, as in 1.34.x or >=1.34 <1.36"
+	KubernetesVersions string `json:"kubernetesVersions,omitempty"`
+}
+
+// KubernetesVersions say for which versions of Kubernetes a cluster's add-ons are.
+type KubernetesVersions struct {
+	// oldest is the lowest minor version, as in "1.33", down to which the add-ons are for all
+	// versions from the cluster's own. Absent if nothing limits it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	Oldest string `json:"oldest,omitempty"`
+
+	// newest is the highest such minor version. Absent if nothing limits it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	Newest string `json:"newest,omitempty"`
+
+	// limitedBy names the add-on, and its range, for which newest is as it is.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	LimitedBy string `json:"limitedBy,omitempty"`
+
+	// ranges are those of all add-ons that have one.
+	// +optional
+	// +listType=atomic
+	Ranges []KubernetesRange `json:"ranges,omitempty"`
+}
+
+// KubernetesRange is a range of Kubernetes versions that an add-on is for.
+type KubernetesRange struct {
+	// stack is the name of the AddonStack that the add-on is from.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Stack string `json:"stack"`
+
+	// addon is the name of the add-on.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Addon string `json:"addon"`
+
+	// field that the range is from: "lifecycle.kubernetesVersions", "chart.versions", or
+	// "kubeVersion" for the one in the Chart.yaml of what is installed.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Field string `json:"field"`
+
+	// versions is the range, as in ">=1.33 <1.37". Those of chart.versions are joined by "||".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Versions string `json:"versions"`
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"encoding/json"
+	"fmt"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/compatibility"
+	"github.com/cluster-chandler/chandler/internal/render"
+)
+
+// fit chooses the chart's version by the version of Kubernetes that the cluster runs. Why there
+// is none it keeps: nothing of the add-on is changed then.
+func (a *addon) fit(running string) {
+	a.ranges = compatibility.Ranges(a.stack, &a.Addon)
+	if by := compatibility.Excluding(a.ranges, running); by != nil {
+		a.incompatible = fmt.Sprintf("addons[%s].%s: %s doesn't allow Kubernetes %s, which the cluster runs; "+
+			"it is neither installed nor changed. Correct the range, or upgrade the cluster", a.Name, by.Field, by.Versions, running)
+		return
+	}
+	if row, found := compatibility.Pick(a.Chart.Versions, running); found {
+		a.Chart = *a.Chart.DeepCopy() // the spec is shared
+		a.Chart.Version, a.Chart.Versions = row.Version, nil
+		switch {
+		case a.Chart.OCI != nil:
+			a.Chart.OCI.Digest = row.Digest
+		case a.Chart.Helm != nil:
+			a.Chart.Helm.Digest = row.Digest
+		case a.Chart.GitHub != nil:
+			a.Chart.GitHub.Digest = row.Digest
+		}
+	}
+}
+
+// kubernetesVersions returns for which versions of Kubernetes the add-ons are, by their specs and
+// by what is installed.
+func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
+	var ranges []addonsv1.KubernetesRange
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		ranges = append(ranges, a.ranges...)
+		var asked render.FactsUsed
+		if record := q.installed[a.release()]; record.FactsUsed != "" && json.Unmarshal([]byte(record.FactsUsed), &asked) == nil {
+			ranges = append(ranges, compatibility.Installed(a.stack, &a.Addon, asked.KubeRange)...)
+		}
+	}
+	return compatibility.Summarize(ranges, q.workload.conn.Version())
+}

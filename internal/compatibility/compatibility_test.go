@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compatibility_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/quick"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/compatibility"
+)
+
+func rangeOf(field, versions string) addonsv1.KubernetesRange {
+	return addonsv1.KubernetesRange{Stack: "platform", Addon: "cni", Field: field, Versions: versions}
+}
+
+func TestAllows(t *testing.T) {
+	for _, tc := range []struct {
+		field, versions, version string
+		want                     bool
+	}{
+		{compatibility.FieldLifecycle, ">=1.33 <1.37", "v1.33.0", true},
+		{compatibility.FieldLifecycle, ">=1.33 <1.37", "v1.36.12", true},
+		{compatibility.FieldLifecycle, ">=1.33 <1.37", "v1.37.0", false},
+		{compatibility.FieldLifecycle, ">=1.33 <1.37", "v1.32.9", false},
+		{compatibility.FieldLifecycle, "1.34.x", "v1.34.2-eks-1", true},
+		{compatibility.FieldLifecycle, "1.34.x", "v1.34.2+rke2r1", true},
+		{compatibility.FieldLifecycle, "<1.37", "v1.37.0-rc.1", false},
+		{compatibility.FieldChartVersions, "1.34.x || 1.36.x", "v1.36.0", true},
+		{compatibility.FieldChartVersions, "1.34.x || 1.36.x", "v1.35.0", false},
+		{compatibility.FieldKubeVersion, ">=1.21.0-0", "v1.34.2-eks-1", true},
+		{compatibility.FieldKubeVersion, ">=1.21", "v1.34.2-eks-1", false}, // as Helm does
+		{compatibility.FieldKubeVersion, ">=1.21", "v1.34.2+k3s1", true},
+		{compatibility.FieldLifecycle, "what is this", "v1.34.2", true},
+		{compatibility.FieldLifecycle, ">=1.33", "no version", true},
+	} {
+		if got := compatibility.Allows(rangeOf(tc.field, tc.versions), tc.version); got != tc.want {
+			t.Errorf("%s %s allows %s: %v", tc.field, tc.versions, tc.version, got)
+		}
+	}
+}
+
+func TestPick(t *testing.T) {
+	rows := []addonsv1.ChartVersion{
+		{Kubernetes: "not a range", Version: "0.0.1"},
+		{Kubernetes: "1.34.x", Version: "2.34.0"},
+		{Kubernetes: ">=1.34 <1.36", Version: "2.35.0"},
+	}
+	for running, want := range map[string]string{"v1.34.7": "2.34.0", "v1.35.0-eks-2": "2.35.0", "v1.36.0": "", "v1.33.0": ""} {
+		row, found := compatibility.Pick(rows, running)
+		if row.Version != want || found != (want != "") {
+			t.Errorf("%s: %v, %v", running, row, found)
+		}
+	}
+}
+
+func TestRangesOfAnAddon(t *testing.T) {
+	addon := &addonsv1.Addon{Name: "cni"}
+	if got := compatibility.Ranges("platform", addon); got != nil {
+		t.Errorf("without any: %v", got)
+	}
+	asked := map[string]bool{"<1.38": true, ">=1.20": true}
+	if got := fmt.Sprint(compatibility.Installed("platform", addon, asked)); got != "[{platform cni kubeVersion <1.38} {platform cni kubeVersion >=1.20}]" {
+		t.Errorf("of a chart: %v", got)
+	}
+	addon.Lifecycle = &addonsv1.AddonLifecycle{KubernetesVersions: "<1.40"}
+	addon.Chart.Versions = []addonsv1.ChartVersion{{Kubernetes: "1.34.x"}, {Kubernetes: "1.35.x"}}
+	if got := fmt.Sprint(compatibility.Ranges("platform", addon)); got != "[{platform cni lifecycle.kubernetesVersions <1.40} {platform cni chart.versions 1.34.x || 1.35.x}]" {
+		t.Errorf("of a spec: %v", got)
+	}
+	if got := compatibility.Installed("platform", addon, asked); got != nil {
+		t.Errorf("of a chart that is another one then: %v", got)
+	}
+}
+
+func TestUpgrade(t *testing.T) {
+	ranges := []addonsv1.KubernetesRange{
+		rangeOf(compatibility.FieldLifecycle, ">=1.30 <1.40"),
+		rangeOf(compatibility.FieldChartVersions, "1.34.x || 1.35.3 || 1.36.x || >=1.38.5"),
+	}
+	for _, tc := range []struct{ from, to, stops, by string }{
+		{"v1.34.0", "v1.34.9", "", ""},
+		{"v1.34.0", "v1.36.0", "1.35", "1.34.x || 1.35.3 || 1.36.x || >=1.38.5"}, // which patch of 1.35 isn't known
+		{"v1.36.0", "v1.37.0", "v1.37.0", "1.34.x || 1.35.3 || 1.36.x || >=1.38.5"},
+		{"v1.36.0", "v1.39.0", "1.37", "1.34.x || 1.35.3 || 1.36.x || >=1.38.5"},
+		{"v1.38.6", "v1.39.0", "", ""},
+		{"v1.38.6", "v1.40.0", "v1.40.0", ">=1.30 <1.40"},
+		{"what", "v1.40.0", "v1.40.0", ">=1.30 <1.40"},
+		{"v1.38.6", "what", "", ""},
+	} {
+		version, by := compatibility.Upgrade(ranges, tc.from, tc.to)
+		if (by == nil) != (tc.by == "") || by != nil && (by.Versions != tc.by || version != tc.stops) {
+			t.Errorf("from %s to %s: %s by %v", tc.from, tc.to, version, by)
+		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	for _, tc := range []struct {
+		versions, running, oldest, newest string
+	}{
+		{">=1.33 <1.37", "v1.35.2", "1.33", "1.36"},
+		{">=1.33.4 <1.37", "v1.33.4", "1.33", "1.36"},
+		{">=1.33.4 <1.37", "v1.33.1", "", ""}, // it isn't for what runs
+		{">=1.33", "v1.35.2", "1.33", ""},
+		{"<1.37", "v1.36.0", "", "1.36"},
+		{"*", "v1.36.0", "", ""},
+	} {
+		got := compatibility.Summarize([]addonsv1.KubernetesRange{rangeOf(compatibility.FieldLifecycle, tc.versions)}, tc.running)
+		if got.Oldest != tc.oldest || got.Newest != tc.newest || (got.LimitedBy != "") != (tc.newest != "") {
+			t.Errorf("%s on %s: %+v", tc.versions, tc.running, got)
+		}
+	}
+	if got := compatibility.Summarize(nil, "v1.36.0"); got != nil {
+		t.Errorf("without ranges: %+v", got)
+	}
+}
+
+// What is told as the newest version can be reached, and the one after it can't.
+func TestNewestIsReached(t *testing.T) {
+	property := func(low, high, running uint8) bool {
+		from := fmt.Sprintf("v1.%d.3", running)
+		ranges := []addonsv1.KubernetesRange{
+			rangeOf(compatibility.FieldLifecycle, fmt.Sprintf(">=1.%d", low)), rangeOf(compatibility.FieldChartVersions, fmt.Sprintf("<1.%d", high)),
+		}
+		got := compatibility.Summarize(ranges, from)
+		if got.Newest == "" {
+			return running < low || running >= high || int(high)-int(running) > 50
+		}
+		var minor int
+		if _, err := fmt.Sscanf(got.Newest, "1.%d", &minor); err != nil {
+			return false
+		}
+		_, stopped := compatibility.Upgrade(ranges, from, fmt.Sprintf("v1.%d.9", minor))
+		_, beyond := compatibility.Upgrade(ranges, from, fmt.Sprintf("v1.%d.0", minor+1))
+		return stopped == nil && beyond != nil
+	}
+	if err := quick.Check(property, &quick.Config{MaxCount: 2000}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compatibility
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Values of [addonsv1.KubernetesRange].Field.
+const (
+	FieldLifecycle     = "lifecycle.kubernetesVersions"
+	FieldChartVersions = "chart.versions"
+	FieldKubeVersion   = "kubeVersion"
+)
+
+// Ranges returns the ranges that an add-on's spec has. Those of all rows of chart.versions are one.
+func Ranges(stack string, addon *addonsv1.Addon) []addonsv1.KubernetesRange {
+	var ranges []addonsv1.KubernetesRange
+	if l := addon.Lifecycle; l != nil && l.KubernetesVersions != "" {
+		ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldLifecycle, Versions: l.KubernetesVersions})
+	}
+	if rows := addon.Chart.Versions; len(rows) > 0 {
+		all := make([]string, 0, len(rows))
+		for _, row := range rows {
+			all = append(all, row.Kubernetes)
+		}
+		ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldChartVersions, Versions: strings.Join(all, " || ")})
+	}
+	return ranges
+}
+
+// Installed returns the ranges of the Chart.yaml of which an add-on is installed. They are the
+// constraints that its rendering asked about. With chart.versions there are none: another
+// version of Kubernetes has another chart.
+func Installed(stack string, addon *addonsv1.Addon, asked map[string]bool) []addonsv1.KubernetesRange {
+	if len(addon.Chart.Versions) > 0 {
+		return nil
+	}
+	var ranges []addonsv1.KubernetesRange
+	for _, constraint := range slices.Sorted(maps.Keys(asked)) {
+		ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldKubeVersion, Versions: constraint})
+	}
+	return ranges
+}
+
+// Describe names the add-on and its range, as in "add-on cni of AddonStack platform: chart.versions 1.34.x".
+func Describe(r addonsv1.KubernetesRange) string {
+	return fmt.Sprintf("add-on %s of AddonStack %s: %s %s", r.Addon, r.Stack, r.Field, r.Versions)
+}
+
+// Check returns why a text is no range of Kubernetes versions, nil if it is one.
+func Check(text string) error {
+	if _, err := semver.NewConstraint(text); err != nil {
+		return fmt.Errorf(`%q is no range of versions, as in 1.34.x, ~1.34.2 or ">=1.34 <1.36"`, text) // the library's error names no way out
+	}
+	return nil
+}
+
+// Allows reports whether a range allows a version of Kubernetes, such as v1.36.1. Of that only
+// the numbers count, but for a chart's own kubeVersion, which Helm reads so. What can't be read
+// excludes nothing: it is refused where it is written.
+func Allows(r addonsv1.KubernetesRange, version string) bool {
+	constraint, err := semver.NewConstraint(r.Versions)
+	if err != nil {
+		return true
+	}
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return true
+	}
+	if r.Field != FieldKubeVersion {
+		v = numbersOf(v)
+	}
+	return constraint.Check(v)
+}
+
+// numbersOf returns a version without what vendors add to it: v1.34.2-eks-1 and
+// v1.34.2+rke2r1 are 1.34.2.
+func numbersOf(v *semver.Version) *semver.Version {
+	return semver.New(v.Major(), v.Minor(), v.Patch(), "", "")
+}
+
+// Pick returns the first row that a version of Kubernetes fits; false if there is none.
+func Pick(rows []addonsv1.ChartVersion, version string) (row addonsv1.ChartVersion, found bool) {
+	i := slices.IndexFunc(rows, func(row addonsv1.ChartVersion) bool {
+		return Check(row.Kubernetes) == nil && Allows(addonsv1.KubernetesRange{Field: FieldChartVersions, Versions: row.Kubernetes}, version)
+	})
+	if i < 0 {
+		return addonsv1.ChartVersion{}, false
+	}
+	return rows[i], true
+}
+
+// Excluding returns the first range that doesn't allow a version, nil if all do.
+func Excluding(ranges []addonsv1.KubernetesRange, version string) *addonsv1.KubernetesRange {
+	if i := slices.IndexFunc(ranges, func(r addonsv1.KubernetesRange) bool { return !Allows(r, version) }); i >= 0 {
+		return &ranges[i]
+	}
+	return nil
+}

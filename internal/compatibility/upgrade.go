@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compatibility
+
+import (
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+const (
+	// lastPatch stands for the newest patch of a minor version.
+	lastPatch = 1 << 16
+	// farthest is how many minor versions beyond the cluster's own are looked at.
+	farthest = 50
+)
+
+// Upgrade returns the first version of Kubernetes on the way from one to another that a range
+// doesn't allow, and that range; nil if all are allowed. Of the minor versions between, of
+// which a control plane takes each one, any patch may be allowed.
+func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string, by *addonsv1.KubernetesRange) {
+	begin, err := semver.NewVersion(from)
+	if err != nil {
+		return to, Excluding(ranges, to)
+	}
+	end, err := semver.NewVersion(to)
+	if err != nil {
+		return to, nil // Cluster API refuses it
+	}
+	for minor := begin.Minor() + 1; minor < end.Minor() && begin.Major() == end.Major(); minor++ {
+		if by := excludingMinor(ranges, end.Major(), minor); by != nil {
+			return minorName(end.Major(), minor), by
+		}
+	}
+	return to, Excluding(ranges, to)
+}
+
+// Summarize returns up to which minor versions the ranges allow all, beginning with the one that
+// runs; nil without ranges.
+func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.KubernetesVersions {
+	if len(ranges) == 0 {
+		return nil
+	}
+	versions := &addonsv1.KubernetesVersions{Ranges: ranges}
+	v, err := semver.NewVersion(running)
+	if err != nil || Excluding(ranges, running) != nil {
+		return versions
+	}
+	for minor := v.Minor() + 1; minor <= v.Minor()+farthest; minor++ {
+		if by := excludingMinor(ranges, v.Major(), minor); by != nil {
+			versions.Newest, versions.LimitedBy = minorName(v.Major(), minor-1), Describe(*by)
+			break
+		}
+	}
+	for minor := v.Minor(); minor > 0; minor-- {
+		if excludingMinor(ranges, v.Major(), minor-1) != nil {
+			versions.Oldest = minorName(v.Major(), minor)
+			break
+		}
+	}
+	return versions
+}
+
+// excludingMinor returns the first range that allows neither the first nor the last patch of a
+// minor version.
+func excludingMinor(ranges []addonsv1.KubernetesRange, major, minor uint64) *addonsv1.KubernetesRange {
+	for i := range ranges {
+		first, last := fmt.Sprintf("%d.%d.0", major, minor), fmt.Sprintf("%d.%d.%d", major, minor, lastPatch)
+		if !Allows(ranges[i], first) && !Allows(ranges[i], last) {
+			return &ranges[i]
+		}
+	}
+	return nil
+}
+
+func minorName(major, minor uint64) string { return fmt.Sprintf("%d.%d", major, minor) }

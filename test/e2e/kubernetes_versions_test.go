@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/registry"
+)
+
+// forKubernetes sets the range that the add-on is for.
+func forKubernetes(versions string) func(*addonsv1.Addon) {
+	return func(a *addonsv1.Addon) { a.Lifecycle = &addonsv1.AddonLifecycle{KubernetesVersions: versions} }
+}
+
+// TestKubernetesVersions has add-ons that are for some versions of Kubernetes, and charts whose
+// version follows that of Kubernetes.
+func TestKubernetesVersions(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s := workloadServer(t, 0)
+	runs, err := s.clientset.Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	minor := runs.Major + "." + runs.Minor
+	var before, after string
+	var major, number int
+	_, err = fmt.Sscanf(minor, "%d.%d", &major, &number)
+	g.Expect(err).NotTo(HaveOccurred())
+	before, after = fmt.Sprintf("%d.%d", major, number-1), fmt.Sprintf("%d.%d", major, number+1)
+
+	server := registry.Start(t, registry.Options{})
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+	}
+	path := tn.writeChart("ranged", "1.0.0", chart{"Chart.yaml": "apiVersion: v2\nname: ranged\nversion: 1.0.0\nkubeVersion: '<" + after + ".5-0'\n",
+		"templates/text.yaml": configMap("{{ .Release.Name }}", "'x'")})
+	versions := func(rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) {
+		return func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Versions: rows}
+		}
+	}
+	tn.makeCluster("c", s, nil)
+	credentials := t.TempDir()
+	g.Expect(os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	tn.startManager("--credentials-dir=" + credentials)
+	tn.makeStack("platform", nil,
+		tn.addon("follows", "", versions(
+			addonsv1.ChartVersion{Kubernetes: "<=" + before, Version: "1.0.0"},
+			addonsv1.ChartVersion{Kubernetes: minor + ".x", Version: "1.1.0"},
+			addonsv1.ChartVersion{Kubernetes: ">=" + minor, Version: "1.2.0"})),
+		tn.addon("newer", path, forKubernetes(">="+after)),
+		tn.addon("ranged", path, forKubernetes(">="+before)),
+	)
+	tn.awaitCluster("c", "each is for some versions",
+		installedAs("follows", 1, "1.1.0"), installedAs("ranged", 1, "1.0.0"),
+		phase("newer", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[newer].lifecycle.kubernetesVersions: >="+after))
+	g.Expect(s.release(t, tn.namespace, "newer")).To(BeZero(), "nothing is installed of it")
+
+	tn.changeAddon("platform", "newer", forKubernetes(">="+before))
+	tn.awaitCluster("c", "a corrected range is enough", ready("follows", "newer", "ranged"), func(ca *addonsv1.ClusterAddon) error {
+		if k := ca.Status.KubernetesVersions; k == nil || k.Newest != after || k.Oldest != before || len(k.Ranges) != 5 {
+			return fmt.Errorf("for Kubernetes %+v", k)
+		}
+		return nil
+	})
+
+	t.Run("what is installed stays", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: after + ".x", Version: "1.2.0"}))
+		tn.awaitCluster("c", "no row is for what runs", phase("follows", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[follows].chart.versions"))
+		settings := tn.configMapOf("follows")
+		g.Expect(s.Delete(t.Context(), settings)).To(Succeed())
+		await(t, s, tn.configMapOf("follows"), patience, "it is repaired, too", exists)
+		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: minor + ".x", Version: "1.2.0"}))
+		tn.awaitCluster("c", "another row", installedAs("follows", 2, "1.2.0"))
+	})
+	t.Run("a row names its digest", func(t *testing.T) {
+		tn := tn.in(t)
+		wrong := "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: "*", Version: "1.0.0", Digest: wrong}))
+		tn.awaitCluster("c", "there is no such content", phase("follows", addonsv1.AddonPending, "ArtifactNotFound", wrong))
+	})
+}
