@@ -52,6 +52,7 @@ type server struct {
 	probes      atomic.Int32
 	discoveries atomic.Int32
 	conns       atomic.Int32
+	open        sync.Map // the connections that there are
 	agents      sync.Map
 	clientCerts sync.Map // common names of client certificates seen
 	extra       http.HandlerFunc
@@ -65,15 +66,27 @@ func newServer(t *testing.T) *server {
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+	s.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
 			s.conns.Add(1)
+			s.open.Store(conn, true)
+		case http.StateClosed:
+			s.open.Delete(conn)
 		}
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s
+}
+
+// endConnections closes all connections, as an API server does that ends.
+func (s *server) endConnections() {
+	s.open.Range(func(conn, _ any) bool {
+		_ = conn.(net.Conn).Close()
+		return true
+	})
 }
 
 func (s *server) set(version, token string) { s.version.Store(&version); s.token.Store(&token) }

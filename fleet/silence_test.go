@@ -68,3 +68,24 @@ func TestSilenceIsNoticed(t *testing.T) {
 		t.Error("connected still")
 	}
 }
+
+// An API server that is replaced by a newer one ends its connections. Nobody has to ask it for
+// something to find that out.
+func TestEndedConnectionIsProbed(t *testing.T) {
+	o := quick()
+	o.ProbeInterval, o.ProbeRetry = time.Hour, 20*time.Millisecond
+	f, s := startFleet(t, o), newServer(t)
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	probes := s.probes.Load()
+	s.endConnections()
+	eventually(t, func() string {
+		if s.probes.Load() == probes {
+			return "no probe after the end of the connection"
+		}
+		return ""
+	})
+	if isDone(conn) {
+		t.Error("disconnected, though the probe was answered")
+	}
+}

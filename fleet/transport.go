@@ -82,7 +82,8 @@ type transport struct {
 	closed  atomic.Bool // no request is sent any more
 	// unauthorized is called when the server answers 401.
 	unauthorized func()
-	// unanswered is called when a request gets no answer that somebody waits for still.
+	// unanswered is called when a request gets no answer that somebody waits for still, and when
+	// the server ends a TCP connection, as an API server does that is replaced by a newer one.
 	unanswered func()
 }
 
@@ -228,7 +229,25 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 		_ = conn.Close()
 		return nil, errDisconnected
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{Conn: conn, transport: t}, nil
+}
+
+// watchedConn is a TCP connection whose end is noticed. HTTP closes it once the server, or the
+// network, has ended it.
+type watchedConn struct {
+	net.Conn
+	transport *transport
+}
+
+// Close implements io.Closer.
+func (c *watchedConn) Close() error {
+	if !c.transport.closed.Load() {
+		c.transport.unanswered()
+	}
+	return c.Conn.Close()
 }
 
 // bound has the server give up a request before the client does, so that it is the server

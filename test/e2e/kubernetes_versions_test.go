@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +12,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
+
+// formerKubernetes is the minor version before that of all other API servers.
+const formerKubernetes = "v1.35.9"
 
 // forKubernetes sets the range that the add-on is for.
 func forKubernetes(versions string) func(*addonsv1.Addon) {
@@ -88,4 +93,44 @@ func TestKubernetesVersions(t *testing.T) {
 		tn.changeAddon("platform", "follows", versions(addonsv1.ChartVersion{Kubernetes: "*", Version: "1.0.0", Digest: wrong}))
 		tn.awaitCluster("c", "there is no such content", phase("follows", addonsv1.AddonPending, "ArtifactNotFound", wrong))
 	})
+}
+
+// TestUpgradeOfKubernetes has an API server become one of the next minor version.
+func TestUpgradeOfKubernetes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: formerKubernetes})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = s.Stop() })
+	server := registry.Start(t, registry.Options{})
+	for _, version := range []string{"1.35.0", "1.36.0"} {
+		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+	}
+	credentials := t.TempDir()
+	g.Expect(os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	tn.makeCluster("c", s, nil)
+	tn.startManager("--credentials-dir=" + credentials)
+	tn.makeStack("platform", nil,
+		tn.addon("follows", "", func(a *addonsv1.Addon) {
+			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Versions: []addonsv1.ChartVersion{
+				{Kubernetes: "1.35.x", Version: "1.35.0"}, {Kubernetes: "1.36.x", Version: "1.36.0"},
+			}}
+		}),
+		tn.addon("stays", tn.writeChart("settings", "1.0.0", configMapChart), forKubernetes("<1.36")),
+	)
+	tn.awaitCluster("c", "both are for what runs", installedAs("follows", 1, "1.35.0"), installedAs("stays", 1, "1.0.0"))
+	tn.awaitCluster("c", "one isn't for more", func(ca *addonsv1.ClusterAddon) error {
+		if k := ca.Status.KubernetesVersions; k == nil || k.Newest != "1.35" || k.LimitedBy == "" {
+			return fmt.Errorf("for Kubernetes %+v", k)
+		}
+		return nil
+	})
+
+	g.Expect(s.ChangeVersion(t.Context(), "")).To(Succeed())
+	tn.awaitCluster("c", "the chart's version follows", installedAs("follows", 2, "1.36.0"),
+		phase("stays", addonsv1.AddonFailed, "NoCompatibleVersion", "addons[stays].lifecycle.kubernetesVersions: <1.36"))
+	g.Expect(s.Get(t.Context(), tn.key("stays"), tn.configMapOf("stays"))).To(Succeed(), "what is installed stays")
+	tn.changeAddon("platform", "stays", forKubernetes("<1.37"))
+	tn.awaitCluster("c", "nothing else was wrong", installedAs("follows", 2, "1.36.0"), installedAs("stays", 1, "1.0.0"))
 }
