@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -49,6 +50,10 @@ func (o *Options) validateClusterSources() error {
 	return nil
 }
 
+// listTimeout is how long a cluster may take to answer a list, page by page. After that its
+// ClusterAddon says what isn't answered.
+const listTimeout = 45 * time.Second
+
 func newFleet(o *Options) (*fleet.Provider, error) {
 	options := fleet.Options{
 		Concurrency:      o.clusterConnectionConcurrency,
@@ -58,6 +63,7 @@ func newFleet(o *Options) (*fleet.Provider, error) {
 		AllowInsecureTLS: o.allowInsecureTLS,
 		AllowLoopback:    o.allowLoopback,
 		DirectReads:      true,
+		ListTimeout:      listTimeout,
 	}
 	for _, name := range o.clusterSources {
 		source, err := o.clusterSource(name)
