@@ -24,11 +24,15 @@ func Build(folder string) ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	for _, resource := range resources.Resources() {
-		content, err := resource.Map()
+		data, err := resource.MarshalJSON()
+		o := &unstructured.Unstructured{}
+		if err == nil {
+			err = o.UnmarshalJSON(data) // which has int64 for numbers, where kustomize has int
+		}
 		if err != nil {
 			return nil, fmt.Errorf("building %s: reading %s: %w", folder, resource.CurId(), err)
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+		objects = append(objects, o)
 	}
 	return objects, nil
 }
