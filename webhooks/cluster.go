@@ -54,7 +54,7 @@ func (w *Cluster) ValidateUpdate(ctx context.Context, before, after *clusterv1.C
 		if client.IgnoreNotFound(err) != nil {
 			logf.FromContext(ctx).Error(err, "Could not look for the add-ons of a Cluster that is to be upgraded", "Cluster", client.ObjectKeyFromObject(after))
 		}
-		return nil, nil //nolint:nilerr // as with no webhook at all
+		return nil, nil // as with no webhook at all
 	}
 	if ca.Status.KubernetesVersions == nil {
 		return nil, nil

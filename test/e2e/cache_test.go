@@ -23,8 +23,8 @@ import (
 
 // TestCache kills a manager while it reconciles a fleet, empties its cache, and
 // starts it again; and then lets it fill the cache.
+// It isn't parallel: beside others a source would count as slow.
 func TestCache(t *testing.T) {
-	t.Parallel()
 	const clusters = 20
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

@@ -17,8 +17,8 @@ import (
 
 // TestFleetSharesDownloads has a hundred clusters that want the same charts at once: each is
 // fetched once, and unpacked once.
+// It isn't parallel: beside others a source would count as slow.
 func TestFleetSharesDownloads(t *testing.T) {
-	t.Parallel()
 	const clusters = 100
 	g := NewWithT(t)
 	tn := newTenant(t)

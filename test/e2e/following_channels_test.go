@@ -68,8 +68,8 @@ func betaRelease(stage, version, text string) map[string][]byte {
 
 // TestFollowingChannels follows a channel of a Cluster Stack in a registry, which
 // publishes newer releases, and one that is none.
+// It isn't parallel: beside others a source would count as slow.
 func TestFollowingChannels(t *testing.T) {
-	t.Parallel()
 	const line = "test-stack-1-31"
 	tn := newTenant(t)
 	workloads := []*server{workloadServer(t, 0), workloadServer(t, 1)}

@@ -19,8 +19,8 @@ import (
 
 // One stack follows many charts, of which each has as many tags as may be, of as many
 // characters: the manager's memory is bounded, and all lists land.
+// It isn't parallel: beside others a source would count as slow.
 func TestMemoryOfManyLists(t *testing.T) {
-	t.Parallel()
 	tn := newTenant(t)
 	tags := make([]string, 0, 99_000)
 	for i := range 99_000 {
