@@ -33,7 +33,6 @@ import (
 type Connection struct {
 	cluster.Cluster
 
-	identity  *identity
 	transport *transport
 	prober    *prober
 	uid       types.UID // of the cluster, where several sources may name it
@@ -121,7 +120,7 @@ func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 		}
 	}
 	c := &Connection{
-		identity: id, transport: t, prober: p, uid: uid,
+		transport: t, prober: p, uid: uid,
 		clock: a.options.Clock, discovering: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(a.root)
@@ -172,7 +171,8 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	}); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
-	if c.direct = c.GetClient(); o.DirectReads {
+	if o.DirectReads {
+		c.direct = c.GetClient()
 		return nil
 	}
 	if c.direct, err = client.New(config, client.Options{HTTPClient: requests, Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()}); err != nil {
@@ -215,7 +215,7 @@ func swappable(old, wanted *kubeconfig.Config) bool {
 // connection keeps its client certificate, so with a new one the connections
 // are opened anew, and watches resume where they were.
 func (c *Connection) swap(k *kubeconfig.Config) {
-	old := c.identity.current.Swap(&k.Credentials)
+	old := c.transport.identity.current.Swap(&k.Credentials)
 	if old.Cert != k.Credentials.Cert || old.Key != k.Credentials.Key {
 		c.transport.close()
 	}

@@ -225,12 +225,12 @@ func (c *cancelling) Close() error {
 // dial refuses a TCP connection that is made while the transport is shut: it would outlive that.
 func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := t.dialer.DialContext(ctx, network, address)
-	if err == nil && t.closed.Load() {
-		_ = conn.Close()
-		return nil, errDisconnected
-	}
 	if err != nil {
 		return nil, err
+	}
+	if t.closed.Load() {
+		_ = conn.Close()
+		return nil, errDisconnected
 	}
 	return &watchedConn{Conn: conn, transport: t}, nil
 }

@@ -9,6 +9,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // fit chooses the chart's version by the version of Kubernetes that the cluster runs. Why there
@@ -22,15 +23,8 @@ func (a *addon) fit(running string) {
 	}
 	if row, found := compatibility.Pick(a.Chart.Versions, running); found {
 		a.Chart = *a.Chart.DeepCopy() // the spec is shared
-		a.Chart.Version, a.Chart.Versions = row.Version, nil
-		switch {
-		case a.Chart.OCI != nil:
-			a.Chart.OCI.Digest = row.Digest
-		case a.Chart.Helm != nil:
-			a.Chart.Helm.Digest = row.Digest
-		case a.Chart.GitHub != nil:
-			a.Chart.GitHub.Digest = row.Digest
-		}
+		a.Chart.Versions = nil
+		stack.Pin{Version: row.Version, Digest: row.Digest}.IntoAddon(&a.Addon)
 	}
 }
 

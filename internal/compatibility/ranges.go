@@ -67,18 +67,44 @@ func Check(text string) error {
 // the numbers count, but for a chart's own kubeVersion, which Helm reads so. What can't be read
 // excludes nothing: it is refused where it is written.
 func Allows(r addonsv1.KubernetesRange, version string) bool {
-	constraint, err := semver.NewConstraint(r.Versions)
-	if err != nil {
-		return true
-	}
+	return Excluding([]addonsv1.KubernetesRange{r}, version) == nil
+}
+
+// Excluding returns the first range that doesn't allow a version, nil if all do.
+func Excluding(ranges []addonsv1.KubernetesRange, version string) *addonsv1.KubernetesRange {
 	v, err := semver.NewVersion(version)
 	if err != nil {
-		return true
+		return nil
 	}
-	if r.Field != FieldKubeVersion {
+	for _, l := range read(ranges) {
+		if !l.allows(v) {
+			return l.of
+		}
+	}
+	return nil
+}
+
+// limit is a range that was read. To read one takes longer than to ask it about a version.
+type limit struct {
+	of          *addonsv1.KubernetesRange
+	constraints *semver.Constraints
+}
+
+func read(ranges []addonsv1.KubernetesRange) []limit {
+	limits := make([]limit, 0, len(ranges))
+	for i := range ranges {
+		if constraints, err := semver.NewConstraint(ranges[i].Versions); err == nil {
+			limits = append(limits, limit{&ranges[i], constraints})
+		}
+	}
+	return limits
+}
+
+func (l limit) allows(v *semver.Version) bool {
+	if l.of.Field != FieldKubeVersion {
 		v = numbersOf(v)
 	}
-	return constraint.Check(v)
+	return l.constraints.Check(v)
 }
 
 // numbersOf returns a version without what vendors add to it: v1.34.2-eks-1 and
@@ -96,12 +122,4 @@ func Pick(rows []addonsv1.ChartVersion, version string) (row addonsv1.ChartVersi
 		return addonsv1.ChartVersion{}, false
 	}
 	return rows[i], true
-}
-
-// Excluding returns the first range that doesn't allow a version, nil if all do.
-func Excluding(ranges []addonsv1.KubernetesRange, version string) *addonsv1.KubernetesRange {
-	if i := slices.IndexFunc(ranges, func(r addonsv1.KubernetesRange) bool { return !Allows(r, version) }); i >= 0 {
-		return &ranges[i]
-	}
-	return nil
 }

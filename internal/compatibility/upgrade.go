@@ -29,8 +29,9 @@ func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string
 	if err != nil {
 		return to, nil // Cluster API refuses it
 	}
+	limits := read(ranges)
 	for minor := begin.Minor() + 1; minor < end.Minor() && begin.Major() == end.Major(); minor++ {
-		if by := excludingMinor(ranges, end.Major(), minor); by != nil {
+		if by := excludingMinor(limits, end.Major(), minor); by != nil {
 			return minorName(end.Major(), minor), by
 		}
 	}
@@ -48,14 +49,15 @@ func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.Kube
 	if err != nil || Excluding(ranges, running) != nil {
 		return versions
 	}
+	limits := read(ranges)
 	for minor := v.Minor() + 1; minor <= v.Minor()+farthest; minor++ {
-		if by := excludingMinor(ranges, v.Major(), minor); by != nil {
+		if by := excludingMinor(limits, v.Major(), minor); by != nil {
 			versions.Newest, versions.LimitedBy = minorName(v.Major(), minor-1), Describe(*by)
 			break
 		}
 	}
 	for minor := v.Minor(); minor > 0; minor-- {
-		if excludingMinor(ranges, v.Major(), minor-1) != nil {
+		if excludingMinor(limits, v.Major(), minor-1) != nil {
 			versions.Oldest = minorName(v.Major(), minor)
 			break
 		}
@@ -65,11 +67,11 @@ func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.Kube
 
 // excludingMinor returns the first range that allows neither the first nor the last patch of a
 // minor version.
-func excludingMinor(ranges []addonsv1.KubernetesRange, major, minor uint64) *addonsv1.KubernetesRange {
-	for i := range ranges {
-		first, last := fmt.Sprintf("%d.%d.0", major, minor), fmt.Sprintf("%d.%d.%d", major, minor, lastPatch)
-		if !Allows(ranges[i], first) && !Allows(ranges[i], last) {
-			return &ranges[i]
+func excludingMinor(limits []limit, major, minor uint64) *addonsv1.KubernetesRange {
+	first, last := semver.New(major, minor, 0, "", ""), semver.New(major, minor, lastPatch, "", "")
+	for _, l := range limits {
+		if !l.allows(first) && !l.allows(last) {
+			return l.of
 		}
 	}
 	return nil

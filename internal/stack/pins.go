@@ -96,6 +96,9 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	return pinned
 }
 
+// IntoAddon names the version in the place of what the add-on says of it.
+func (p Pin) IntoAddon(addon *addonsv1.Addon) { addonAddress(addon).pin(p) }
+
 // intoServed does what Into does, with a spec as the API server serves it.
 func (p Pins) intoServed(spec map[string]any) error {
 	delete(spec, "updates")

@@ -5,8 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -22,6 +20,23 @@ const formerKubernetes = "v1.35.9"
 // forKubernetes sets the range that the add-on is for.
 func forKubernetes(versions string) func(*addonsv1.Addon) {
 	return func(a *addonsv1.Addon) { a.Lifecycle = &addonsv1.AddonLifecycle{KubernetesVersions: versions} }
+}
+
+// registryOf has versions of a chart.
+func registryOf(t *testing.T, versions ...string) *registry.Registry {
+	t.Helper()
+	server := registry.Start(t, registry.Options{})
+	for _, version := range versions {
+		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
+	}
+	return server
+}
+
+// byKubernetes sets the chart, with a version for each range of Kubernetes versions.
+func byKubernetes(server *registry.Registry, rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) {
+	return func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Versions: rows}
+	}
 }
 
 // TestKubernetesVersions has add-ons that are for some versions of Kubernetes, and charts whose
@@ -40,20 +55,13 @@ func TestKubernetesVersions(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	before, after = fmt.Sprintf("%d.%d", major, number-1), fmt.Sprintf("%d.%d", major, number+1)
 
-	server := registry.Start(t, registry.Options{})
-	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
-	}
+	server := registryOf(t, "1.0.0", "1.1.0", "1.2.0")
 	path := tn.writeChart("ranged", "1.0.0", chart{"Chart.yaml": "apiVersion: v2\nname: ranged\nversion: 1.0.0\nkubeVersion: '<" + after + ".5-0'\n",
 		"templates/text.yaml": configMap("{{ .Release.Name }}", "'x'")})
-	versions := func(rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) {
-		return func(a *addonsv1.Addon) {
-			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Versions: rows}
-		}
-	}
+	versions := func(rows ...addonsv1.ChartVersion) func(*addonsv1.Addon) { return byKubernetes(server, rows...) }
 	tn.makeCluster("c", s, nil)
 	credentials := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	write(t, credentials, "ca.crt", server.CA)
 	tn.startManager("--credentials-dir=" + credentials)
 	tn.makeStack("platform", nil,
 		tn.addon("follows", "", versions(
@@ -103,20 +111,14 @@ func TestUpgradeOfKubernetes(t *testing.T) {
 	s, err := startServer(context.Background(), controlplane.Options{Name: tn.namespace, Version: formerKubernetes})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = s.Stop() })
-	server := registry.Start(t, registry.Options{})
-	for _, version := range []string{"1.35.0", "1.36.0"} {
-		server.Push(t, configMapChart.archive("settings", version), "charts/settings", version)
-	}
+	server := registryOf(t, "1.35.0", "1.36.0")
 	credentials := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(credentials, "ca.crt"), server.CA, 0o600)).To(Succeed())
+	write(t, credentials, "ca.crt", server.CA)
 	tn.makeCluster("c", s, nil)
 	tn.startManager("--credentials-dir=" + credentials)
 	tn.makeStack("platform", nil,
-		tn.addon("follows", "", func(a *addonsv1.Addon) {
-			a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: server.URL("charts/settings")}, Versions: []addonsv1.ChartVersion{
-				{Kubernetes: "1.35.x", Version: "1.35.0"}, {Kubernetes: "1.36.x", Version: "1.36.0"},
-			}}
-		}),
+		tn.addon("follows", "", byKubernetes(server,
+			addonsv1.ChartVersion{Kubernetes: "1.35.x", Version: "1.35.0"}, addonsv1.ChartVersion{Kubernetes: "1.36.x", Version: "1.36.0"})),
 		tn.addon("stays", tn.writeChart("settings", "1.0.0", configMapChart), forKubernetes("<1.36")),
 	)
 	tn.awaitCluster("c", "both are for what runs", installedAs("follows", 1, "1.35.0"), installedAs("stays", 1, "1.0.0"))

@@ -9,16 +9,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
 // rotatedObjects is how many objects the add-on has that is applied meanwhile.
@@ -41,14 +39,24 @@ func TestRotationWhileApplying(t *testing.T) {
 	tn.makeStack("platform", nil, tn.addon("many", path))
 	tn.awaitReady("platform", "nothing is rotated yet")
 
-	writes := map[string]int{} // of each text
-	seen := make(chan string, 1000)
+	seen := make(chan string, 1000) // the text of each write
 	stopWrites := tn.watchAll(s, &corev1.ConfigMapList{}, func(event watch.Event) {
 		if c, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Modified {
-			writes[c.Data["text"]]++
 			seen <- c.Data["text"]
 		}
 	})
+	writes := map[string]int{} // of each text
+	awaitWrites := func(text string, n int) {
+		t.Helper()
+		for tooLate := time.After(patience); writes[text] < n; {
+			select {
+			case written := <-seen:
+				writes[written]++
+			case <-tooLate:
+				t.Fatalf("%s is written %d times", text, writes[text])
+			}
+		}
+	}
 	errorsShown := tn.watchErrors("c")
 	front := tn.proxyAs(tn.userOn(s, "c"))
 	next, err := newCertificate()
@@ -73,10 +81,10 @@ func TestRotationWhileApplying(t *testing.T) {
 	for i, step := range steps {
 		text := fmt.Sprint("text-", i)
 		tn.changeAddon("platform", "many", withValues(map[string]any{"text": text}))
-		for <-seen != text { //nolint:revive // the first object of the upgrade is what is awaited
-		}
+		awaitWrites(text, 1)
 		step.do()
 		tn.awaitCluster("c", step.name, ready("many"), installedAs("many", int32(i+2), ""))
+		awaitWrites(text, rotatedObjects)
 		longest, shown := errorsShown()
 		t.Logf("%s: %d writes, an error for %s: %v", step.name, writes[text], longest.Round(time.Millisecond), shown)
 		if longest > mostRotation {
@@ -84,6 +92,10 @@ func TestRotationWhileApplying(t *testing.T) {
 		}
 	}
 	stopWrites()
+	close(seen)
+	for text := range seen {
+		writes[text]++
+	}
 	for text, n := range writes {
 		g.Expect(n).To(Equal(rotatedObjects), "writes of "+text)
 	}
@@ -158,10 +170,10 @@ func (tn *tenant) tokensOn(s *server) func() []byte {
 	}
 	return func() []byte {
 		tn.t.Helper()
-		request := &authenticationv1.TokenRequest{}
-		if err := s.SubResource("token").Create(tn.t.Context(), account, request); err != nil {
+		kubeconfig, err := chandler.ServiceAccountKubeconfig(tn.t.Context(), s.ControlPlane, account.Namespace, account.Name)
+		if err != nil {
 			tn.t.Fatal(err)
 		}
-		return fleettest.Kubeconfig(s.Config().Host, s.Config().CAData, &clientcmdapi.AuthInfo{Token: request.Status.Token})
+		return kubeconfig
 	}
 }

@@ -8,10 +8,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/test/kustomization"
 )
 
 // manifests are what a management cluster needs of Cluster API besides a manager.
@@ -22,33 +20,19 @@ type manifests struct {
 
 // readManifests builds Cluster API's own kustomization, for a webhook server at a URL with a certificate of ca.
 func readManifests(config, url string, ca []byte) (*manifests, error) {
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), config)
+	objects, err := kustomization.Build(config)
 	if err != nil {
-		return nil, fmt.Errorf("building %s: %w", config, err)
+		return nil, err
 	}
 	m := &manifests{}
-	for _, r := range resources.Resources() {
-		data, err := r.AsYAML()
-		if err != nil {
-			return nil, err
-		}
-		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &obj.Object); err != nil {
-			return nil, err
-		}
+	for _, obj := range objects {
 		redirect(obj.Object, url, base64.StdEncoding.EncodeToString(ca))
-		switch obj.GetKind() {
-		case "CustomResourceDefinition":
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-				return nil, err
-			}
-			m.crds = append(m.crds, crd)
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		if kind := obj.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
 			m.webhooks = append(m.webhooks, obj)
 		}
 	}
-	return m, nil
+	m.crds, err = kustomization.Find[*apiextensionsv1.CustomResourceDefinition](objects, "CustomResourceDefinition")
+	return m, err
 }
 
 // redirect replaces the Service in each clientConfig, of webhooks and of conversions, by a URL.
