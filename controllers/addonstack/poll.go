@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -15,23 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
-const (
-	// firstTimeout is how long a reconcile waits for sources. Requests go on after it.
-	firstTimeout = time.Second
-	// laterTimeout is how long the next ones wait, which only ask whether the answers
-	// have come: sources that are slow must not keep the workers from other stacks.
-	laterTimeout = 20 * time.Millisecond
-)
-
-// poll asks the sources that haven't answered yet, and reports whether all have.
+// poll asks the sources that haven't answered yet, and reports whether all have. How long it
+// waits for slow ones is up to ctx; see [source.Sources.Waiting].
 func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers []stack.Follower, current stack.Pins, p *versionPoll) (ended bool) {
-	timeout := firstTimeout
-	if p.asked {
-		timeout = laterTimeout
-	}
-	p.asked = true
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	for _, follower := range followers {
 		if p.answered.Has(follower.Name) {
 			continue

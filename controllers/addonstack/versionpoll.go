@@ -37,7 +37,6 @@ type versionPoll struct {
 	next      time.Time        // poll, while none is running
 	begun     time.Time        // the poll that is running
 	notBefore time.Time        // of answers, while running
-	asked     bool             // all sources, while running
 	answered  sets.Set[string] // followers whose sources have, while running
 }
 
@@ -80,7 +79,7 @@ func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Ti
 
 // begin starts a poll. Answers that were given for others may have some age.
 func (p *versionPoll) begin(now time.Time, age time.Duration) {
-	p.running, p.asked, p.answered, p.begun, p.notBefore = true, false, sets.New[string](), now, now.Add(-age)
+	p.running, p.answered, p.begun, p.notBefore = true, sets.New[string](), now, now.Add(-age)
 }
 
 // finish plans the next poll, after one that came to an end.

@@ -25,6 +25,7 @@ func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest st
 	if now, err := s.Resolve(ctx, ref); err != nil || now == digest { // the caller may have it from elsewhere
 		return max(s.digests.Reject(ctx, key, digest), time.Second)
 	}
+	s.replaced.Put(key+" "+digest, true)
 	return time.Second // there is another answer
 }
 
@@ -38,7 +39,11 @@ func mayMeanAnother(r reference.Reference, digest string) bool {
 // Current returns the digest, unless the content was rejected and the source now serves
 // another one.
 func (s *Sources) Current(ctx context.Context, ref reference.Reference, digest string) string {
-	if !mayMeanAnother(ref, digest) || !s.digests.IsRejected(s.digestQuestion(ctx, ref).Key, digest) {
+	if !mayMeanAnother(ref, digest) {
+		return digest
+	}
+	key := s.digestQuestion(ctx, ref).Key
+	if replaced, _ := s.replaced.Get(key + " " + digest); !replaced && !s.digests.IsRejected(key, digest) {
 		return digest
 	}
 	if now, err := s.Resolve(ctx, ref); err == nil {
@@ -74,6 +79,9 @@ func (s *Sources) rejected(ctx context.Context, ref reference.Reference, digest 
 	left := s.Reject(ctx, ref, digest)
 	if left == 0 || failed.RetryAfter > 0 && failed.RetryAfter < left {
 		return err
+	}
+	if failed.Reason == failure.ArtifactChanged { // what changes all the time mustn't be asked for all the time
+		left = max(left, failed.RetryAfter)
 	}
 	again := *failed
 	again.RetryAfter = left

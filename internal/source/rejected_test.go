@@ -254,11 +254,14 @@ func TestRejectedByVerifyAlone(t *testing.T) {
 			t.Fatalf("%s is %s now", taken, now)
 		}
 	}
-	if now := w.sources.Current(t.Context(), other, taken); now != taken {
-		t.Errorf("who rejects what he never was given gets %s", now)
-	}
 	if now := expectResolved(t, w.sources, other); now == taken {
 		t.Error("who rejects it doesn't get what was published anew")
+	}
+	if now := w.sources.Current(t.Context(), other, taken); now == taken {
+		t.Error("who rejects what another process took is given it again")
+	}
+	if now := w.sources.Current(t.Context(), w.ref, taken); now != taken {
+		t.Errorf("who rejects nothing gets %s", now)
 	}
 	w.Requests(t)
 	w.clock.Step(time.Hour)

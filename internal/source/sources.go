@@ -82,6 +82,7 @@ type Sources struct {
 	newest   *lru.Cache[string, newest] // by list and line
 	verified *outcome.Memory[bool]      // signatures
 	contents *outcome.Memory[*Artifact] // unpacked
+	replaced *lru.Cache[string, bool]   // rejected digests that a version has no longer
 }
 
 // New checks the options and makes the sources.
@@ -105,6 +106,7 @@ func New(options Options) (*Sources, error) {
 		newest:   lru.New[string](remembered, lru.One[newest]),
 		verified: outcome.New(options.Clock, hosts, remembered, lru.One[bool]),
 		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
+		replaced: lru.New[string](remembered, lru.One[bool]),
 	}
 	if options.Client != nil {
 		s.objects = object.NewReader(options.Client, options.Metadata)

@@ -154,7 +154,8 @@ func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
 	tn.makeCluster("prod", s, nil)
 	tn.startManager()
 	path := tn.writeChart("db", "1.0.0", keepsByLookup)
-	stack := tn.makeStack("platform", nil, tn.addon("db", path))
+	left := func(a *addonsv1.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport} } // else it is set back at once
+	stack := tn.makeStack("platform", nil, tn.addon("db", path, left))
 	tn.awaitReady("platform", "installed")
 	found := func() string {
 		cm := &corev1.ConfigMap{}
@@ -166,7 +167,7 @@ func TestLookupFindsTheAddonsOwnObjectsAlone(t *testing.T) {
 	secret.Data["password"] = []byte("rotated by hand")
 	g.Expect(s.Update(t.Context(), secret, client.FieldOwner("somebody"))).To(Succeed())
 	change(tn, stack, func(s *addonsv1.AddonStack) {
-		s.Spec.Addons[0] = tn.addon("db", path, withValues(map[string]any{"text": "new"}))
+		s.Spec.Addons[0] = tn.addon("db", path, left, withValues(map[string]any{"text": "new"}))
 	})
 	tn.awaitReady("platform", "upgraded")
 	g.Expect(tn.secretOn(s, "db").Data).To(And(HaveKeyWithValue("text", []byte("new")), HaveKeyWithValue("password", []byte("rotated by hand"))))

@@ -98,7 +98,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // OfContent says whether it is about what the source gave, and not about the source.
 func (e *Error) OfContent() bool {
 	switch e.Reason {
-	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, DigestMismatch, SignatureMissing, SignatureInvalid:
+	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged, DigestMismatch, SignatureMissing, SignatureInvalid:
 		return true
 	}
 	return false

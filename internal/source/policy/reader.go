@@ -49,6 +49,9 @@ func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error)
 		return read.Data, err
 	}
 	result, err, _ := r.flights.Do(key.String()+" "+version, func() (any, error) {
+		if known, found := r.known.Get(key); found && known.Version == version { // by a read that ended just before
+			return known, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		read, err := r.read(ctx, key)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/source"
+	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
+)
+
+// busyMachine gives workers no time for a while, each time that one is to do something.
+type busyMachine struct{ opener.Opener }
+
+func (m busyMachine) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	select {
+	case <-time.After(300 * time.Millisecond):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return m.Opener.Open(ctx, job)
+}
+
+// However slow the machine is, a stack gets to the release that it follows.
+func TestPollEndsOnABusyMachine(t *testing.T) {
+	server := registry.Start(t, registry.Options{PlainHTTP: true})
+	chart := targz.Of(t, targz.Entry{Name: "cluster-addon/Chart.yaml", Data: "apiVersion: v2\nname: cluster-addon\nversion: 1.0.0\n"})
+	server.PushRelease(t, map[string][]byte{
+		"metadata.yaml":                        []byte("versions: {clusterStack: v1, kubernetes: v1.31.6, components: {clusterAddon: v1}}\n"),
+		"docker-scs-1-31-cluster-addon-v1.tgz": chart,
+		"cluster-addon-values.yaml":            []byte("values: |\n  a: 1\n"),
+	}, "stacks", "docker-scs-1-31-v1")
+	renderer := render.New(render.Options{Workers: 1})
+	t.Cleanup(renderer.Close)
+	sources, err := source.New(source.Options{Opener: busyMachine{renderer}, AllowLoopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Sources: sources, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}}
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "platform", UID: "1", Generation: 1}}
+	s.Spec.Source = &addonsv1.BundleSource{ClusterStack: "docker-scs-1-31", ArtifactSource: addonsv1.ArtifactSource{
+		OCI: &addonsv1.OCISource{URL: server.URL("stacks"), PlainHTTP: ptr.To(true)},
+	}}
+	for reconciles := 1; ; reconciles++ {
+		f, err := r.follow(r.waiting(t.Context(), client.ObjectKeyFromObject(s)), s, nil)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case len(f.failures) > 0:
+			t.Fatal(f.failures[0].err)
+		case f.pins[addonsv1.FollowedSource].Version == "docker-scs-1-31-v1":
+			return
+		case reconciles == 10:
+			t.Fatalf("after %d reconciles it waits for %v", reconciles, f.waiting)
+		}
+		time.Sleep(500 * time.Millisecond) // the end of a request wakes the stack
+	}
+}
