@@ -81,6 +81,10 @@ type AddonStackSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// lifecycle says how the stack's add-ons hold upgrades of their clusters' Kubernetes.
+	// +optional
+	Lifecycle *StackLifecycle `json:"lifecycle,omitempty"`
+
 	// drift says what happens when others change or delete objects of the stack's
 	// add-ons. They are set right by default.
 	// +optional

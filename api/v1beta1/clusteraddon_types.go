@@ -176,6 +176,15 @@ type ClusterAddonStatus struct {
 	// +optional
 	KubernetesVersions *KubernetesVersions `json:"kubernetesVersions,omitempty"`
 
+	// gatesUpgrades says that an add-on has a say in upgrades of the cluster's Kubernetes: by
+	// lifecycle or by chart.versions. Then upgrade is there during each one.
+	// +optional
+	GatesUpgrades *bool `json:"gatesUpgrades,omitempty"`
+
+	// upgrade is there while an upgrade of the cluster's Kubernetes is wanted, or isn't done.
+	// +optional
+	Upgrade *ClusterUpgrade `json:"upgrade,omitempty"`
+
 	// addons are the cluster's add-ons, also those that are being removed.
 	// +optional
 	// +listType=map

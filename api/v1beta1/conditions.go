@@ -49,6 +49,10 @@ const (
 	// AddonsReadyCondition says whether all add-ons are installed, at the
 	// wanted version, and ready.
 	AddonsReadyCondition = "AddonsReady"
+
+	// UpgradeAllowedCondition says whether an upgrade of the cluster's Kubernetes may go on. It
+	// is there while one is wanted, or isn't done. Ready doesn't depend on it.
+	UpgradeAllowedCondition = "UpgradeAllowed"
 )
 
 // Conditions of a ProviderInstance.
@@ -132,6 +136,26 @@ const (
 	AddonsFailedReason      = "AddonsFailed"
 	AddonsUnknownReason     = "AddonsUnknown"
 	NoStackMatchesReason    = "NoStackMatches"
+)
+
+// Reasons of the UpgradeAllowed condition, and of gates in status.upgrade.
+const (
+	// UpgradeAllowedReason: nothing is left to do before the upgrade may go on.
+	UpgradeAllowedReason = "UpgradeAllowed"
+	// UpgradeAddonsNotReadyReason: the upgrade waits for add-ons to be ready.
+	UpgradeAddonsNotReadyReason = "AddonsNotReady"
+	// UpgradeStackUndecidedReason: an assigned stack has no valid revision.
+	UpgradeStackUndecidedReason = "StackUndecided"
+	// UpgradeClusterUnreachableReason: whether the add-ons are ready can't be seen.
+	UpgradeClusterUnreachableReason = "ClusterUnreachable"
+	// UpgradeNoCompatibleVersionReason: an add-on isn't for a version on the way.
+	UpgradeNoCompatibleVersionReason = "NoCompatibleVersion"
+	// UpgradeHoldExpiredReason: the upgrade was held for holdSeconds.
+	UpgradeHoldExpiredReason = "HoldExpired"
+	// UpgradeGatesSkippedReason: the annotation skip-gates names the target.
+	UpgradeGatesSkippedReason = "GatesSkipped"
+	// UpgradeNotAskedReason: nothing asks whether the upgrade may go on.
+	UpgradeNotAskedReason = "NotAsked"
 )
 
 // Reasons of the APICompatible condition.

@@ -20,7 +20,61 @@ type AddonLifecycle struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9vxX*.<>=!~^|, -]+$')",message="kubernetesVersions is a range of versions, as in 1.34.x or >=1.34 <1.36"
 	KubernetesVersions string `json:"kubernetesVersions,omitempty"`
+
+	// upgrade is the point of an upgrade of the cluster's Kubernetes at which changes of the
+	// add-on are delivered. Defaults to Independent.
+	// +optional
+	Upgrade UpgradePoint `json:"upgrade,omitempty"`
 }
+
+// UpgradePoint is a point of an upgrade of Kubernetes.
+// +kubebuilder:validation:Enum=BeforeControlPlane;AfterControlPlane;AfterWorkers;Independent
+type UpgradePoint string
+
+const (
+	// UpgradeBeforeControlPlane delivers changes at once. The control plane is upgraded once the
+	// add-on is Ready, in a version that is for what runs and for what is next.
+	UpgradeBeforeControlPlane UpgradePoint = "BeforeControlPlane"
+	// UpgradeAfterControlPlane delivers changes once the control plane is upgraded. The workers
+	// are upgraded once the add-on is Ready.
+	UpgradeAfterControlPlane UpgradePoint = "AfterControlPlane"
+	// UpgradeAfterWorkers delivers changes once all workers are upgraded. The next upgrade begins
+	// once the add-on is Ready.
+	UpgradeAfterWorkers UpgradePoint = "AfterWorkers"
+	// UpgradeIndependent delivers changes at once, and nothing waits for the add-on.
+	UpgradeIndependent UpgradePoint = "Independent"
+)
+
+// StackLifecycle says how a stack's add-ons hold upgrades of Kubernetes.
+//
+// +kubebuilder:validation:MinProperties=1
+type StackLifecycle struct {
+	// holdSeconds is how long add-ons that aren't ready hold each point of an upgrade. Defaults
+	// to 3600. From 0, which holds nothing, to 86400.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	HoldSeconds *int32 `json:"holdSeconds,omitempty"`
+
+	// afterHold says what becomes of the upgrade then: with Proceed (the default) it goes on,
+	// with Hold it waits until the add-ons are ready.
+	// +optional
+	AfterHold AfterHold `json:"afterHold,omitempty"`
+}
+
+// AfterHold says what becomes of an upgrade that add-ons have held long enough.
+// +kubebuilder:validation:Enum=Proceed;Hold
+type AfterHold string
+
+const (
+	// AfterHoldProceed lets the upgrade go on.
+	AfterHoldProceed AfterHold = "Proceed"
+	// AfterHoldHold holds it until the add-ons are ready.
+	AfterHoldHold AfterHold = "Hold"
+)
+
+// DefaultHoldSeconds is the default of spec.lifecycle.holdSeconds.
+const DefaultHoldSeconds = 3600
 
 // KubernetesVersions say for which versions of Kubernetes a cluster's add-ons are.
 type KubernetesVersions struct {

@@ -24,6 +24,10 @@ type addon struct {
 	ranges []addonsv1.KubernetesRange
 	// incompatible says why the add-on isn't for the cluster's Kubernetes, "" if it is.
 	incompatible string
+	// unfit says why it isn't for a version that an upgrade leads to, "" if it is.
+	unfit string
+	// lifecycle is that of the stack, nil if it has none.
+	lifecycle *addonsv1.StackLifecycle
 }
 
 // release names the add-on's Helm release.

@@ -34,7 +34,9 @@ func (q *request) ensureAll(ctx context.Context) (all result, successors []*addo
 		if mayTakeOver(one) {
 			successors = append(successors, a)
 		}
-		ready[a.stack+"/"+a.Name] = one.status.Phase == addonsv1.AddonReady
+		// What waits for a point of an upgrade runs as it was.
+		runs := isHeldBack(one.status.Reason) && q.installed[a.release()].Status == deliver.StatusDeployed
+		ready[a.stack+"/"+a.Name] = one.status.Phase == addonsv1.AddonReady || runs
 		all.add(one)
 	}
 	return all, successors
@@ -66,7 +68,11 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one.retryAfter = record.RenewAt.Sub(q.now)
 		}
 	default:
-		one = q.upgrade(ctx, is.in, ready, status)
+		if reason, message := q.heldBack(a, record); reason != "" {
+			one = because(status, reason, message)
+		} else {
+			one = q.change(ctx, is.in, ready, status)
+		}
 	}
 	one = q.correctDrift(ctx, a, record, is.secrets(), one)
 	one.followUp = one.and(written)
@@ -122,8 +128,8 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 	return is
 }
 
-// upgrade installs or upgrades an add-on, if nothing holds it.
-func (q *request) upgrade(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
+// change installs or upgrades an add-on, if nothing holds it.
+func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
 	a := in.addon
 	record, installed := q.installed[a.release()]
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); i >= 0 {

@@ -10,18 +10,31 @@ import (
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
-// fit chooses the chart's version by the version of Kubernetes that the cluster runs. Why there
-// is none it keeps: nothing of the add-on is changed then.
-func (a *addon) fit(running string) {
+// fit chooses the chart's version by the version of Kubernetes that the cluster runs; if the add-on
+// goes before the control plane in an upgrade, by the next one, too. Why there is none it keeps:
+// nothing of the add-on is changed then.
+func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	a.ranges = compatibility.Ranges(a.stack, &a.Addon)
 	if by := compatibility.Excluding(a.ranges, running); by != nil {
 		a.incompatible = fmt.Sprintf("addons[%s].%s: %s doesn't allow Kubernetes %s, which the cluster runs; "+
 			"it is neither installed nor changed. Correct the range, or upgrade the cluster", a.Name, by.Field, by.Versions, running)
 		return
 	}
-	if row, found := compatibility.Pick(a.Chart.Versions, running); found {
+	row, found := compatibility.Pick(a.Chart.Versions, running)
+	if found && u.AtControlPlane() && a.point() == addonsv1.UpgradeBeforeControlPlane {
+		bridge, from, to := compatibility.Bridge(a.Chart.Versions, append([]string{running}, u.Steps...))
+		if to != "" {
+			a.unfit = fmt.Sprintf("No row of addons[%s].chart.versions of AddonStack %s is for both Kubernetes %s and %s. The add-on is to run with both: add a row",
+				a.Name, a.stack, from, to)
+		}
+		if bridge != nil {
+			row = *bridge
+		}
+	}
+	if found {
 		a.Chart = *a.Chart.DeepCopy() // the spec is shared
 		a.Chart.Versions = nil
 		stack.Pin{Version: row.Version, Digest: row.Digest}.IntoAddon(&a.Addon)
@@ -35,10 +48,16 @@ func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		ranges = append(ranges, a.ranges...)
-		var asked render.FactsUsed
-		if record := q.installed[a.release()]; record.FactsUsed != "" && json.Unmarshal([]byte(record.FactsUsed), &asked) == nil {
-			ranges = append(ranges, compatibility.Installed(a.stack, &a.Addon, asked.KubeRange)...)
-		}
+		ranges = append(ranges, q.installedRanges(a)...)
 	}
 	return compatibility.Summarize(ranges, q.workload.conn.Version())
+}
+
+// installedRanges returns those of the chart that is installed.
+func (q *request) installedRanges(a *addon) []addonsv1.KubernetesRange {
+	var asked render.FactsUsed
+	if record := q.installed[a.release()]; record.FactsUsed == "" || json.Unmarshal([]byte(record.FactsUsed), &asked) != nil {
+		return nil
+	}
+	return compatibility.Installed(a.stack, &a.Addon, asked.KubeRange)
 }

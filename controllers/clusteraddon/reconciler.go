@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	}
 	workload, ok := r.reach(ca)
 	if !ok {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}, nil
 	}
 	return r.deliver(ctx, &request{
 		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload,
@@ -180,11 +180,12 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
 	q.ca.Status.KubernetesVersions = q.kubernetesVersions()
+	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	retryAfter := sooner(q.lookAgain, all.retryAfter)
+	retryAfter := sooner(held, sooner(q.lookAgain, all.retryAfter))
 	if all.err == nil {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
 // request is what a reconcile is about: all that is known before anything is done. Steps
@@ -29,6 +30,12 @@ type request struct {
 	again bool
 
 	stacks
+	// gates says that add-ons have a say in upgrades of Kubernetes; versions are those of the cluster
+	// then, and upgrade is nil without one.
+	gates    bool
+	versions upgrade.Cluster
+	upgrade  *upgrade.Upgrade
+
 	installed map[deliver.Release]deliver.Summary
 	leaving   []deliver.Summary      // not wanted any more, in the order of removal
 	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
@@ -41,8 +48,9 @@ func (q *request) read(ctx context.Context) (known bool, err error) {
 		return false, err
 	}
 	q.stacks = resolveStacks(assigned, q.cluster, q.memory.outdatedSince, q.now)
+	q.observeUpgrade()
 	for i := range q.wanted {
-		q.wanted[i].fit(q.workload.conn.Version())
+		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
 	q.users.replace(client.ObjectKeyFromObject(q.ca), q.usedObjects()) // before they are read: so no change is missed

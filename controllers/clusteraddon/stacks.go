@@ -154,6 +154,7 @@ func (a *assignedStack) addons(outdated bool) []addon {
 			bundle:         a.spec.Source,
 			deletionPolicy: cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
 			stackDrift:     a.spec.Drift,
+			lifecycle:      a.spec.Lifecycle,
 			serviceAccount: a.spec.ServiceAccountName,
 		})
 	}

@@ -42,7 +42,11 @@ func (q *request) announced() (all []addonsv1.AddonStatus, added bool) {
 		at := indexOf(all, status)
 		switch {
 		case at < 0:
-			all, added = append(all, q.previousStatus(status)), true
+			is := q.previousStatus(status)
+			if reason, _ := q.heldBack(&q.wanted[i], q.installed[q.wanted[i].release()]); reason != "" {
+				is.Reason = reason
+			}
+			all, added = append(all, is), true
 		case all[at].Reason == reasons.StackUnknown:
 			all[at].Reason, all[at].Message, added = "", "", true
 		}

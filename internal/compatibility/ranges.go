@@ -123,3 +123,22 @@ func Pick(rows []addonsv1.ChartVersion, version string) (row addonsv1.ChartVersi
 	}
 	return rows[i], true
 }
+
+// Bridge returns the first row that fits both the first and the second of the versions that a
+// cluster runs one after the other; nil if none does. It also returns the first two versions
+// next to each other that no row fits both of, "" if there are none.
+func Bridge(rows []addonsv1.ChartVersion, versions []string) (row *addonsv1.ChartVersion, from, to string) {
+	for i := 1; i < len(versions); i++ {
+		at := slices.IndexFunc(rows, func(row addonsv1.ChartVersion) bool {
+			r := addonsv1.KubernetesRange{Field: FieldChartVersions, Versions: row.Kubernetes}
+			return Check(row.Kubernetes) == nil && Allows(r, versions[i-1]) && Allows(r, versions[i])
+		})
+		if at < 0 {
+			return row, versions[i-1], versions[i]
+		}
+		if i == 1 {
+			row = &rows[at]
+		}
+	}
+	return row, "", ""
+}

@@ -53,7 +53,7 @@ func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *
 	if o.webhooks() {
 		// Ready means that webhooks are served, also if the instance of this process
 		// waits: its own claim has to be admitted by them.
-		if ready, err = setupWebhooks(ctx, mgr); err != nil {
+		if ready, err = setupWebhooks(ctx, mgr, o.hookFailurePolicy); err != nil {
 			return nil, err
 		}
 	}

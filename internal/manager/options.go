@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/flags"
 
 	"github.com/cluster-chandler/chandler/internal/source/store"
+	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
 
 // Values of --run.
@@ -89,6 +90,7 @@ type Options struct {
 	webhookCALifetime       time.Duration
 	webhookService          string
 	webhookServiceNamespace string
+	hookFailurePolicy       string
 
 	manager flags.ManagerOptions
 	logs    *logs.Options
@@ -163,6 +165,8 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.DurationVar(&o.webhookCALifetime, "webhook-ca-lifetime", 365*24*time.Hour, "How long the authority of such certificates is valid. It is renewed after two thirds of that.")
 	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")
 	fs.StringVar(&o.webhookServiceNamespace, "webhook-service-namespace", "", "Namespace of that Service. Defaults to the namespace the process runs in; outside of a cluster to chandler-webhooks.")
+
+	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies()[0], "What Cluster API does before it upgrades a control plane while nobody answers its runtime hooks: Fail waits, Ignore goes on. Of the hooks after something is upgraded it is always Ignore.")
 
 	flags.AddManagerOptions(fs, &o.manager)
 	o.logs = logs.NewOptions()

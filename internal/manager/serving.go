@@ -10,8 +10,10 @@ import (
 	"maps"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,6 +25,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/webhooks"
 	"github.com/cluster-chandler/chandler/webhooks/conversion"
+	"github.com/cluster-chandler/chandler/webhooks/hooks"
 	"github.com/cluster-chandler/chandler/webhooks/migration"
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
@@ -69,7 +72,7 @@ func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions 
 
 // setupWebhooks adds all that instances share: admission, conversion, the migration
 // of stored versions, and the watch over who is alive.
-func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, error) {
+func setupWebhooks(ctx context.Context, mgr manager.Manager, hookFailurePolicy string) (healthz.Checker, error) {
 	observer := arbiter.NewObserver(clock.RealClock{})
 	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}
 	expiry := &providerinstance.ExpiryReconciler{
@@ -84,6 +87,7 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, e
 		{"the ProviderInstance webhook", instances.SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
 		{"the expiry of ProviderInstances", expiry.SetupWithManager},
+		{"the runtime hooks", func(mgr manager.Manager) error { return setupHooks(mgr, hookFailurePolicy) }},
 	} {
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)
@@ -93,4 +97,17 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager) (healthz.Checker, e
 		return nil, err
 	}
 	return mgr.GetWebhookServer().StartedChecker(), nil
+}
+
+// setupHooks adds the answers to Cluster API's runtime hooks.
+func setupHooks(mgr manager.Manager, failurePolicy string) error {
+	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	server := &hooks.Server{
+		Reader: mgr.GetAPIReader(), Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
+		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
+	}
+	return server.Register(mgr.GetWebhookServer())
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/cert"
@@ -17,6 +18,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
+	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
 
 // minCacheMiB has room for a few archives of the largest size.
@@ -184,6 +186,9 @@ func (o *Options) validateServing() error {
 	}
 	if o.webhookPort < 0 || o.webhookPort > 65535 {
 		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
+	}
+	if !hooks.IsFailurePolicy(o.hookFailurePolicy) {
+		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies(), " nor "))
 	}
 	if err := o.validateCertificates(); err != nil {
 		return err

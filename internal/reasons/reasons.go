@@ -16,6 +16,12 @@ const (
 	WaitingForDependent = "WaitingForDependent"
 	// WaitingForSuccessor: an add-on that may take objects over isn't ready yet.
 	WaitingForSuccessor = "WaitingForSuccessor"
+	// WaitingForControlPlane: a change waits for the control plane to be upgraded.
+	WaitingForControlPlane = "WaitingForControlPlane"
+	// WaitingForWorkers: a change waits for the workers to be upgraded.
+	WaitingForWorkers = "WaitingForWorkers"
+	// WaitingForUpgrade: a removal waits for an upgrade of Kubernetes to be done.
+	WaitingForUpgrade = "WaitingForUpgrade"
 	// StackUndecided: the add-on's stack, or one that may replace it, has no valid
 	// revision, or is assigned to a Cluster that it doesn't select any more.
 	StackUndecided = "StackUndecided"

@@ -26,6 +26,9 @@ var (
 var Table = []Reason{
 	{WaitingForDependency, pending, Passing, "an add-on of `dependsOn` isn't ready"},
 	{WaitingForPrecondition, pending, Passing, "a condition of `preconditions` doesn't hold; the message says which, and why"},
+	{WaitingForControlPlane, pending, Passing, "its change is delivered once the control plane is upgraded: `lifecycle.upgrade`"},
+	{WaitingForWorkers, pending, Passing, "its change is delivered once all workers are upgraded: `lifecycle.upgrade`"},
+	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/topology"
 )
@@ -56,4 +58,14 @@ func awaitGone(t *testing.T, cluster string) {
 		}
 		return nil
 	})
+}
+
+// annotate sets an annotation of a Cluster.
+func annotate(t *testing.T, cluster, name, value string) {
+	t.Helper()
+	obj := topology.NewCluster(key(cluster), "", "", 0)
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, name, value)
+	if err := world.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
 }

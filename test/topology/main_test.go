@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/suite"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
@@ -25,6 +26,8 @@ const namespace = "default"
 var world struct {
 	*topology.Environment
 	hooks *extension
+	// chandler is the path of its binary.
+	chandler string
 }
 
 func TestMain(m *testing.M) {
@@ -37,6 +40,9 @@ func prepare(ctx context.Context, root, dir string) error {
 		Root: root, Dir: dir, CRDPaths: []string{filepath.Join(root, "config/crd/bases")}, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
 	})
 	if err != nil {
+		return err
+	}
+	if world.chandler, err = manager.Build(ctx, root, dir, "v0.0.0"); err != nil {
 		return err
 	}
 	if world.hooks, err = startExtension(world.Environment, filepath.Join(dir, "extension")); err != nil {

@@ -38,7 +38,7 @@ func (s state) String() string {
 }
 
 func readState(ctx context.Context, cluster string) (s state, err error) {
-	of := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}}
+	of := []client.ListOption{client.InNamespace(key(cluster).Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: key(cluster).Name}}
 	planes := &unstructured.UnstructuredList{}
 	planes.SetGroupVersionKind(topology.LocalControlPlane)
 	if err := world.List(ctx, planes, of...); err != nil {
@@ -120,6 +120,10 @@ func until(t *testing.T, reason string, check func() error) {
 	})
 }
 
+// key returns the key of a Cluster: its name, or namespace/name if it is in a namespace of its own.
 func key(cluster string) client.ObjectKey {
+	if in, name, found := strings.Cut(cluster, "/"); found {
+		return client.ObjectKey{Namespace: in, Name: name}
+	}
 	return client.ObjectKey{Namespace: namespace, Name: cluster}
 }

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/compatibility"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+// observeUpgrade finds out how far an upgrade of the cluster's Kubernetes is, if add-ons have a
+// say in it. Add-ons of a stack that can't be read may have one, as before.
+func (q *request) observeUpgrade() {
+	q.gates = slices.ContainsFunc(q.wanted, func(a addon) bool { return a.hasSay() })
+	if _, awaited := firstAwaited(q.unresolved); awaited && ptr.Deref(q.ca.Status.GatesUpgrades, false) {
+		q.gates = true
+	}
+	if q.gates && q.cluster.Cluster != nil {
+		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.workload.conn.Version())
+		q.upgrade = upgrade.Observe(q.versions, q.ca.Status.Upgrade)
+	}
+}
+
+// hasSay reports whether the add-on says anything about upgrades of Kubernetes.
+func (a *addon) hasSay() bool {
+	return a.point() != addonsv1.UpgradeIndependent || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
+}
+
+// point returns the point of an upgrade at which changes of the add-on are delivered.
+func (a *addon) point() addonsv1.UpgradePoint {
+	if a.Lifecycle == nil {
+		return addonsv1.UpgradeIndependent
+	}
+	return cmp.Or(a.Lifecycle.Upgrade, addonsv1.UpgradeIndependent)
+}
+
+// heldBack returns why a change of an add-on isn't delivered yet. What began before goes on, and so
+// does the renewal of certificates. With nothing installed at all, the cluster is new.
+func (q *request) heldBack(a *addon, record deliver.Summary) (reason, message string) {
+	if q.upgrade.IsDue(a.point()) || len(q.installed) == 0 {
+		return "", ""
+	}
+	_, installed := q.installed[a.release()]
+	renew := !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
+	switch {
+	case installed && record.Spec == specDigest(a) && (record.Status != deliver.StatusDeployed || renew):
+		return "", ""
+	case !installed && !q.cameWithUpgrade(a):
+		return "", ""
+	case a.point() == addonsv1.UpgradeAfterWorkers:
+		return reasons.WaitingForWorkers, fmt.Sprintf("Its change is delivered once all workers run Kubernetes %s", q.upgrade.Target)
+	}
+	return reasons.WaitingForControlPlane, fmt.Sprintf("Its change is delivered once the control plane runs Kubernetes %s", q.upgrade.Step)
+}
+
+// cameWithUpgrade reports whether an add-on that isn't installed was first wanted while the upgrade
+// was in sight, as after a switch of the class.
+func (q *request) cameWithUpgrade(a *addon) bool {
+	at := indexOf(q.stored.Status.Addons, a.status())
+	return at < 0 || isHeldBack(q.stored.Status.Addons[at].Reason)
+}
+
+func isHeldBack(reason string) bool {
+	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
+}
+
+// holdsRemovals reports whether what is no longer wanted stays until the upgrade is done: in the
+// middle of it, it may be all that keeps the cluster working.
+func (q *request) holdsRemovals() bool { return q.upgrade != nil && !q.upgrade.Done }
+
+// reportUpgrade writes what the upgrade waits for, and returns when to look again.
+func (q *request) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
+	q.ca.Status.GatesUpgrades = nil
+	if q.gates {
+		q.ca.Status.GatesUpgrades = ptr.To(true)
+	}
+	return setUpgrade(q.ca, q.upgrade, q.versions, q.causes(statuses), q.now)
+}
+
+// setUpgrade writes status.upgrade and its condition, and returns when to look again.
+func setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, versions upgrade.Cluster, causes upgrade.Causes, now time.Time) time.Duration {
+	ca.Status.Upgrade = u.Status(versions, causes, ca.Status.Upgrade, now)
+	if ca.Status.Upgrade == nil {
+		conditions.Delete(ca, addonsv1.UpgradeAllowedCondition)
+		return 0
+	}
+	for i := range ca.Status.Upgrade.Gates {
+		ca.Status.Upgrade.Gates[i].Message = shorten(ca.Status.Upgrade.Gates[i].Message)
+	}
+	c := u.Condition(ca.Status.Upgrade)
+	c.Message = shorten(c.Message)
+	conditions.Set(ca, c)
+	if deadline := upgrade.Deadline(ca.Status.Upgrade); !deadline.IsZero() {
+		return max(deadline.Sub(now), time.Millisecond)
+	}
+	return 0
+}
+
+// causes returns what the upgrade waits for.
+func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
+	if q.upgrade == nil {
+		return upgrade.Causes{}
+	}
+	causes := upgrade.Causes{Incompatible: q.incompatible(statuses), Skip: q.versions.SkipGates == q.upgrade.Target}
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		status := a.status()
+		if at := indexOf(statuses, status); at >= 0 {
+			status = statuses[at]
+		}
+		if a.point() == addonsv1.UpgradeIndependent || status.Phase == addonsv1.AddonReady {
+			continue
+		}
+		causes.Waiting = append(causes.Waiting, upgrade.Cause{
+			Point: a.point(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
+				a.Name, a.stack, describePhase(status), q.ca.Name),
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
+		if s := q.unresolved[name]; s.awaited {
+			causes.Waiting = append(causes.Waiting, upgrade.Cause{
+				Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeStackUndecidedReason, Hold: upgrade.HoldOf(nil), Message: s.why,
+			})
+		}
+	}
+	return causes
+}
+
+// describePhase returns the phase and the reason. Messages may change all the time.
+func describePhase(s addonsv1.AddonStatus) string {
+	if s.Reason == "" || s.Reason == string(s.Phase) {
+		return string(s.Phase)
+	}
+	return fmt.Sprintf("%s, %s", s.Phase, s.Reason)
+}
+
+// incompatible says which add-on isn't for a version on the way, "" if all are. The chart of an
+// add-on whose change is held back isn't the one that it will have.
+func (q *request) incompatible(statuses []addonsv1.AddonStatus) string {
+	if !q.upgrade.AtControlPlane() {
+		return ""
+	}
+	var ranges []addonsv1.KubernetesRange
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		if a.unfit != "" {
+			return a.unfit
+		}
+		ranges = append(ranges, a.ranges...)
+		if at := indexOf(statuses, a.status()); at < 0 || !isHeldBack(statuses[at].Reason) {
+			ranges = append(ranges, q.installedRanges(a)...)
+		}
+	}
+	version, by := compatibility.Upgrade(ranges, q.upgrade.Reached, q.upgrade.Target)
+	if by == nil {
+		return ""
+	}
+	return fmt.Sprintf("Kubernetes %s isn't allowed by %s. Change the add-on, or set the annotation %s: %s on the Cluster",
+		version, compatibility.Describe(*by), addonsv1.SkipGatesAnnotation, q.upgrade.Target)
+}
+
+// upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.
+func (r *Reconciler) upgradeUnseen(ca *addonsv1.ClusterAddon, cluster *member.Member) time.Duration {
+	if !ptr.Deref(ca.Status.GatesUpgrades, false) || cluster.Cluster == nil {
+		return 0
+	}
+	versions := upgrade.ClusterOf(cluster.Cluster, "")
+	u := upgrade.Observe(versions, ca.Status.Upgrade)
+	if u == nil {
+		return 0 // what was seen before stays
+	}
+	return setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target), r.Clock.Now())
+}

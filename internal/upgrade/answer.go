@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"fmt"
+	"time"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Question is what Cluster API asks at a point of an upgrade.
+type Question struct {
+	Point addonsv1.UpgradePoint
+	// Version that the control plane is to run next, or that the control plane or the workers run
+	// by now; "" for whatever is next.
+	Version string
+	// Target is spec.topology.version of the Cluster, and Generation its metadata.generation.
+	Target     string
+	Generation int64
+	// SkipGates is the value of the annotation; "" if there is none.
+	SkipGates string
+}
+
+// Silence is that of the provider instance which looks after a Cluster, and gives no sign of life.
+type Silence struct {
+	Instance string // namespace/name
+	Since    time.Time
+}
+
+// Answer says whether Cluster API is to wait.
+type Answer struct {
+	// RetryAfter is when to ask again; 0 to go on.
+	RetryAfter time.Duration
+	// Message says what the upgrade waits for. It is the same as long as that is.
+	Message string
+}
+
+const (
+	// soon is when to ask again at first, later is when after a while.
+	soon, later = 2 * time.Second, 5 * time.Second
+	// aWhile is how long it is asked often.
+	aWhile = 2 * time.Minute
+)
+
+// AnswerOf answers from the status of a Cluster's ClusterAddon alone. A gate that isn't told of, as
+// the instance hasn't looked at the Cluster since it was changed, is waited for.
+func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
+	if ca.Status.GatesUpgrades == nil || !*ca.Status.GatesUpgrades || q.SkipGates != "" && q.SkipGates == q.Target {
+		return Answer{}
+	}
+	status := ca.Status.Upgrade
+	var gate *addonsv1.UpgradeGate
+	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
+	if seen {
+		gate = gateOf(status, q)
+	}
+	hold := HoldOf(nil).Time
+	switch {
+	case gate != nil && gate.State.IsOpen():
+		return Answer{}
+	case gate != nil && !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time): // nobody may be there to write that
+		return Answer{}
+	case silence != nil && (gate == nil || gate.State != addonsv1.GateClosed) && !now.Before(silence.Since.Add(hold)):
+		return Answer{}
+	case gate != nil:
+		return Answer{retryAfter(gate.Since.Time, now), gate.Message}
+	case silence != nil:
+		return Answer{retryAfter(silence.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", silence.Instance, q.Target)}
+	case isOver(status, q, seen):
+		return Answer{}
+	case seen && !now.Before(status.Since.Add(hold)):
+		return Answer{}
+	}
+	since := now
+	if seen {
+		since = status.Since.Time
+	}
+	return Answer{retryAfter(since, now), fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)}
+}
+
+// gateOf returns the gate that the question is about, nil if the status has none.
+func gateOf(status *addonsv1.ClusterUpgrade, q Question) *addonsv1.UpgradeGate {
+	for i := range status.Gates {
+		if gate := &status.Gates[i]; gate.Point == q.Point && (q.Version == "" || SameMinor(gate.Version, q.Version)) {
+			return gate
+		}
+	}
+	return nil
+}
+
+// isOver reports whether there is nothing to wait for after a part of an upgrade, of which there is
+// no gate: all of it was done, or it was before the upgrade was first seen.
+func isOver(status *addonsv1.ClusterUpgrade, q Question, seen bool) bool {
+	if q.Point == addonsv1.UpgradeBeforeControlPlane {
+		return false
+	}
+	return status == nil || seen && q.Point == addonsv1.UpgradeAfterControlPlane && SameMinor(status.From, q.Version)
+}
+
+func retryAfter(since, now time.Time) time.Duration {
+	if now.Sub(since) < aWhile {
+		return soon
+	}
+	return later
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// Hold says how long an upgrade waits for something.
+type Hold struct {
+	Time time.Duration
+	// Forever says that the upgrade doesn't go on after that time.
+	Forever bool
+}
+
+// HoldOf returns that of a stack.
+func HoldOf(l *addonsv1.StackLifecycle) Hold {
+	h := Hold{Time: addonsv1.DefaultHoldSeconds * time.Second}
+	if l != nil && l.HoldSeconds != nil {
+		h.Time = time.Duration(*l.HoldSeconds) * time.Second
+	}
+	h.Forever = l != nil && l.AfterHold == addonsv1.AfterHoldHold && h.Time > 0
+	return h
+}
+
+// Cause is something that an upgrade waits for.
+type Cause struct {
+	// Point at which it waits.
+	Point addonsv1.UpgradePoint
+	// Reason is one of [addonsv1.UpgradeGate].
+	Reason string
+	// Message says what it is, and the way out.
+	Message string
+	Hold    Hold
+}
+
+// Causes are all that keeps an upgrade from going on.
+type Causes struct {
+	Waiting []Cause
+	// Incompatible says why an add-on isn't for a version on the way, "" if all are.
+	Incompatible string
+	// Skip says that nothing is to keep it.
+	Skip bool
+}
+
+// named is how many causes a message names.
+const named = 3
+
+// Gates returns those at which the upgrade is now. Those of before tell since when.
+func (u *Upgrade) Gates(causes Causes, before *addonsv1.ClusterUpgrade, now time.Time) []addonsv1.UpgradeGate {
+	var gates []addonsv1.UpgradeGate
+	if u.AtControlPlane() {
+		gates = append(gates, u.gate(addonsv1.UpgradeBeforeControlPlane, u.Step, causes, before, now))
+	}
+	if u.IsDue(addonsv1.UpgradeAfterControlPlane) {
+		gates = append(gates, u.gate(addonsv1.UpgradeAfterControlPlane, u.Reached, causes, before, now))
+	}
+	if u.IsDue(addonsv1.UpgradeAfterWorkers) {
+		gates = append(gates, u.gate(addonsv1.UpgradeAfterWorkers, u.Target, causes, before, now))
+	}
+	return gates
+}
+
+// gate decides the state of one.
+func (u *Upgrade) gate(point addonsv1.UpgradePoint, version string, causes Causes, before *addonsv1.ClusterUpgrade, now time.Time) addonsv1.UpgradeGate {
+	gate := addonsv1.UpgradeGate{
+		Point: point, Version: version, State: addonsv1.GateOpen, Reason: addonsv1.UpgradeAllowedReason, Since: sinceOf(point, version, before, now),
+	}
+	if point == addonsv1.UpgradeBeforeControlPlane && causes.Incompatible != "" {
+		gate.State, gate.Reason, gate.Message = addonsv1.GateClosed, addonsv1.UpgradeNoCompatibleVersionReason, causes.Incompatible
+	} else {
+		await(&gate, causes.Waiting, now)
+	}
+	if causes.Skip && !gate.State.IsOpen() {
+		gate.Message = fmt.Sprintf("The annotation %s skips this: %s", addonsv1.SkipGatesAnnotation, gate.Message)
+		gate.State, gate.Reason, gate.Deadline = addonsv1.GateSkipped, addonsv1.UpgradeGatesSkippedReason, metav1.Time{}
+	}
+	return gate
+}
+
+// await has a gate wait for the causes of its point, each for as long as its hold says.
+func await(gate *addonsv1.UpgradeGate, causes []Cause, now time.Time) {
+	var expired, left []string
+	var reason string
+	var last time.Time // zero if there is none
+	forever := false
+	for _, cause := range causes {
+		if cause.Point != gate.Point || cause.Hold.Time <= 0 {
+			continue
+		}
+		deadline := gate.Since.Add(cause.Hold.Time)
+		if !cause.Hold.Forever && !now.Before(deadline) {
+			expired = append(expired, cause.Message)
+			continue
+		}
+		left, reason = append(left, cause.Message), cmp.Or(reason, cause.Reason)
+		forever = forever || cause.Hold.Forever
+		if deadline.After(last) {
+			last = deadline
+		}
+	}
+	switch {
+	case len(left) > 0:
+		gate.State, gate.Reason, gate.Message = addonsv1.GateWaiting, reason, message.List(left, "; ", named)
+		if !forever {
+			gate.Deadline = metav1.NewTime(last)
+		}
+	case len(expired) > 0:
+		gate.State, gate.Reason = addonsv1.GateExpired, addonsv1.UpgradeHoldExpiredReason
+		gate.Message = "Held long enough, as lifecycle.holdSeconds says: " + message.List(expired, "; ", named)
+	}
+}
+
+// sinceOf returns when the upgrade came to a point. In seconds, as the status keeps it.
+func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.ClusterUpgrade, now time.Time) metav1.Time {
+	if before != nil {
+		for _, gate := range before.Gates {
+			if gate.Point == point && SameMinor(gate.Version, version) {
+				return gate.Since
+			}
+		}
+	}
+	return metav1.NewTime(now.Truncate(time.Second))
+}
+
+// Unseen returns the causes while the cluster doesn't answer. Gates that were closed, or wait for
+// ever, still do.
+func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
+	causes := Causes{Skip: skip}
+	hold := HoldOf(nil)
+	if before != nil {
+		for _, gate := range before.Gates {
+			if gate.State == addonsv1.GateClosed {
+				causes.Incompatible = gate.Message
+			}
+			hold.Forever = hold.Forever || gate.State == addonsv1.GateWaiting && gate.Deadline.IsZero()
+		}
+	}
+	for _, point := range []addonsv1.UpgradePoint{addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAfterControlPlane, addonsv1.UpgradeAfterWorkers} {
+		causes.Waiting = append(causes.Waiting, Cause{
+			Point: point, Reason: addonsv1.UpgradeClusterUnreachableReason, Hold: hold,
+			Message: "the cluster doesn't answer, so nobody can see if its add-ons are ready: see the condition ClusterReachable",
+		})
+	}
+	return causes
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"slices"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// Upgrade is how far a cluster is on its way from one version of Kubernetes to another.
+type Upgrade struct {
+	// From, Step and Target are those of [addonsv1.ClusterUpgrade].
+	From, Step, Target string
+	// Reached is the version that all of the control plane runs; "" while it changes.
+	Reached string
+	// Steps are the versions that the control plane is still to run, Step being the first.
+	// Empty once it runs Target.
+	Steps []string
+	// Done says that the control plane and all workers run Target.
+	Done bool
+	// Asked says that Cluster API asks at each point whether to go on, if its gates are on.
+	Asked bool
+}
+
+// Observe returns the upgrade that is seen, nil if none is. What was seen before tells where it
+// began; without that it begins now. After an upgrade is done, it is seen for as long as it is
+// in what was seen before.
+func Observe(c Cluster, before *addonsv1.ClusterUpgrade) *Upgrade {
+	if len(c.ControlPlane) == 0 {
+		return nil
+	}
+	u := &Upgrade{Target: c.Topology, Reached: only(c.ControlPlane), Asked: c.Topology != ""}
+	if !u.Asked {
+		u.Target = slices.MaxFunc(slices.Concat(c.ControlPlane, c.Workers), compare)
+	}
+	if compare(u.Target, slices.MinFunc(c.ControlPlane, compare)) < 0 {
+		return nil // Cluster API doesn't go back
+	}
+	if c.API != "" && !hasMinor(c.API, u.Reached) {
+		u.Reached = "" // who asks the API server is still answered by an older one
+	}
+	same := before != nil && before.Target == u.Target
+	u.Done = u.Reached == u.Target && !slices.ContainsFunc(c.Workers, func(v string) bool { return v != u.Target })
+	if u.Done && !same {
+		return nil
+	}
+	u.From = slices.MinFunc(c.ControlPlane, compare)
+	if same {
+		u.From = before.From
+	}
+	u.Steps = u.stepsAhead(c, before)
+	u.Step = u.Target
+	if len(u.Steps) > 0 {
+		u.Step = u.Steps[0]
+	}
+	return u
+}
+
+// stepsAhead returns the versions that the control plane is still to run. Cluster API takes a
+// version off its plan once it asks for it; the control plane runs it only a while later.
+func (u *Upgrade) stepsAhead(c Cluster, before *addonsv1.ClusterUpgrade) []string {
+	if u.Reached == u.Target {
+		return nil
+	}
+	plan := c.Plan
+	if !u.Asked || len(plan) == 0 || plan[len(plan)-1] != u.Target {
+		plan = minors(u.runs(c), u.Target)
+	}
+	underWay := before != nil && before.Target == u.Target && before.Step != u.Reached &&
+		!slices.ContainsFunc(plan, func(v string) bool { return SameMinor(v, before.Step) }) && compare(u.runs(c), before.Step) <= 0
+	if underWay {
+		plan = append([]string{before.Step}, plan...)
+	}
+	return plan
+}
+
+// runs returns the oldest version that the control plane runs.
+func (u *Upgrade) runs(c Cluster) string {
+	if u.Reached != "" {
+		return u.Reached
+	}
+	return slices.MinFunc(c.ControlPlane, compare)
+}
+
+// AtControlPlane reports whether the control plane is to be upgraded next.
+func (u *Upgrade) AtControlPlane() bool { return u != nil && u.Reached != "" && len(u.Steps) > 0 }
+
+// IsDue reports whether changes of add-ons of a point may be delivered. Without an upgrade all may.
+func (u *Upgrade) IsDue(point addonsv1.UpgradePoint) bool {
+	if u == nil {
+		return true
+	}
+	switch point {
+	case addonsv1.UpgradeAfterControlPlane:
+		return u.Reached != "" && (u.Reached == u.Target || u.Reached != u.From)
+	case addonsv1.UpgradeAfterWorkers:
+		return u.Done
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimecatalog "sigs.k8s.io/cluster-api/api/runtime/catalog"
+	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+// Server answers runtime hooks.
+type Server struct {
+	// Reader reads ClusterAddons from the API server: an answer isn't to be older than the question.
+	Reader client.Reader
+	// Instances reads ProviderInstances of all namespaces. It may cache.
+	Instances client.Reader
+	// RESTClient reads which hooks Cluster API has.
+	RESTClient rest.Interface
+	// FailurePolicy is that of the hooks before the control plane.
+	FailurePolicy hooksv1.FailurePolicy
+	Clock         clock.PassiveClock
+
+	catalog *runtimecatalog.Catalog
+}
+
+// Register adds all hooks to a server.
+func (s *Server) Register(server webhook.Server) error {
+	var err error
+	if s.catalog, err = newCatalog(); err != nil {
+		return err
+	}
+	for i := range all {
+		if err := s.register(server, all[i].hook, all[i].name, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &all[i]) }); err != nil {
+			return err
+		}
+	}
+	return s.register(server, hooksv1.Discovery, "", s.discover)
+}
+
+func (s *Server) register(server webhook.Server, h runtimecatalog.Hook, name string, serve http.HandlerFunc) error {
+	gvh, err := s.catalog.GroupVersionHook(h)
+	if err != nil {
+		return fmt.Errorf("registering hook %s: %w", name, err)
+	}
+	server.Register(runtimecatalog.GVHToPath(gvh, name), serve)
+	return nil
+}
+
+// serve answers one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
+	asked := &request{}
+	if err := json.NewDecoder(r.Body).Decode(asked); err != nil {
+		http.Error(w, "the request is no JSON", http.StatusBadRequest)
+		return
+	}
+	key := client.ObjectKey{Namespace: asked.Cluster.Namespace, Name: asked.Cluster.Name}
+	response := &hooksv1.BeforeClusterUpgradeResponse{} // all hooks that may be held have the same fields
+	response.SetStatus(hooksv1.ResponseStatusSuccess)
+	answer, err := s.answer(r.Context(), key, h.question(asked))
+	if err != nil {
+		logf.FromContext(r.Context()).Error(err, "Could not answer a hook", "hook", h.name, "Cluster", key)
+		response.SetStatus(hooksv1.ResponseStatusFailure)
+		response.SetMessage("the status of ClusterAddon " + key.Name + " can't be read from the API server")
+	}
+	response.SetRetryAfterSeconds(int32(answer.RetryAfter / time.Second))
+	if err == nil {
+		response.SetMessage(answer.Message)
+	}
+	reply(w, r, response)
+}
+
+// answer returns what is to be said of a Cluster. Nobody holds it that no instance looks after.
+func (s *Server) answer(ctx context.Context, key client.ObjectKey, q upgrade.Question) (upgrade.Answer, error) {
+	ca := &addonsv1.ClusterAddon{}
+	if err := s.Reader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
+		return upgrade.Answer{}, nil
+	} else if err != nil {
+		return upgrade.Answer{}, fmt.Errorf("reading ClusterAddon %s: %w", key, err)
+	}
+	if annotations.HasPaused(ca) || !ca.DeletionTimestamp.IsZero() {
+		return upgrade.Answer{}, nil
+	}
+	instances := &addonsv1.ProviderInstanceList{}
+	if err := s.Instances.List(ctx, instances); err != nil {
+		return upgrade.Answer{}, fmt.Errorf("listing ProviderInstances: %w", err)
+	}
+	held, silence := holderOf(ca, instances.Items)
+	if !held {
+		return upgrade.Answer{}, nil
+	}
+	return upgrade.AnswerOf(q, ca, silence, s.Clock.Now()), nil
+}
+
+// holderOf reports whether an instance looks after a ClusterAddon, and its silence; nil if it is
+// alive.
+func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) (held bool, silence *upgrade.Silence) {
+	for i := range instances {
+		pi := &instances[i]
+		scope := instance.ScopeOf(&pi.Spec)
+		switch {
+		case pi.Spec.Claim != addonsv1.ScopeActive:
+		case scope.WatchFilter != "" && scope.WatchFilter != ca.Labels[clusterv1.WatchLabel]:
+		case len(scope.Namespaces) > 0 && !slices.Contains(scope.Namespaces, ca.Namespace):
+		case conditions.GetReason(pi, addonsv1.ReadyCondition) != addonsv1.HeartbeatExpiredReason:
+			return true, nil
+		default:
+			held = true
+			silence = &upgrade.Silence{Instance: client.ObjectKeyFromObject(pi).String(), Since: conditions.GetLastTransitionTime(pi, addonsv1.ReadyCondition).Time}
+		}
+	}
+	return held, silence
+}
+
+func reply(w http.ResponseWriter, r *http.Request, response hooksv1.ResponseObject) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(response); err != nil {
+		logf.FromContext(r.Context()).Error(err, "Could not send the answer of a hook")
+	}
+}
