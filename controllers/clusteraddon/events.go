@@ -68,6 +68,7 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	if e := reachabilityEvent(before, after); e != nil {
 		events = append(events, *e)
 	}
+	events = append(events, upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)...)
 	for _, s := range after.Status.Addons {
 		if e := addonEvent(formerOf(s, before.Status.Addons), s); e != nil {
 			events = append(events, *e)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -26,6 +27,8 @@ type memory struct {
 	// drifts are what is known of changes by others, repairs how many may be repaired.
 	drifts  map[deliver.Release]*driftMemory
 	repairs *rate.Limiter
+	// gates are those of the cluster's upgrade, as they are counted.
+	gates sets.Set[gateLabels]
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
 }
@@ -42,6 +45,7 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 
 // forget drops all that is known of a ClusterAddon that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
+	r.memoryOf(key).countGates(nil)
 	r.memories.Delete(key)
 	r.users.forget(key)
 	r.lanes.forget(key)

@@ -145,6 +145,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 		return ctrl.Result{}, err
 	}
 	if !known {
+		q.upgradeUnseen(q.ca, q.cluster)
 		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
@@ -86,12 +87,15 @@ func (q *request) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
 	if q.gates {
 		q.ca.Status.GatesUpgrades = ptr.To(true)
 	}
-	return setUpgrade(q.ca, q.upgrade, q.versions, q.causes(statuses), q.now)
+	return q.setUpgrade(q.ca, q.upgrade, q.versions, q.causes(statuses))
 }
 
 // setUpgrade writes status.upgrade and its condition, and returns when to look again.
-func setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, versions upgrade.Cluster, causes upgrade.Causes, now time.Time) time.Duration {
-	ca.Status.Upgrade = u.Status(versions, causes, ca.Status.Upgrade, now)
+func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, versions upgrade.Cluster, causes upgrade.Causes) time.Duration {
+	before, now := ca.Status.Upgrade, r.Clock.Now()
+	ca.Status.Upgrade = u.Status(versions, causes, before, now)
+	countHolds(before, ca.Status.Upgrade, causes, now)
+	r.memoryOf(client.ObjectKeyFromObject(ca)).countGates(ca.Status.Upgrade)
 	if ca.Status.Upgrade == nil {
 		conditions.Delete(ca, addonsv1.UpgradeAllowedCondition)
 		return 0
@@ -124,7 +128,7 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 			continue
 		}
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{
-			Point: a.point(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+			Addon: a.Name, Point: a.point(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
 			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
 				a.Name, a.stack, describePhase(status), q.ca.Name),
 		})
@@ -182,5 +186,5 @@ func (r *Reconciler) upgradeUnseen(ca *addonsv1.ClusterAddon, cluster *member.Me
 	if u == nil {
 		return 0 // what was seen before stays
 	}
-	return setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target), r.Clock.Now())
+	return r.setUpgrade(ca, u, versions, upgrade.Unseen(ca.Status.Upgrade, versions.SkipGates == u.Target))
 }

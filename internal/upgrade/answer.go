@@ -61,10 +61,10 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 		return Answer{}
 	case gate != nil && !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time): // nobody may be there to write that
 		return Answer{}
-	case silence != nil && (gate == nil || gate.State != addonsv1.GateClosed) && !now.Before(silence.Since.Add(hold)):
-		return Answer{}
 	case gate != nil:
 		return Answer{retryAfter(gate.Since.Time, now), gate.Message}
+	case silence != nil && !now.Before(silence.Since.Add(hold)):
+		return Answer{}
 	case silence != nil:
 		return Answer{retryAfter(silence.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", silence.Instance, q.Target)}
 	case isOver(status, q, seen):

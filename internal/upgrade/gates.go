@@ -32,6 +32,8 @@ func HoldOf(l *addonsv1.StackLifecycle) Hold {
 
 // Cause is something that an upgrade waits for.
 type Cause struct {
+	// Addon is the name of the one that it waits for; "" if it is none.
+	Addon string
 	// Point at which it waits.
 	Point addonsv1.UpgradePoint
 	// Reason is one of [addonsv1.UpgradeGate].

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+var (
+	upgradeGates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "chandler_upgrade_gates",
+		Help: "Number of clusters whose upgrade of Kubernetes is at a point, by the point and the state of its gate.",
+	}, []string{"point", "state"})
+
+	upgradeHeldSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "chandler_upgrade_held_duration_seconds",
+		Help: "Time that an upgrade of Kubernetes was held at a point, from when it came there until it might go on.",
+		// From a few seconds to a day.
+		Buckets: []float64{5, 15, 60, 300, 900, 1800, 3600, 7200, 21600, 86400},
+	}, []string{"point"})
+
+	upgradeHolds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_upgrade_holds_total",
+		Help: "Number of times that an add-on began to hold an upgrade of Kubernetes, by the point and the add-on's name.",
+	}, []string{"point", "addon"})
+)
+
+func init() { metrics.Registry.MustRegister(upgradeGates, upgradeHeldSeconds, upgradeHolds) }
+
+// gateLabels are those of a gate in its series.
+type gateLabels struct {
+	point addonsv1.UpgradePoint
+	state addonsv1.GateState
+}
+
+// countGates brings the series of gates from what they were for this ClusterAddon to what they are.
+func (m *memory) countGates(status *addonsv1.ClusterUpgrade) {
+	now := sets.New[gateLabels]()
+	if status != nil {
+		for _, gate := range status.Gates {
+			now.Insert(gateLabels{gate.Point, gate.State})
+		}
+	}
+	for gone := range m.gates.Difference(now) {
+		upgradeGates.WithLabelValues(string(gone.point), string(gone.state)).Dec()
+	}
+	for is := range now.Difference(m.gates) {
+		upgradeGates.WithLabelValues(string(is.point), string(is.state)).Inc()
+	}
+	m.gates = now
+}
+
+// countHolds counts the gates that were held and aren't any more, and the add-ons that hold one which
+// wasn't held before.
+func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, now time.Time) {
+	was, is := heldGates(before), heldGates(after)
+	for point, since := range was {
+		if _, still := is[point]; !still {
+			upgradeHeldSeconds.WithLabelValues(string(point)).Observe(now.Sub(since).Seconds())
+		}
+	}
+	for point := range is {
+		if _, already := was[point]; already {
+			continue
+		}
+		for _, cause := range causes.Waiting {
+			if cause.Point == point && cause.Addon != "" {
+				upgradeHolds.WithLabelValues(string(point), cause.Addon).Inc()
+			}
+		}
+	}
+}
+
+// heldGates returns since when the upgrade is at points where it may not go on.
+func heldGates(status *addonsv1.ClusterUpgrade) map[addonsv1.UpgradePoint]time.Time {
+	held := map[addonsv1.UpgradePoint]time.Time{}
+	if status != nil {
+		for _, gate := range status.Gates {
+			if !gate.State.IsOpen() {
+				held[gate.Point] = gate.Since.Time
+			}
+		}
+	}
+	return held
+}
