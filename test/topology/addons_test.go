@@ -30,6 +30,7 @@ type tenant struct {
 	namespace    string
 	older, newer string // versions of Kubernetes that there are programs of
 	artifacts    string
+	address      string // of the hooks
 	home         string
 	flags        []string
 	chandler     *manager.Process
@@ -57,6 +58,7 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	address := manager.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	g.Expect(err).NotTo(HaveOccurred())
+	tn.address = "https://" + address
 	certificates := t.TempDir()
 	g.Expect(topology.WriteServerCertificate(world.Authority, certificates)).To(Succeed())
 	tn.flags = []string{
@@ -66,7 +68,7 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	tn.start()
 	config := &runtimev1.ExtensionConfig{}
 	config.Name = namespace
-	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + address, CABundle: world.Authority.Certificate}
+	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: tn.address, CABundle: world.Authority.Certificate}
 	config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 	g.Expect(world.Create(t.Context(), config)).To(Succeed())
 	t.Cleanup(func() {
@@ -79,12 +81,11 @@ func newTenant(t *testing.T, namespace string) *tenant {
 		if err := world.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 			return err
 		}
-		if c := conditions.Get(config, runtimev1.ExtensionConfigDiscoveredCondition); c == nil || c.Status != metav1.ConditionTrue {
-			return fmt.Errorf("they aren't: %v", c)
+		if c := conditions.Get(config, runtimev1.ExtensionConfigDiscoveredCondition); c == nil || c.Status != metav1.ConditionTrue || len(config.Status.Handlers) != 4 {
+			return fmt.Errorf("they aren't: %v, %+v", c, config.Status.Handlers)
 		}
 		return nil
 	})
-	g.Expect(config.Status.Handlers).To(HaveLen(4))
 	return tn
 }
 

@@ -40,6 +40,8 @@ func TestUpgradeWithAddons(t *testing.T) {
 	tn.await(name, "it comes after the workers", waiting("autoscaler", "WaitingForWorkers"))
 	expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older, workers: tn.older})
 
+	tn.forge(name)
+
 	tn.ready(name, "cni", "second")
 	awaitState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.older})
 	tn.await(name, "the cloud controller isn't ready", held(addonsv1.UpgradeAfterControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on ccm"))

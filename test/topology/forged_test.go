@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// forge asks the hooks of a Cluster that is held, as anybody may who reaches the port. That changes nothing.
+func (tn *tenant) forge(cluster string) {
+	tn.Helper()
+	g := NewWithT(tn.T)
+	versions := func() (all []string) {
+		for _, obj := range []client.Object{&clusterv1.Cluster{}, &addonsv1.ClusterAddon{}} {
+			g.Expect(world.Get(tn.Context(), key(tn.at(cluster)), obj)).To(Succeed())
+			all = append(all, fmt.Sprint(obj.GetGeneration(), obj.GetAnnotations()))
+			if ca, ok := obj.(*addonsv1.ClusterAddon); ok {
+				all = append(all, ca.ResourceVersion)
+			}
+		}
+		return all
+	}
+	before := versions()
+	pool := x509.NewCertPool()
+	g.Expect(pool.AppendCertsFromPEM(world.Authority.Certificate)).To(BeTrue())
+	server := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	for name, tc := range map[string]struct {
+		body   string
+		status int
+		says   string
+	}{
+		"nothing":           {"", http.StatusBadRequest, ""},
+		"no JSON":           {"<a/>", http.StatusBadRequest, ""},
+		"too large":         {`{"cluster": "` + strings.Repeat("x", 17<<20) + `"}`, http.StatusRequestEntityTooLarge, ""},
+		"no Cluster":        {`{}`, http.StatusOK, `"retryAfterSeconds":0`},
+		"a Cluster of none": {`{"cluster": {"metadata": {"namespace": "x", "name": "../y"}}}`, http.StatusOK, `"retryAfterSeconds":0`},
+		"this one":          {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, tn.newer), http.StatusOK, `"retryAfterSeconds":2`},
+		"this one, skipped": {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q, "annotations": {%q: "v9"}}, "spec": {"topology": {"version": "v9"}}}}`,
+			tn.namespace, cluster, addonsv1.SkipGatesAnnotation), http.StatusOK, `"retryAfterSeconds":0`},
+	} {
+		response, err := server.Post(tn.address+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/before-cluster-upgrade", "application/json", strings.NewReader(tc.body))
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		text, err := io.ReadAll(response.Body)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		g.Expect(response.Body.Close()).To(Succeed())
+		g.Expect(response.StatusCode).To(Equal(tc.status), "%s: %s", name, text)
+		g.Expect(string(text)).To(ContainSubstring(tc.says), name)
+	}
+	g.Expect(versions()).To(Equal(before))
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// TestHoldExpires has an add-on that never becomes ready. The upgrade is held for as long as the stack says, also by an
+// instance that is killed meanwhile, and then it goes on.
+func TestHoldExpires(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t, "expiring")
+	const name = "c"
+	class := topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}}
+	g.Expect(createClass(t.Context(), class)).To(Succeed())
+	stack := func(text string, hold int32, then addonsv1.AfterHold) *addonsv1.AddonStack {
+		s := tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text))
+		s.Spec.Lifecycle = &addonsv1.StackLifecycle{HoldSeconds: &hold, AfterHold: then}
+		return s
+	}
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	tn.set(stack("first", 1, addonsv1.AfterHoldHold))
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	tn.set(stack("second", 1, addonsv1.AfterHoldHold))
+	setVersion(t, tn.at(name), v35)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "add-on cni of AddonStack platform isn't ready")
+	tn.await(name, "it is held for ever", func(ca *addonsv1.ClusterAddon) error {
+		if u := ca.Status.Upgrade; u == nil || len(u.Gates) != 1 || u.Gates[0].State != addonsv1.GateWaiting || !u.Gates[0].Deadline.IsZero() {
+			return fmt.Errorf("it is %+v", u)
+		}
+		return nil
+	})
+	tn.chandler.Kill()
+	tn.chandler.Launch()
+	tn.set(stack("second", 20, addonsv1.AfterHoldProceed))
+	since := metav1.Time{}
+	tn.await(name, "it was held long enough", func(ca *addonsv1.ClusterAddon) error {
+		if c := conditions.Get(ca, addonsv1.UpgradeAllowedCondition); c == nil || c.Status != metav1.ConditionTrue || c.Reason != addonsv1.UpgradeHoldExpiredReason {
+			return fmt.Errorf("it is %+v", c)
+		}
+		since = ca.Status.Upgrade.Since
+		return nil
+	})
+	g.Expect(metav1.Now().Sub(since.Time).Seconds()).To(BeNumerically(">=", 20))
+	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
+	until(t, "somebody is warned", func() error {
+		all := &corev1.EventList{}
+		if err := world.List(t.Context(), all, client.InNamespace(tn.namespace), client.MatchingFields{"reason": addonsv1.UpgradeHoldExpiredReason}); err != nil {
+			return err
+		}
+		if len(all.Items) == 0 || all.Items[0].Type != corev1.EventTypeWarning {
+			return fmt.Errorf("the events are %+v", all.Items)
+		}
+		return nil
+	})
+}
