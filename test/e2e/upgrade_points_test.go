@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// atPoint has changes of the add-on delivered at a point of upgrades.
+func atPoint(point addonsv1.UpgradePoint) func(*addonsv1.Addon) {
+	return func(a *addonsv1.Addon) { a.Lifecycle = &addonsv1.AddonLifecycle{Upgrade: point} }
+}
+
+// runs has a Cluster say which versions of Kubernetes run, as Cluster API does.
+func (tn *tenant) runs(c *clusterv1.Cluster, controlPlane, workers []string) {
+	tn.t.Helper()
+	list := func(versions []string) (all []clusterv1.StatusVersion) {
+		for _, v := range versions {
+			all = append(all, clusterv1.StatusVersion{Version: v, Replicas: 1})
+		}
+		return all
+	}
+	before := c.DeepCopy()
+	c.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: list(controlPlane)}
+	c.Status.Workers = &clusterv1.WorkersStatus{Versions: list(workers)}
+	if err := world.hub.Status().Patch(tn.t.Context(), c, client.MergeFrom(before)); err != nil {
+		tn.t.Fatal(err)
+	}
+}
+
+// TestUpgradeWithoutTopology has Clusters whose machines are upgraded by somebody who asks nobody. Changes wait for their
+// point, and the status says that nothing waits for add-ons. Of a stack that has no say nothing is written.
+func TestUpgradeWithoutTopology(t *testing.T) {
+	t.Parallel()
+	const former, next = "v1.35.0", "v1.36.0"
+	g := NewWithT(t)
+	tn := newTenant(t)
+	s, plain := workloadServer(t, 0), workloadServer(t, 1)
+	gated, ungated := tn.makeCluster("gated", s, labels("env=gated")), tn.makeCluster("plain", plain, labels("env=plain"))
+	tn.startManager()
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	withText := func(text string) func(*addonsv1.Addon) { return withValues(map[string]any{"text": text}) }
+	tn.makeStack("plain", labels("env=plain"), tn.addon("settings", path))
+	stack := tn.makeStack("gated", labels("env=gated"),
+		tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane)),
+		tn.addon("scaler", path, atPoint(addonsv1.UpgradeAfterWorkers)), tn.addon("free", path), tn.addon("leaves", path))
+	for _, c := range []*clusterv1.Cluster{gated, ungated} {
+		tn.runs(c, []string{former}, []string{former})
+	}
+	tn.awaitReady("plain", "installed")
+	tn.awaitReady("gated", "installed")
+	tn.settle()
+
+	onHub, onPlain := world.hub.mark(t), plain.mark(t)
+	tn.runs(ungated, []string{former, next}, []string{former})
+	tn.runs(gated, []string{former, next}, []string{former})
+	tn.awaitCluster("gated", "the control plane is upgraded", upgrading(former, next))
+	change(tn, stack, func(s *addonsv1.AddonStack) {
+		s.Spec.Addons = []addonsv1.Addon{
+			tn.addon("ccm", path, atPoint(addonsv1.UpgradeAfterControlPlane), withText("new")),
+			tn.addon("scaler", path, atPoint(addonsv1.UpgradeAfterWorkers), withText("new")),
+			tn.addon("free", path, withText("new")), tn.addon("comes", path, atPoint(addonsv1.UpgradeAfterControlPlane)),
+		}
+	})
+	tn.awaitCluster("gated", "each has its point", installedAs("free", 2, ""),
+		phase("ccm", addonsv1.AddonPending, "WaitingForControlPlane", next), phase("scaler", addonsv1.AddonPending, "WaitingForWorkers", next),
+		phase("comes", addonsv1.AddonPending, "WaitingForControlPlane", next), phase("leaves", addonsv1.AddonRemoving, "WaitingForUpgrade", next))
+	settings := tn.configMapOf("ccm")
+	g.Expect(s.Delete(t.Context(), settings)).To(Succeed())
+	await(t, s, tn.configMapOf("ccm"), patience, "it is repaired as it was", exists)
+	tn.restart()
+	tn.settle()
+	tn.awaitCluster("gated", "after a restart, too", phase("ccm", addonsv1.AddonPending, "WaitingForControlPlane", next),
+		phase("comes", addonsv1.AddonPending, "WaitingForControlPlane", next), stillAt("ccm", 1, ""))
+
+	tn.changeAddon("gated", "comes", func(a *addonsv1.Addon) {
+		a.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Expression: "self.metadata.annotations['ready'] == 'yes'"}}
+	})
+	tn.runs(gated, []string{next}, []string{former})
+	tn.awaitCluster("gated", "after the control plane", installedAs("ccm", 2, ""), phase("scaler", addonsv1.AddonPending, "WaitingForWorkers", next),
+		func(ca *addonsv1.ClusterAddon) error {
+			c := conditions.Get(ca, addonsv1.UpgradeAllowedCondition)
+			if c == nil || c.Status != metav1.ConditionUnknown || c.Reason != addonsv1.UpgradeNotAskedReason {
+				return fmt.Errorf("allowed is %+v", c)
+			}
+			return nil
+		})
+	changeOn(t, s, tn.configMapOf("comes"), func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"ready": "yes"} })
+	tn.runs(gated, []string{next}, []string{next})
+	tn.awaitCluster("gated", "all is done, and what isn't wanted any more is gone", ready("ccm", "scaler", "free", "comes"), func(ca *addonsv1.ClusterAddon) error {
+		if ca.Status.Upgrade != nil || conditions.Has(ca, addonsv1.UpgradeAllowedCondition) {
+			return fmt.Errorf("the upgrade is %+v", ca.Status.Upgrade)
+		}
+		return nil
+	})
+
+	tn.settle()
+	g.Expect(writes(onPlain.requests(t, tn.clusterUser("plain")))).To(BeEmpty())
+	for _, written := range writes(onHub.requests(t, tn.user)) {
+		g.Expect(written).NotTo(ContainSubstring("clusteraddons/plain"))
+	}
+}
+
+// upgrading expects an upgrade that is seen.
+func upgrading(from, target string) clusterCheck {
+	return func(ca *addonsv1.ClusterAddon) error {
+		if u := ca.Status.Upgrade; u == nil || u.From != from || u.Target != target {
+			return fmt.Errorf("the upgrade is %+v", u)
+		}
+		return nil
+	}
+}
