@@ -150,6 +150,8 @@ const (
 	UpgradeClusterUnreachableReason = "ClusterUnreachable"
 	// UpgradeNoCompatibleVersionReason: an add-on isn't for a version on the way.
 	UpgradeNoCompatibleVersionReason = "NoCompatibleVersion"
+	// UpgradeAPIRemovedReason: an add-on has objects of a kind that isn't served any more.
+	UpgradeAPIRemovedReason = "APIRemoved"
 	// UpgradeHoldExpiredReason: the upgrade was held for holdSeconds.
 	UpgradeHoldExpiredReason = "HoldExpired"
 	// UpgradeGatesSkippedReason: the annotation skip-gates names the target.

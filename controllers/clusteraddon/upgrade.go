@@ -117,7 +117,7 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 	if q.upgrade == nil {
 		return upgrade.Causes{}
 	}
-	causes := upgrade.Causes{Incompatible: q.incompatible(statuses), Skip: q.versions.SkipGates == q.upgrade.Target}
+	causes := upgrade.Causes{Closed: q.closed(statuses), Skip: q.versions.SkipGates == q.upgrade.Target}
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		status := a.status()
@@ -151,29 +151,44 @@ func describePhase(s addonsv1.AddonStatus) string {
 	return fmt.Sprintf("%s, %s", s.Phase, s.Reason)
 }
 
-// incompatible says which add-on isn't for a version on the way, "" if all are. The chart of an
-// add-on whose change is held back isn't the one that it will have.
-func (q *request) incompatible(statuses []addonsv1.AddonStatus) string {
+// closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
+// back isn't the one that it will have. What stacks have that say nothing about upgrades doesn't count.
+func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	if !q.upgrade.AtControlPlane() {
-		return ""
+		return upgrade.Closed{}
 	}
+	wayOut := fmt.Sprintf("Change the add-on, or set the annotation %s: %s on the Cluster", addonsv1.SkipGatesAnnotation, q.upgrade.Target)
 	var ranges []addonsv1.KubernetesRange
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		if a.unfit != "" {
-			return a.unfit
+			return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: a.unfit}
 		}
 		ranges = append(ranges, a.ranges...)
-		if at := indexOf(statuses, a.status()); at < 0 || !isHeldBack(statuses[at].Reason) {
-			ranges = append(ranges, q.installedRanges(a)...)
+		at := indexOf(statuses, a.status())
+		if at >= 0 && isHeldBack(statuses[at].Reason) || !q.stackHasSay(a.stack) {
+			continue
+		}
+		ranges = append(ranges, q.installedRanges(a)...)
+		if kind, instead := compatibility.Removed(q.installed[a.release()].Kinds, q.upgrade.Target); kind != "" {
+			message := fmt.Sprintf("Kubernetes %s doesn't serve %s any more, which add-on %s of AddonStack %s has. ", q.upgrade.Target, kind, a.Name, a.stack)
+			if instead != "" {
+				message += fmt.Sprintf("In its place is %s. ", instead)
+			}
+			return upgrade.Closed{Reason: addonsv1.UpgradeAPIRemovedReason, Message: message + wayOut}
 		}
 	}
 	version, by := compatibility.Upgrade(ranges, q.upgrade.Reached, q.upgrade.Target)
 	if by == nil {
-		return ""
+		return upgrade.Closed{}
 	}
-	return fmt.Sprintf("Kubernetes %s isn't allowed by %s. Change the add-on, or set the annotation %s: %s on the Cluster",
-		version, compatibility.Describe(*by), addonsv1.SkipGatesAnnotation, q.upgrade.Target)
+	return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: fmt.Sprintf(
+		"Kubernetes %s isn't allowed by %s. %s", version, compatibility.Describe(*by), wayOut)}
+}
+
+// stackHasSay reports whether an add-on of the stack says anything about upgrades.
+func (q *request) stackHasSay(stack string) bool {
+	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == stack && a.hasSay() })
 }
 
 // upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.

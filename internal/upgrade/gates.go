@@ -43,11 +43,18 @@ type Cause struct {
 	Hold    Hold
 }
 
+// Closed is what no time mends.
+type Closed struct {
+	// Reason is one of [addonsv1.UpgradeGate].
+	Reason  string
+	Message string
+}
+
 // Causes are all that keeps an upgrade from going on.
 type Causes struct {
 	Waiting []Cause
-	// Incompatible says why an add-on isn't for a version on the way, "" if all are.
-	Incompatible string
+	// Closed says why an add-on isn't for a version on the way; zero if all are.
+	Closed Closed
 	// Skip says that nothing is to keep it.
 	Skip bool
 }
@@ -75,8 +82,8 @@ func (u *Upgrade) gate(point addonsv1.UpgradePoint, version string, causes Cause
 	gate := addonsv1.UpgradeGate{
 		Point: point, Version: version, State: addonsv1.GateOpen, Reason: addonsv1.UpgradeAllowedReason, Since: sinceOf(point, version, before, now),
 	}
-	if point == addonsv1.UpgradeBeforeControlPlane && causes.Incompatible != "" {
-		gate.State, gate.Reason, gate.Message = addonsv1.GateClosed, addonsv1.UpgradeNoCompatibleVersionReason, causes.Incompatible
+	if point == addonsv1.UpgradeBeforeControlPlane && causes.Closed != (Closed{}) {
+		gate.State, gate.Reason, gate.Message = addonsv1.GateClosed, causes.Closed.Reason, causes.Closed.Message
 	} else {
 		await(&gate, causes.Waiting, now)
 	}
@@ -140,7 +147,7 @@ func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
 	if before != nil {
 		for _, gate := range before.Gates {
 			if gate.State == addonsv1.GateClosed {
-				causes.Incompatible = gate.Message
+				causes.Closed = Closed{gate.Reason, gate.Message}
 			}
 			hold.Forever = hold.Forever || gate.State == addonsv1.GateWaiting && gate.Deadline.IsZero()
 		}

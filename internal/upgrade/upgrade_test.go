@@ -220,8 +220,8 @@ func TestGates(t *testing.T) {
 		"not at all":               {causes: upgrade.Causes{Waiting: []upgrade.Cause{cause(upgrade.Hold{})}}, state: addonsv1.GateOpen, reason: addonsv1.UpgradeAllowedReason},
 		"skipped":                  {causes: upgrade.Causes{Waiting: []upgrade.Cause{cause(forever)}, Skip: true}, state: addonsv1.GateSkipped, reason: addonsv1.UpgradeGatesSkippedReason},
 		"nothing to skip":          {causes: upgrade.Causes{Skip: true}, state: addonsv1.GateOpen, reason: addonsv1.UpgradeAllowedReason},
-		"closed":                   {causes: upgrade.Causes{Incompatible: "not for 1.36"}, after: 1000 * time.Hour, state: addonsv1.GateClosed, reason: addonsv1.UpgradeNoCompatibleVersionReason},
-		"closed, and that's known": {causes: upgrade.Causes{Incompatible: "not for 1.36", Skip: true}, state: addonsv1.GateSkipped, reason: addonsv1.UpgradeGatesSkippedReason},
+		"closed":                   {causes: upgrade.Causes{Closed: upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: "not for 1.36"}}, after: 1000 * time.Hour, state: addonsv1.GateClosed, reason: addonsv1.UpgradeNoCompatibleVersionReason},
+		"closed, and that's known": {causes: upgrade.Causes{Closed: upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: "not for 1.36"}, Skip: true}, state: addonsv1.GateSkipped, reason: addonsv1.UpgradeGatesSkippedReason},
 		"another point":            {causes: upgrade.Causes{Waiting: []upgrade.Cause{{Point: after, Hold: long}}}, state: addonsv1.GateOpen, reason: addonsv1.UpgradeAllowedReason},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestUnseen(t *testing.T) {
 	}{
 		"ready":    {upgrade.Causes{}, addonsv1.GateExpired},
 		"for ever": {upgrade.Causes{Waiting: []upgrade.Cause{{Point: before, Message: "x", Hold: upgrade.Hold{Time: 1, Forever: true}}}}, addonsv1.GateWaiting},
-		"closed":   {upgrade.Causes{Incompatible: "not for 1.36"}, addonsv1.GateClosed},
+		"closed":   {upgrade.Causes{Closed: upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: "not for 1.36"}}, addonsv1.GateClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := u.Status(c, tc.causes, nil, start)

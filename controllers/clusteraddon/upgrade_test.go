@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"strings"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+// TestClosed has an add-on cni, and another one of a stack that says nothing about upgrades.
+func TestClosed(t *testing.T) {
+	const oldKinds = "apps/v1/Deployment,policy/v1beta1/PodDisruptionBudget"
+	for name, tc := range map[string]struct {
+		cni      addonsv1.AddonLifecycle
+		rows     []addonsv1.ChartVersion
+		kinds    string
+		others   string // kinds of the other stack's add-on
+		reason   string // of cni's status
+		reached  string
+		closed   string
+		mentions string
+	}{
+		"nothing is said":         {cni: addonsv1.AddonLifecycle{Upgrade: "BeforeControlPlane"}},
+		"a range":                 {cni: addonsv1.AddonLifecycle{KubernetesVersions: "<1.25"}, closed: "NoCompatibleVersion", mentions: "v1.25.0 isn't allowed by add-on cni of AddonStack platform"},
+		"a range that ends later": {cni: addonsv1.AddonLifecycle{KubernetesVersions: "<1.26"}},
+		"a step in the middle":    {cni: addonsv1.AddonLifecycle{KubernetesVersions: "!=1.24.x"}, reached: "v1.23.0", closed: "NoCompatibleVersion", mentions: "Kubernetes 1.24 isn't"},
+		"no row":                  {rows: []addonsv1.ChartVersion{{Kubernetes: "1.24.x", Version: "1"}}, closed: "NoCompatibleVersion", mentions: "chart.versions 1.24.x"},
+		"rows, none of which is for both": {cni: addonsv1.AddonLifecycle{Upgrade: "BeforeControlPlane"}, rows: []addonsv1.ChartVersion{{Kubernetes: "1.24.x", Version: "1"}, {Kubernetes: "1.25.x", Version: "2"}},
+			closed: "NoCompatibleVersion", mentions: "for both Kubernetes v1.24.0 and v1.25.0"},
+		"rows one after the other":      {cni: addonsv1.AddonLifecycle{Upgrade: "AfterControlPlane"}, rows: []addonsv1.ChartVersion{{Kubernetes: "1.24.x", Version: "1"}, {Kubernetes: "1.25.x", Version: "2"}}},
+		"a kind that goes":              {cni: addonsv1.AddonLifecycle{Upgrade: "AfterWorkers"}, kinds: oldKinds, closed: "APIRemoved", mentions: "In its place is policy/v1/PodDisruptionBudget"},
+		"in what is changed afterwards": {cni: addonsv1.AddonLifecycle{Upgrade: "AfterControlPlane"}, kinds: oldKinds, reason: reasons.WaitingForControlPlane},
+		"in what nobody said":           {cni: addonsv1.AddonLifecycle{Upgrade: "BeforeControlPlane"}, others: oldKinds},
+		"the control plane is upgraded": {cni: addonsv1.AddonLifecycle{KubernetesVersions: "<1.25"}, reached: "v1.25.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
+			switch tc.reached {
+			case "v1.25.0":
+				u.Reached, u.Steps = tc.reached, nil
+			case "v1.23.0":
+				u.Reached, u.Steps = tc.reached, []string{"v1.24.0", "v1.25.0"}
+			}
+			cni := addon{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &tc.cni, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{}, Versions: tc.rows}}}
+			other := addon{stack: "other", Addon: addonsv1.Addon{Name: "other"}}
+			q := &request{upgrade: u, installed: map[deliver.Release]deliver.Summary{cni.release(): {Kinds: tc.kinds}, other.release(): {Kinds: tc.others}}}
+			q.wanted = []addon{cni, other}
+			for i := range q.wanted {
+				q.wanted[i].fit(u.Reached, u)
+			}
+			status := cni.status()
+			status.Reason = tc.reason
+			got := q.closed([]addonsv1.AddonStatus{status, other.status()})
+			if got.Reason != tc.closed || !strings.Contains(got.Message, tc.mentions) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
