@@ -185,6 +185,15 @@ type ClusterAddonStatus struct {
 	// +optional
 	Upgrade *ClusterUpgrade `json:"upgrade,omitempty"`
 
+	// gatesDeletion says that add-ons are removed before the Cluster is deleted. Then deletion is
+	// there while that is done.
+	// +optional
+	GatesDeletion *bool `json:"gatesDeletion,omitempty"`
+
+	// deletion is there once the Cluster is being deleted, and add-ons are removed before that.
+	// +optional
+	Deletion *ClusterDeletion `json:"deletion,omitempty"`
+
 	// addons are the cluster's add-ons, also those that are being removed.
 	// +optional
 	// +listType=map

@@ -25,7 +25,25 @@ type AddonLifecycle struct {
 	// add-on are delivered. Defaults to Independent.
 	// +optional
 	Upgrade UpgradePoint `json:"upgrade,omitempty"`
+
+	// onClusterDelete says what becomes of the add-on when its Cluster is deleted: Leave (the
+	// default) does nothing, Remove uninstalls it, and what depends on it, before the
+	// Cluster's machines go. It takes a Cluster with a topology, and Cluster API's runtime hooks.
+	// With deletionPolicy Orphan nothing is uninstalled.
+	// +optional
+	OnClusterDelete OnClusterDelete `json:"onClusterDelete,omitempty"`
 }
+
+// OnClusterDelete says what becomes of an add-on when its Cluster is deleted.
+// +kubebuilder:validation:Enum=Leave;Remove
+type OnClusterDelete string
+
+const (
+	// OnClusterDeleteLeave leaves the add-on as it is.
+	OnClusterDeleteLeave OnClusterDelete = "Leave"
+	// OnClusterDeleteRemove uninstalls it first.
+	OnClusterDeleteRemove OnClusterDelete = "Remove"
+)
 
 // UpgradePoint is a point of an upgrade of Kubernetes.
 // +kubebuilder:validation:Enum=BeforeControlPlane;AfterControlPlane;AfterWorkers;Independent
@@ -49,27 +67,27 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type StackLifecycle struct {
-	// holdSeconds is how long add-ons that aren't ready hold each point of an upgrade. Defaults
-	// to 3600. From 0, which holds nothing, to 86400.
+	// holdSeconds is how long add-ons that aren't ready hold each point of an upgrade, and those
+	// that are to be removed before it the deletion of a Cluster. Defaults to 3600. From 0, which holds nothing, to 86400.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	HoldSeconds *int32 `json:"holdSeconds,omitempty"`
 
-	// afterHold says what becomes of the upgrade then: with Proceed (the default) it goes on,
-	// with Hold it waits until the add-ons are ready.
+	// afterHold says what becomes of the upgrade, or the deletion, then: with Proceed (the default)
+	// it goes on, with Hold it waits until the add-ons are ready, or gone.
 	// +optional
 	AfterHold AfterHold `json:"afterHold,omitempty"`
 }
 
-// AfterHold says what becomes of an upgrade that add-ons have held long enough.
+// AfterHold says what becomes of an upgrade, or a deletion, that add-ons have held long enough.
 // +kubebuilder:validation:Enum=Proceed;Hold
 type AfterHold string
 
 const (
-	// AfterHoldProceed lets the upgrade go on.
+	// AfterHoldProceed lets it go on.
 	AfterHoldProceed AfterHold = "Proceed"
-	// AfterHoldHold holds it until the add-ons are ready.
+	// AfterHoldHold holds it until the add-ons are ready, or gone.
 	AfterHoldHold AfterHold = "Hold"
 )
 

@@ -100,3 +100,25 @@ const (
 
 // IsOpen reports whether the upgrade may go on.
 func (g GateState) IsOpen() bool { return g != GateWaiting && g != GateClosed }
+
+// ClusterDeletion says whether the deletion of a Cluster may go on.
+type ClusterDeletion struct {
+	// state is Open once all add-ons are removed that are to be, Waiting before that, and Expired
+	// if the deletion goes on without.
+	// +required
+	State GateState `json:"state"`
+
+	// message names the add-ons that aren't removed yet.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// since is when the deletion was first seen.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// deadline is when the deletion goes on without what it waits for. Absent: never, or it
+	// doesn't wait.
+	// +optional
+	Deadline metav1.Time `json:"deadline,omitempty,omitzero"`
+}

@@ -69,6 +69,9 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 		events = append(events, *e)
 	}
 	events = append(events, upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)...)
+	if e := deletionEvent(before.Status.Deletion, after.Status.Deletion); e != nil {
+		events = append(events, *e)
+	}
 	for _, s := range after.Status.Addons {
 		if e := addonEvent(formerOf(s, before.Status.Addons), s); e != nil {
 			events = append(events, *e)

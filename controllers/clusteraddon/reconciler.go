@@ -113,16 +113,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 		result, reterr = retry, errors.Join(reterr, err)
 	}()
 
-	if blocked := gate(ca, cluster); blocked {
+	blocked, removes := gate(ca, cluster), removesBeforeDeletion(ca, cluster)
+	if blocked && !removes {
 		ca.Status.ObservedGeneration = ca.Generation
 		return ctrl.Result{}, nil
 	}
 	workload, ok := r.reach(ca)
-	if !ok {
+	switch {
+	case !ok && removes:
+		return deletionUnseen(ca, r.Clock.Now()), nil
+	case !ok:
 		return ctrl.Result{RequeueAfter: r.upgradeUnseen(ca, cluster)}, nil
 	}
 	return r.deliver(ctx, &request{
-		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload,
+		Reconciler: r, ca: ca, stored: stored, cluster: cluster, workload: workload, removes: removes,
 		memory: r.memoryOf(req.NamespacedName), now: r.Clock.Now(),
 	})
 }
@@ -144,12 +148,18 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !known && q.removes {
+		return deletionUnseen(q.ca, q.now), nil
+	}
 	if !known {
 		q.upgradeUnseen(q.ca, q.cluster)
 		if err := r.records.Failure(q.workload.name); err != nil || !conditions.Has(q.ca, addonsv1.AddonsReadyCondition) {
 			conditions.Set(q.ca, recordsUnread(err))
 		}
 		return ctrl.Result{}, nil // once they are known, the record watch starts the next reconcile
+	}
+	if q.removes {
+		return q.removeBeforeDeletion(ctx)
 	}
 	if err := q.announce(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -181,6 +191,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
 	q.ca.Status.KubernetesVersions = q.kubernetesVersions()
+	q.reportDeletable()
 	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {

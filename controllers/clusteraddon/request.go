@@ -26,6 +26,8 @@ type request struct {
 	workload *workload
 	memory   *memory
 	now      time.Time
+	// removes says that the Cluster is being deleted, and waits for add-ons to be removed.
+	removes bool
 	// again says that somebody asked to try at once what failed.
 	again bool
 

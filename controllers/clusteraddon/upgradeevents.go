@@ -52,3 +52,12 @@ func gateEvent(gate addonsv1.UpgradeGate) event {
 	}
 	return e
 }
+
+// deletionEvent returns the event of a Cluster that goes before its add-ons were removed, nil if
+// there is nothing to tell.
+func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
+	if after == nil || after.State != addonsv1.GateExpired || before != nil && before.State == after.State {
+		return nil
+	}
+	return &event{kind: corev1.EventTypeWarning, reason: addonsv1.UpgradeHoldExpiredReason, action: "Remove", note: after.Message}
+}

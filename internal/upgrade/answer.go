@@ -79,6 +79,24 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 	return Answer{retryAfter(since, now), fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)}
 }
 
+// DeletionAnswerOf answers whether a Cluster may go that is to be deleted.
+func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
+	d := ca.Status.Deletion
+	switch {
+	case ca.Status.GatesDeletion == nil || !*ca.Status.GatesDeletion:
+		return Answer{}
+	case d != nil && (d.State.IsOpen() || !d.Deadline.IsZero() && !now.Before(d.Deadline.Time)):
+		return Answer{}
+	case d != nil:
+		return Answer{retryAfter(d.Since.Time, now), d.Message}
+	case silence != nil && !now.Before(silence.Since.Add(HoldOf(nil).Time)):
+		return Answer{}
+	case silence != nil:
+		return Answer{retryAfter(silence.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", silence.Instance)}
+	}
+	return Answer{soon, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
+}
+
 // gateOf returns the gate that the question is about, nil if the status has none.
 func gateOf(status *addonsv1.ClusterUpgrade, q Question) *addonsv1.UpgradeGate {
 	for i := range status.Gates {

@@ -136,8 +136,11 @@ func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.Clust
 			}
 		}
 	}
-	return metav1.NewTime(now.Truncate(time.Second))
+	return Since(now)
 }
+
+// Since returns a time as a status keeps it: in seconds.
+func Since(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
 
 // Unseen returns the causes while the cluster doesn't answer. Gates that were closed, or wait for
 // ever, still do.

@@ -23,7 +23,7 @@ func (u *Upgrade) Status(c Cluster, causes Causes, before *addonsv1.ClusterUpgra
 	}
 	status := &addonsv1.ClusterUpgrade{
 		From: u.From, Step: u.Step, Target: u.Target, ObservedClusterGeneration: c.Generation,
-		Since: metav1.NewTime(now.Truncate(time.Second)), Gates: u.Gates(causes, before, now),
+		Since: Since(now), Gates: u.Gates(causes, before, now),
 	}
 	if before != nil {
 		status.Since = before.Since

@@ -81,7 +81,7 @@ func newTenant(t *testing.T, namespace string) *tenant {
 		if err := world.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 			return err
 		}
-		if c := conditions.Get(config, runtimev1.ExtensionConfigDiscoveredCondition); c == nil || c.Status != metav1.ConditionTrue || len(config.Status.Handlers) != 4 {
+		if c := conditions.Get(config, runtimev1.ExtensionConfigDiscoveredCondition); c == nil || c.Status != metav1.ConditionTrue || len(config.Status.Handlers) != 5 {
 			return fmt.Errorf("they aren't: %v, %+v", c, config.Status.Handlers)
 		}
 		return nil

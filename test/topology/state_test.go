@@ -83,7 +83,7 @@ func awaitState(t *testing.T, cluster string, want state) {
 func awaitBlocked(t *testing.T, cluster, hook, message string) {
 	t.Helper()
 	until(t, hook+" is to be asked for "+cluster, func() error {
-		if n := world.hooks.count(cluster, hook); n < 2 {
+		if n := world.hooks.count(key(cluster).Name, hook); n < 2 {
 			return fmt.Errorf("it was asked %d times", n)
 		}
 		return nil

@@ -52,7 +52,7 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 // failurePolicyOf returns what Cluster API does while nobody answers. After a part of the upgrade it
 // goes on: add-ons are delivered anyway, and no cluster is left half upgraded.
 func (s *Server) failurePolicyOf(h *hook) hooksv1.FailurePolicy {
-	if h.point == all[0].point {
+	if h.isBefore() {
 		return s.FailurePolicy
 	}
 	return hooksv1.FailurePolicyIgnore

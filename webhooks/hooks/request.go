@@ -3,9 +3,12 @@
 package hooks
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimecatalog "sigs.k8s.io/cluster-api/api/runtime/catalog"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -31,7 +34,7 @@ type request struct {
 type hook struct {
 	name string // of the handler
 	hook runtimecatalog.Hook
-	// point that the hook is asked at.
+	// point that the hook is asked at; "" before a Cluster is deleted.
 	point addonsv1.UpgradePoint
 	// version is that of the request which the hook is about.
 	version func(*request) string
@@ -46,12 +49,22 @@ var all = []hook{
 	{"before-control-plane-upgrade", hooksv1.BeforeControlPlaneUpgrade, addonsv1.UpgradeBeforeControlPlane, func(r *request) string { return r.To }, true},
 	{"after-control-plane-upgrade", hooksv1.AfterControlPlaneUpgrade, addonsv1.UpgradeAfterControlPlane, func(r *request) string { return r.Version }, false},
 	{"after-cluster-upgrade", hooksv1.AfterClusterUpgrade, addonsv1.UpgradeAfterWorkers, func(r *request) string { return r.Version }, false},
+	{"before-cluster-delete", hooksv1.BeforeClusterDelete, "", func(*request) string { return "" }, false},
 }
 
-// question returns what a request asks.
-func (h *hook) question(r *request) upgrade.Question {
-	return upgrade.Question{
+// answer returns what is to be said to a request.
+func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, silence *upgrade.Silence, now time.Time) upgrade.Answer {
+	if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves && h.point == "" {
+		return upgrade.Answer{} // it lives on elsewhere, with its add-ons
+	}
+	if h.point == "" {
+		return upgrade.DeletionAnswerOf(ca, silence, now)
+	}
+	return upgrade.AnswerOf(upgrade.Question{
 		Point: h.point, Version: h.version(r), Target: r.Cluster.Spec.Topology.Version, Generation: r.Cluster.Generation,
 		SkipGates: r.Cluster.Annotations[addonsv1.SkipGatesAnnotation],
-	}
+	}, ca, silence, now)
 }
+
+// isBefore reports whether Cluster API asks before it begins something.
+func (h *hook) isBefore() bool { return h.point == addonsv1.UpgradeBeforeControlPlane || h.point == "" }

@@ -35,7 +35,7 @@ type Server struct {
 	Instances client.Reader
 	// RESTClient reads which hooks Cluster API has.
 	RESTClient rest.Interface
-	// FailurePolicy is that of the hooks before the control plane.
+	// FailurePolicy is that of the hooks before a control plane is upgraded, or a Cluster deleted.
 	FailurePolicy hooksv1.FailurePolicy
 	Clock         clock.PassiveClock
 
@@ -75,7 +75,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 	key := client.ObjectKey{Namespace: asked.Cluster.Namespace, Name: asked.Cluster.Name}
 	response := &hooksv1.BeforeClusterUpgradeResponse{} // all hooks that may be held have the same fields
 	response.SetStatus(hooksv1.ResponseStatusSuccess)
-	answer, err := s.answer(r.Context(), key, h.question(asked))
+	answer, err := s.answer(r.Context(), key, func(ca *addonsv1.ClusterAddon, silence *upgrade.Silence) upgrade.Answer {
+		return h.answer(asked, ca, silence, s.Clock.Now())
+	})
 	if err != nil {
 		logf.FromContext(r.Context()).Error(err, "Could not answer a hook", "hook", h.name, "Cluster", key)
 		response.SetStatus(hooksv1.ResponseStatusFailure)
@@ -88,8 +90,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 	reply(w, r, response)
 }
 
-// answer returns what is to be said of a Cluster. Nobody holds it that no instance looks after.
-func (s *Server) answer(ctx context.Context, key client.ObjectKey, q upgrade.Question) (upgrade.Answer, error) {
+// answer returns what is to be said of a Cluster. Nothing holds one that no instance looks after.
+func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addonsv1.ClusterAddon, *upgrade.Silence) upgrade.Answer) (upgrade.Answer, error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := s.Reader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
 		return upgrade.Answer{}, nil
@@ -107,7 +109,7 @@ func (s *Server) answer(ctx context.Context, key client.ObjectKey, q upgrade.Que
 	if !held {
 		return upgrade.Answer{}, nil
 	}
-	return upgrade.AnswerOf(q, ca, silence, s.Clock.Now()), nil
+	return by(ca, silence), nil
 }
 
 // holderOf reports whether an instance looks after a ClusterAddon, and its silence; nil if it is

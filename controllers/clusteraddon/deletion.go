@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
+)
+
+// unreachableDeletion is how long the deletion of a Cluster waits for one that doesn't answer.
+const unreachableDeletion = 10 * time.Minute
+
+// removesBeforeDeletion reports whether a Cluster is being deleted and waits for add-ons to be
+// removed. One that moves to another management cluster is deleted here, too, and lives on.
+func removesBeforeDeletion(ca *addonsv1.ClusterAddon, cluster *member.Member) bool {
+	if cluster == nil || cluster.Cluster == nil || !cluster.Deleting || !ca.DeletionTimestamp.IsZero() {
+		return false
+	}
+	object := cluster.Cluster
+	_, moves := object.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	_, goesOn := object.Annotations[runtimev1.OkToDeleteAnnotation]
+	return ptr.Deref(ca.Status.GatesDeletion, false) && cluster.Initialized && object.Spec.Topology.IsDefined() &&
+		!moves && !goesOn && !annotations.IsPaused(object, ca)
+}
+
+// goes reports whether the add-on is removed before its Cluster is deleted.
+func (a *addon) goes() bool {
+	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.deletionPolicy != addonsv1.DeletionPolicyOrphan
+}
+
+// reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
+func (q *request) reportDeletable() {
+	q.ca.Status.Deletion, q.ca.Status.GatesDeletion = nil, nil
+	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.goes() }) {
+		q.ca.Status.GatesDeletion = ptr.To(true)
+	}
+}
+
+// removeBeforeDeletion removes the add-ons that are to go before the Cluster does, dependents first.
+// All others are left as they are.
+func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) {
+	hold := q.leaveForDeletion()
+	var all result
+	q.removeLeaving(ctx, nil, &all)
+	var left []string
+	for i := range all.statuses {
+		left = append(left, all.statuses[i].Name)
+	}
+	slices.Sort(left)
+	report(q.ca, slices.Concat(q.kept, all.statuses), nil, nil)
+	setDeletion(q.ca, left, hold, time.Time{}, q.now)
+	if !all.unreachable {
+		q.ca.Status.ObservedGeneration = q.ca.Generation
+	}
+	return ctrl.Result{RequeueAfter: sooner(all.retryAfter, untilDeadline(q.ca, q.now))}, all.err
+}
+
+// leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the
+// statuses of others. It returns how long the deletion waits.
+func (q *request) leaveForDeletion() (hold upgrade.Hold) {
+	going := sets.New[deliver.Release]()
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		if !a.goes() {
+			continue
+		}
+		going.Insert(a.release())
+		of := upgrade.HoldOf(a.lifecycle)
+		hold.Time, hold.Forever = max(hold.Time, of.Time), hold.Forever || of.Forever
+	}
+	for added := true; added; {
+		added = false
+		for release, record := range q.installed {
+			if !going.Has(release) && slices.ContainsFunc(going.UnsortedList(), func(r deliver.Release) bool {
+				return dependsOn(record.Stack, record.DependsOn, q.installed[r])
+			}) {
+				going.Insert(release)
+				added = true
+			}
+		}
+	}
+	q.leaving, q.kept = nil, nil
+	for _, record := range removalOrder(q.installed, sets.New[deliver.Release]()) {
+		switch {
+		case !going.Has(record.Release):
+		case q.mayRemove(record):
+			q.leaving = append(q.leaving, record)
+		default:
+			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.ServiceAccountRequired, withoutServiceAccount).status)
+		}
+	}
+	for _, status := range q.ca.Status.Addons {
+		if !going.Has(deliver.Release{Namespace: status.Namespace, Name: status.Name}) {
+			q.kept = append(q.kept, status)
+		}
+	}
+	q.wanted, q.upgrade = nil, nil
+	return hold
+}
+
+// setDeletion writes whether the deletion may go on, by the add-ons that are left. It waits no longer
+// than until a time, if that isn't zero.
+func setDeletion(ca *addonsv1.ClusterAddon, left []string, hold upgrade.Hold, atMost, now time.Time) {
+	d := &addonsv1.ClusterDeletion{State: addonsv1.GateOpen, Since: upgrade.Since(now)}
+	if ca.Status.Deletion != nil {
+		d.Since = ca.Status.Deletion.Since
+	}
+	c := conditions.Get(ca, addonsv1.DeletingCondition)
+	if len(left) > 0 {
+		deadline := d.Since.Add(hold.Time)
+		if !atMost.IsZero() && (hold.Forever || atMost.Before(deadline)) {
+			deadline, hold.Forever = atMost, false
+		}
+		d.State, d.Message = addonsv1.GateWaiting, "Add-ons are removed before the Cluster: "+message.List(left, ", ", named)
+		switch {
+		case hold.Forever:
+		case now.Before(deadline):
+			d.Deadline.Time = deadline
+		default:
+			d.State, d.Message = addonsv1.GateExpired, "The Cluster goes, and these add-ons weren't removed: "+message.List(left, ", ", named)
+		}
+		d.Message = shorten(d.Message)
+		if c != nil {
+			c.Message = d.Message
+			conditions.Set(ca, *c)
+		}
+	}
+	ca.Status.Deletion = d
+}
+
+// deletionUnseen writes that the deletion waits for a cluster that doesn't answer.
+func deletionUnseen(ca *addonsv1.ClusterAddon, now time.Time) ctrl.Result {
+	hold := upgrade.HoldOf(nil)
+	since := now
+	if d := ca.Status.Deletion; d != nil {
+		since = d.Since.Time
+		hold.Forever = d.State == addonsv1.GateWaiting && d.Deadline.IsZero()
+		if d.State == addonsv1.GateOpen {
+			return ctrl.Result{}
+		}
+	}
+	if c := conditions.Get(ca, addonsv1.ClusterReachableCondition); c != nil && c.LastTransitionTime.After(since) {
+		since = c.LastTransitionTime.Time
+	}
+	setDeletion(ca, []string{fmt.Sprintf("the cluster doesn't answer since %s", since.UTC().Format(time.RFC3339))}, hold, since.Add(unreachableDeletion), now)
+	return ctrl.Result{RequeueAfter: untilDeadline(ca, now)}
+}
+
+// untilDeadline returns when to look again at a deletion that waits; 0 if it doesn't.
+func untilDeadline(ca *addonsv1.ClusterAddon, now time.Time) time.Duration {
+	if d := ca.Status.Deletion; d != nil && !d.Deadline.IsZero() {
+		return max(d.Deadline.Sub(now), time.Millisecond)
+	}
+	return 0
+}
