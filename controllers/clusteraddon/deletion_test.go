@@ -62,7 +62,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	record := func(name string, dependsOn ...string) deliver.Summary {
 		return deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Stack: "platform", DependsOn: dependsOn}
 	}
-	q := &request{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}}
+	q := &request{Reconciler: &Reconciler{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}}
 	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan")} {
 		q.installed[r.Release] = r
 		q.ca.Status.Addons = append(q.ca.Status.Addons, addonsv1.AddonStatus{Name: r.Name, Namespace: "default", Stack: "platform"})

@@ -60,8 +60,19 @@ addonStages:
   - {name: old, action: delete, waitForPreCondition: {conditions: "true"}}
   - {name: metrics, action: apply, retries: 3}
   BeforeClusterUpgrade:
+  - {name: preflight, action: apply}
+  - {name: cni, action: apply}
+  - {name: preflight, action: delete}
+  AfterControlPlaneUpgrade:
+  - {name: metrics, action: apply, waitForPreCondition: {conditions: "true"}}
+  AfterClusterUpgrade:
   - {name: cni, action: apply}
   - {name: metrics, action: apply}
+  BeforeClusterDelete:
+  - {name: cni, action: delete}
+  - {name: metrics, action: apply}
+  BeforeTeaTime:
+  - {name: cni, action: apply}
 `
 )
 
@@ -94,17 +105,22 @@ func TestReleaseWithStages(t *testing.T) {
 				Expression: "agents.status.numberReady > 0",
 			}},
 			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+			Lifecycle:      &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane, OnClusterDelete: addonsv1.OnClusterDeleteRemove},
 		}, {
 			Name: "metrics", Namespace: "kube-system", CreateNamespace: ptr.To(false), TemplateReleaseName: "cluster-addon",
 			Chart:          addonsv1.ChartSource{Path: archive + "/metrics", Digest: "digest of " + archive + "/metrics"},
 			DependsOn:      []string{"cni"},
 			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+			Lifecycle:      &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeAfterControlPlane},
 		}},
 		Notes: []string{
 			"Cluster Stack release docker-scs-1-31-v2-beta-7 for Kubernetes v1.31.6",
 			"removed if installed: old",
 			"conditions of stages that delete, which aren't waited for: old",
-			"not run: stages of BeforeClusterUpgrade: cni, metrics",
+			"not run: stages of BeforeClusterUpgrade: preflight, preflight",
+			"conditions of stages of AfterControlPlaneUpgrade, which aren't waited for: metrics",
+			"not run: stages of BeforeClusterDelete: metrics",
+			"not run: stages of BeforeTeaTime: cni",
 			"not used: cluster-addon-values.yaml, which is for releases without clusteraddon.yaml",
 			"unknown keys in clusteraddon.yaml: addonStages.AfterControlPlaneInitialized.retries",
 		},

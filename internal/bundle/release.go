@@ -73,11 +73,7 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, hook := range slices.Sorted(maps.Keys(stages.Hooks)) {
-		if hook != clusterstack.AfterControlPlaneInitialized {
-			r.note(fmt.Sprintf("not run: stages of %.64s", hook), namesOf(stages.Hooks[hook]))
-		}
-	}
+	r.deliverAt(addons, stages.Hooks)
 	for _, hook := range slices.Sorted(maps.Keys(stages.Faults)) {
 		r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: stages of %.64s: %.200s", hook, stages.Faults[hook]))
 	}
