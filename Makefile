@@ -97,6 +97,11 @@ test-race: controlplane ## Run all tests with the race detector.
 test-hostile: controlplane ## Run the tests with hostile and slow clusters for longer, and with times. For a machine at rest.
 	CHANDLER_E2E_HOSTILE=1m go test -count=1 -timeout 30m ./test/e2e -run 'TestHostileClusters|TestEachHostileCluster|TestSlowClusters' -v
 
+.PHONY: test-upgrades
+test-upgrades: controlplane ## Kill all that takes part in 50 upgrades of Kubernetes, and try the oldest Cluster API.
+	CHANDLER_UPGRADES=50 go test -count=1 -timeout 90m ./test/topology -run TestUpgradesThroughKills -v
+	CHANDLER_CORE_MODULE=hack/tools/capi-oldest go test -count=1 -timeout 30m ./test/topology -run TestOldestClusterAPI -v
+
 .PHONY: test-long
 test-long: controlplane ## Let the manager die at each write, empty and restore fleets, and install on a busy machine. Takes an hour.
 	CHANDLER_EVERY_WRITE=1 go test -count=1 -timeout 60m ./internal/deliver -run 'TestCrash$$'

@@ -56,6 +56,32 @@ func TestAPIRules(t *testing.T) {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].DependsOn = []string{"web"} },
 			says:  []string{"spec.addons[0]", "dependsOn names the add-on itself"},
 		},
+		"a point that no upgrade has": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{Upgrade: "BeforeLunch"}
+			},
+			says: []string{"spec.addons[0].lifecycle.upgrade", "Unsupported value", "BeforeControlPlane"},
+		},
+		"a deletion that is neither": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{OnClusterDelete: "Perhaps"}
+			},
+			says: []string{"spec.addons[0].lifecycle.onClusterDelete", "Unsupported value"},
+		},
+		"a hold of more than a day": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Lifecycle = &addonsv1.StackLifecycle{HoldSeconds: ptr.To[int32](86401)}
+			},
+			says: []string{"spec.lifecycle.holdSeconds", "86400"},
+		},
+		"an end of a hold that is neither": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Lifecycle = &addonsv1.StackLifecycle{AfterHold: "Panic"} },
+			says:  []string{"spec.lifecycle.afterHold", "Unsupported value"},
+		},
+		"a lifecycle that says nothing": {
+			spoil: func(s *addonsv1.AddonStack) { s.Spec.Lifecycle = &addonsv1.StackLifecycle{} },
+			says:  []string{"spec.lifecycle", "at least 1 properties"},
+		},
 		"both version and versions": {
 			spoil: fromRows("1.0.0", "", addonsv1.ChartVersion{Kubernetes: "1.35.x", Version: "1.0.0"}),
 			says:  []string{"spec.addons[0].chart", "in the place of version"},
@@ -84,7 +110,7 @@ func TestAPIRules(t *testing.T) {
 			},
 			says: []string{"spec.addons[0].lifecycle.kubernetesVersions", "is a range of versions"},
 		},
-		"a lifecycle that says nothing": {
+		"a lifecycle of the stack that says nothing": {
 			spoil: func(s *addonsv1.AddonStack) { s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{} },
 			says:  []string{"spec.addons[0].lifecycle"},
 		},
