@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -101,12 +102,18 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookFailurePolicy s
 
 // setupHooks adds the answers to Cluster API's runtime hooks.
 func setupHooks(mgr manager.Manager, failurePolicy string) error {
-	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.QPS = -1 // each waiting Cluster asks every few seconds, and mustn't wait for the others
+	reader, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
 	server := &hooks.Server{
-		Reader: mgr.GetAPIReader(), Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
+		Reader: reader, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
 		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
 	}
 	return server.Register(mgr.GetWebhookServer())

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// TestHookServerDown has nobody answer for a while. New Clusters come up all the same; control planes aren't upgraded until
+// somebody answers.
+func TestHookServerDown(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t, "down")
+	const name, new = "c", "new"
+	NewWithT(t).Expect(createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}})).To(Succeed())
+	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	tn.chandler.Kill()
+	createCluster(t, tn.at(new), localClass, v34, 1)
+	awaitCondition(t, tn.at(new), clusterv1.ClusterAvailableCondition, true, "")
+	awaitCondition(t, tn.at(new), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	setVersion(t, tn.at(name), v35)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "connection refused")
+	expectState(t, tn.at(name), state{controlPlane: v34, runs: v34})
+	tn.chandler.Launch()
+	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
+	tn.await(name, "the upgrade is done", isDone)
+}
