@@ -9,6 +9,7 @@ const SkipGatesAnnotation = "addons.cluster.x-k8s.io/skip-gates"
 // AddonLifecycle says how an add-on goes along with its cluster's Kubernetes.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.present) || self.present == 'Always' || !has(self.upgrade)",message="set present or upgrade: what is there only for upgrades has no point at which its changes are delivered"
 type AddonLifecycle struct {
 	// kubernetesVersions is the range of Kubernetes versions that the add-on is for, as in
 	// ">=1.33 <1.37". On a cluster of another version it is neither installed nor upgraded;
@@ -26,6 +27,13 @@ type AddonLifecycle struct {
 	// +optional
 	Upgrade UpgradePoint `json:"upgrade,omitempty"`
 
+	// present says when the add-on is there: Always (the default), BeforeUpgrade, from when an
+	// upgrade of the cluster's Kubernetes is wanted until the control plane changes, or
+	// DuringUpgrade, until the upgrade is done. The control plane is upgraded once an add-on of
+	// BeforeUpgrade is Ready.
+	// +optional
+	Present Present `json:"present,omitempty"`
+
 	// onClusterDelete says what becomes of the add-on when its Cluster is deleted: Leave (the
 	// default) does nothing, Remove uninstalls it, and what depends on it, before the
 	// Cluster's machines go. It takes a Cluster with a topology, and Cluster API's runtime hooks.
@@ -33,6 +41,19 @@ type AddonLifecycle struct {
 	// +optional
 	OnClusterDelete OnClusterDelete `json:"onClusterDelete,omitempty"`
 }
+
+// Present says when an add-on is there.
+// +kubebuilder:validation:Enum=Always;BeforeUpgrade;DuringUpgrade
+type Present string
+
+const (
+	// PresentAlways has the add-on installed at all times.
+	PresentAlways Present = "Always"
+	// PresentBeforeUpgrade has it installed until the control plane changes.
+	PresentBeforeUpgrade Present = "BeforeUpgrade"
+	// PresentDuringUpgrade has it installed until the upgrade is done.
+	PresentDuringUpgrade Present = "DuringUpgrade"
+)
 
 // OnClusterDelete says what becomes of an add-on when its Cluster is deleted.
 // +kubebuilder:validation:Enum=Leave;Remove

@@ -32,7 +32,7 @@ func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[de
 // "stack/name"; "" if there is none, or if half of the record's add-on may be gone already.
 // Two stacks that are taken off a cluster at once may leave it one after the other.
 func (q *request) wantedDependent(record deliver.Summary) string {
-	if isRemoving(record) {
+	if isRemoving(record) || q.absent[stack.Qualified(record.Stack, record.Name)] {
 		return ""
 	}
 	for i := range q.wanted {

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 func (q *request) ensureAll(ctx context.Context) (all result, successors []*addon) {
 	holder := claims(q.wanted, q.installed, q.unresolved)
 	ready := map[string]bool{} // "stack/name"
+	maps.Copy(ready, q.absent) // what isn't there now holds nobody
 	for i := range q.wanted {
 		a := &q.wanted[i]
 		var one addonResult

@@ -54,7 +54,7 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 	awaiting := sets.New[deliver.Release]()
 	for _, record := range q.leaving {
 		status := q.unwantedStatus(record, addonsv1.AddonRemoving)
-		if q.holdsRemovals() && !isRemoving(record) {
+		if q.holdsRemoval(record) {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)))
 		} else if names := q.successorsOf(ctx, record, contents); len(names) > 0 {

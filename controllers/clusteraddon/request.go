@@ -37,6 +37,8 @@ type request struct {
 	gates    bool
 	versions upgrade.Cluster
 	upgrade  *upgrade.Upgrade
+	// absent are add-ons that are there at other times, as "stack/name".
+	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
 	leaving   []deliver.Summary      // not wanted any more, in the order of removal

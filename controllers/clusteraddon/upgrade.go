@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
@@ -32,11 +33,19 @@ func (q *request) observeUpgrade() {
 		q.versions = upgrade.ClusterOf(q.cluster.Cluster, q.workload.conn.Version())
 		q.upgrade = upgrade.Observe(q.versions, q.ca.Status.Upgrade)
 	}
+	q.absent = map[string]bool{}
+	q.wanted = slices.DeleteFunc(q.wanted, func(a addon) bool {
+		if q.upgrade.HasPresent(a.present()) {
+			return false
+		}
+		q.absent[stack.Qualified(a.stack, a.Name)] = true
+		return true
+	})
 }
 
 // hasSay reports whether the add-on says anything about upgrades of Kubernetes.
 func (a *addon) hasSay() bool {
-	return a.point() != addonsv1.UpgradeIndependent || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
+	return a.point() != addonsv1.UpgradeIndependent || a.present() != addonsv1.PresentAlways || len(a.Chart.Versions) > 0 || a.Lifecycle != nil && a.Lifecycle.KubernetesVersions != ""
 }
 
 // point returns the point of an upgrade at which changes of the add-on are delivered.
@@ -45,6 +54,22 @@ func (a *addon) point() addonsv1.UpgradePoint {
 		return addonsv1.UpgradeIndependent
 	}
 	return cmp.Or(a.Lifecycle.Upgrade, addonsv1.UpgradeIndependent)
+}
+
+// present returns when the add-on is there.
+func (a *addon) present() addonsv1.Present {
+	if a.Lifecycle == nil {
+		return addonsv1.PresentAlways
+	}
+	return cmp.Or(a.Lifecycle.Present, addonsv1.PresentAlways)
+}
+
+// awaitedAt returns the point at which an upgrade waits for the add-on to be ready.
+func (a *addon) awaitedAt() addonsv1.UpgradePoint {
+	if a.present() == addonsv1.PresentBeforeUpgrade {
+		return addonsv1.UpgradeBeforeControlPlane
+	}
+	return a.point()
 }
 
 // heldBack returns why a change of an add-on isn't delivered yet. What began before goes on, and so
@@ -77,9 +102,11 @@ func isHeldBack(reason string) bool {
 	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
 }
 
-// holdsRemovals reports whether what is no longer wanted stays until the upgrade is done: in the
+// holdsRemoval reports whether what is no longer wanted stays until the upgrade is done: in the
 // middle of it, it may be all that keeps the cluster working.
-func (q *request) holdsRemovals() bool { return q.upgrade != nil && !q.upgrade.Done }
+func (q *request) holdsRemoval(record deliver.Summary) bool {
+	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[stack.Qualified(record.Stack, record.Name)]
+}
 
 // reportUpgrade writes what the upgrade waits for, and returns when to look again.
 func (q *request) reportUpgrade(statuses []addonsv1.AddonStatus) time.Duration {
@@ -124,11 +151,11 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		if at := indexOf(statuses, status); at >= 0 {
 			status = statuses[at]
 		}
-		if a.point() == addonsv1.UpgradeIndependent || status.Phase == addonsv1.AddonReady {
+		if a.awaitedAt() == addonsv1.UpgradeIndependent || status.Phase == addonsv1.AddonReady {
 			continue
 		}
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{
-			Addon: a.Name, Point: a.point(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+			Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
 			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
 				a.Name, a.stack, describePhase(status), q.ca.Name),
 		})
@@ -187,8 +214,8 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 }
 
 // stackHasSay reports whether an add-on of the stack says anything about upgrades.
-func (q *request) stackHasSay(stack string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == stack && a.hasSay() })
+func (q *request) stackHasSay(name string) bool {
+	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
 }
 
 // upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.

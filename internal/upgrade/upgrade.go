@@ -86,6 +86,17 @@ func (u *Upgrade) runs(c Cluster) string {
 // AtControlPlane reports whether the control plane is to be upgraded next.
 func (u *Upgrade) AtControlPlane() bool { return u != nil && u.Reached != "" && len(u.Steps) > 0 }
 
+// HasPresent reports whether an add-on that is there at some times is there now.
+func (u *Upgrade) HasPresent(present addonsv1.Present) bool {
+	switch present {
+	case addonsv1.PresentBeforeUpgrade:
+		return u.AtControlPlane() && u.Reached == u.From
+	case addonsv1.PresentDuringUpgrade:
+		return u != nil && !u.Done
+	}
+	return true
+}
+
 // IsDue reports whether changes of add-ons of a point may be delivered. Without an upgrade all may.
 func (u *Upgrade) IsDue(point addonsv1.UpgradePoint) bool {
 	if u == nil {

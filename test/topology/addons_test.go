@@ -3,6 +3,7 @@
 package topology_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -239,4 +240,17 @@ func (tn *tenant) describe() {
 	for _, ca := range all.Items {
 		tn.Logf("ClusterAddon %s: upgrade %+v\nadd-ons %+v\nconditions %+v", ca.Name, ca.Status.Upgrade, ca.Status.Addons, ca.Status.Conditions)
 	}
+}
+
+// expectNone returns once there is nothing of an add-on.
+func (tn *tenant) expectNone(cluster, addon string) {
+	tn.Helper()
+	workload := world.Provider.Workload(key(tn.at(cluster)))
+	until(tn.T, addon+" isn't to be there", func() error {
+		err := workload.Get(tn.Context(), client.ObjectKey{Namespace: tn.namespace, Name: addon}, &corev1.ConfigMap{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
 }

@@ -15,27 +15,30 @@ func TestUpgradeWithAddons(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t, "gated")
 	const name = "c"
-	stack := func(text string) *addonsv1.AddonStack {
-		return tn.stack(
-			tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text), tn.addon("ccm", addonsv1.UpgradeAfterControlPlane, text),
-			tn.addon("autoscaler", addonsv1.UpgradeAfterWorkers, text))
+	stack := func(network, others string) *addonsv1.AddonStack {
+		cni, preflight := tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, network), tn.addon("preflight", "", "first")
+		cni.DependsOn, preflight.Lifecycle.Present = []string{"preflight"}, addonsv1.PresentBeforeUpgrade
+		return tn.stack(cni, preflight, tn.addon("ccm", addonsv1.UpgradeAfterControlPlane, others), tn.addon("autoscaler", addonsv1.UpgradeAfterWorkers, others))
 	}
 	createCluster(t, tn.at(name), "real", tn.older, 1)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterAvailableCondition, true, "")
-	tn.set(stack("first"))
+	tn.set(stack("first", "first"))
 	for _, addon := range []string{"cni", "ccm", "autoscaler"} {
 		tn.ready(name, addon, "first")
 	}
 	tn.await(name, "all is installed", isReady)
 	tn.await(name, "no upgrade is in sight", isDone)
+	tn.expectNone(name, "preflight")
 
-	// The network's version isn't ready when the upgrade is asked for.
-	tn.set(tn.stack(append(stack("first").Spec.Addons[1:], tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "second"))...))
 	setVersion(t, tn.at(name), tn.newer)
+	tn.await(name, "a check comes first", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on preflight"))
+	tn.set(stack("second", "first"))
+	tn.await(name, "the network waits for the check", waiting("cni", "WaitingForDependency"))
+	tn.ready(name, "preflight", "first")
 	const notReady = "add-on cni of AddonStack platform isn't ready"
 	tn.await(name, "the network isn't ready", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAddonsNotReadyReason, notReady))
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, notReady)
-	tn.set(stack("second"))
+	tn.set(stack("second", "second"))
 	tn.await(name, "it comes after the control plane", waiting("ccm", "WaitingForControlPlane"))
 	tn.await(name, "it comes after the workers", waiting("autoscaler", "WaitingForWorkers"))
 	expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older, workers: tn.older})
@@ -48,6 +51,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "add-on ccm of AddonStack platform isn't ready")
 	expectState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.older})
 	tn.expectText(name, "autoscaler", "first")
+	tn.expectNone(name, "preflight")
 
 	tn.ready(name, "ccm", "second")
 	awaitState(t, tn.at(name), state{controlPlane: tn.newer, runs: tn.newer, workers: tn.newer})
