@@ -63,6 +63,7 @@ addonStages:
   - {name: preflight, action: apply}
   - {name: cni, action: apply}
   - {name: preflight, action: delete}
+  - {name: backup, action: apply}
   AfterControlPlaneUpgrade:
   - {name: metrics, action: apply, waitForPreCondition: {conditions: "true"}}
   AfterClusterUpgrade:
@@ -86,6 +87,7 @@ func staged() fake {
 		archive + "/cni/overwrite.yaml":         "values: |\n  a: 1\n",
 		archive + "/metrics/Chart.yaml":         "",
 		archive + "/metrics/overwrite.yaml":     "\n",
+		archive + "/preflight/Chart.yaml":       "",
 		"docker-scs-1-31-cluster-addon-v10.tgz": "",
 	}
 }
@@ -97,6 +99,11 @@ func source() *addonsv1.AddonStackSpec {
 func TestReleaseWithStages(t *testing.T) {
 	want := &Expansion{
 		Addons: []addonsv1.Addon{{
+			Name: "preflight", Namespace: "kube-system", CreateNamespace: ptr.To(false), TemplateReleaseName: "cluster-addon",
+			Chart:          addonsv1.ChartSource{Path: archive + "/preflight", Digest: "digest of " + archive + "/preflight"},
+			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
+			Lifecycle:      &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade},
+		}, {
 			Name: "cni", Namespace: "kube-system", CreateNamespace: ptr.To(false), TemplateReleaseName: "cluster-addon",
 			Chart:          addonsv1.ChartSource{Path: archive + "/cni", Digest: "digest of " + archive + "/cni"},
 			ValuesTemplate: "values: |\n  a: 1\n", ValuesTemplateMode: addonsv1.ValuesTemplateModeClusterStack,
@@ -104,6 +111,7 @@ func TestReleaseWithStages(t *testing.T) {
 				Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
 				Expression: "agents.status.numberReady > 0",
 			}},
+			DependsOn:      []string{"preflight"},
 			AdoptionPolicy: addonsv1.AdoptionPolicyAdopt,
 			Lifecycle:      &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane, OnClusterDelete: addonsv1.OnClusterDeleteRemove},
 		}, {
@@ -117,7 +125,7 @@ func TestReleaseWithStages(t *testing.T) {
 			"Cluster Stack release docker-scs-1-31-v2-beta-7 for Kubernetes v1.31.6",
 			"removed if installed: old",
 			"conditions of stages that delete, which aren't waited for: old",
-			"not run: stages of BeforeClusterUpgrade: preflight, preflight",
+			"not run: stages of BeforeClusterUpgrade: backup",
 			"conditions of stages of AfterControlPlaneUpgrade, which aren't waited for: metrics",
 			"not run: stages of BeforeClusterDelete: metrics",
 			"not run: stages of BeforeTeaTime: cni",
@@ -138,7 +146,7 @@ func TestReleaseWithStages(t *testing.T) {
 		inDirectory["docker-scs-1-31-v2/"+name] = text
 	}
 	got, err = Expand(inDirectory, source())
-	if err != nil || got.Addons[1].Chart.Path != "docker-scs-1-31-v2/"+archive+"/metrics" {
+	if err != nil || got.Addons[2].Chart.Path != "docker-scs-1-31-v2/"+archive+"/metrics" {
 		t.Errorf("in a directory of the bundle: %+v, %v", got, err)
 	}
 }
@@ -242,13 +250,13 @@ func TestKeysThatNobodyKnows(t *testing.T) {
 // TestHooksThatNobodyRuns are told of, and refuse nothing.
 func TestHooksThatNobodyRuns(t *testing.T) {
 	files := staged()
-	files["clusteraddon.yaml"] = stages + "  AfterClusterUpgrade: [{name: Foo_Bar, action: replace}]\n"
+	files["clusteraddon.yaml"] = stages + "  AfterWorkersUpgrade: [{name: Foo_Bar, action: replace}]\n"
 	got, err := Expand(files, source())
-	if err != nil || len(got.Addons) != 2 {
+	if err != nil || len(got.Addons) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if !slices.ContainsFunc(got.Notes, func(note string) bool {
-		return strings.HasPrefix(note, "not run, and couldn't be: stages of AfterClusterUpgrade: stage 0: name \"Foo_Bar\"")
+		return strings.HasPrefix(note, "not run, and couldn't be: stages of AfterWorkersUpgrade: stage 0: name \"Foo_Bar\"")
 	}) {
 		t.Errorf("notes: %q", got.Notes)
 	}

@@ -3,11 +3,13 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
@@ -28,8 +30,13 @@ var hookPoints = []struct {
 const beforeDelete = "BeforeClusterDelete"
 
 // deliverAt gives add-ons their lifecycle, by the hooks whose stages have their charts, too. Of several
-// the first counts. What isn't run of the hooks it notes.
-func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) {
+// the first counts. It adds charts that are applied, and deleted again, before an upgrade. What isn't
+// run of the hooks it notes.
+func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) ([]addonsv1.Addon, error) {
+	addons, err := r.preflights(addons, hooks)
+	if err != nil {
+		return nil, err
+	}
 	known := map[string]bool{clusterstack.AfterControlPlaneInitialized: true, beforeDelete: true}
 	for _, p := range hookPoints {
 		known[p.hook] = true
@@ -47,6 +54,46 @@ func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusters
 			r.note(notRun(hook), namesOf(hooks[hook]))
 		}
 	}
+	return addons, nil
+}
+
+// preflights adds an add-on of each chart that a hook before the upgrade applies and later deletes. What
+// the hook applies between depends on it.
+func (r *reading) preflights(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) ([]addonsv1.Addon, error) {
+	first := 0 // what others depend on is listed before them
+	for _, p := range hookPoints {
+		if p.point != addonsv1.UpgradeBeforeControlPlane {
+			continue
+		}
+		stages := hooks[p.hook]
+		for i, stage := range stages {
+			deleted := slices.IndexFunc(stages[i:], func(s clusterstack.Stage) bool { return s.Name == stage.Name && s.Action == clusterstack.ActionDelete })
+			if stage.Action != clusterstack.ActionApply || deleted < 0 || addonAt(addons, stage.Name) >= 0 {
+				continue
+			}
+			addon, err := r.staged(stage)
+			if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactInvalid {
+				r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: %.200s of %s: %.200s", stage.Name, p.hook, failed))
+				continue // a cluster that isn't upgraded does without
+			}
+			if err != nil {
+				return nil, err
+			}
+			addon.Lifecycle = &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}
+			for _, between := range stages[i+1 : i+deleted] {
+				if at := addonAt(addons, between.Name); at >= 0 && between.Action == clusterstack.ActionApply {
+					addons[at].DependsOn = append(addons[at].DependsOn, addon.Name)
+				}
+			}
+			addons = slices.Insert(addons, first, addon)
+			first++
+		}
+	}
+	return addons, nil
+}
+
+func addonAt(addons []addonsv1.Addon, name string) int {
+	return slices.IndexFunc(addons, func(a addonsv1.Addon) bool { return a.Name == name })
 }
 
 // eachStage calls set with the lifecycle of the add-on of each stage that does the action, and notes
@@ -54,7 +101,10 @@ func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusters
 func (r *reading) eachStage(addons []addonsv1.Addon, hook string, stages []clusterstack.Stage, action clusterstack.Action, set func(*addonsv1.AddonLifecycle)) {
 	var others, conditions []string
 	for _, stage := range stages {
-		at := slices.IndexFunc(addons, func(a addonsv1.Addon) bool { return a.Name == stage.Name })
+		at := addonAt(addons, stage.Name)
+		if at >= 0 && addons[at].Lifecycle != nil && addons[at].Lifecycle.Present != "" {
+			continue
+		}
 		if at < 0 || stage.Action != action {
 			others = append(others, stage.Name)
 			continue

@@ -73,7 +73,9 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.deliverAt(addons, stages.Hooks)
+	if addons, err = r.deliverAt(addons, stages.Hooks); err != nil {
+		return nil, err
+	}
 	for _, hook := range slices.Sorted(maps.Keys(stages.Faults)) {
 		r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: stages of %.64s: %.200s", hook, stages.Faults[hook]))
 	}

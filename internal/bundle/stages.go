@@ -36,11 +36,10 @@ func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) 
 			}
 			continue
 		}
-		addon, err := r.addon(stage.Name, r.archive+"/"+stage.Name, r.archive+"/"+stage.Name+"/"+clusterstack.OverwriteFile)
+		addon, err := r.staged(stage)
 		if err != nil {
-			return nil, fmt.Errorf("%s: stage %s: %w", clusterstack.StagesFile, stage.Name, err)
+			return nil, err
 		}
-		addon.Preconditions, addon.Postconditions = condition(stage.Before), condition(stage.After)
 		if len(addons) > 0 {
 			addon.DependsOn = []string{addons[len(addons)-1].Name}
 		}
@@ -53,6 +52,16 @@ func (r *reading) stages(stages []clusterstack.Stage) ([]addonsv1.Addon, error) 
 	r.note("conditions of stages that delete, which aren't waited for", unwaited)
 	r.note("listed more than once, the last stage counts", repeated)
 	return addons, nil
+}
+
+// staged makes the add-on of a stage.
+func (r *reading) staged(stage clusterstack.Stage) (addonsv1.Addon, error) {
+	addon, err := r.addon(stage.Name, r.archive+"/"+stage.Name, r.archive+"/"+stage.Name+"/"+clusterstack.OverwriteFile)
+	if err != nil {
+		return addonsv1.Addon{}, fmt.Errorf("%s: stage %s: %w", clusterstack.StagesFile, stage.Name, err)
+	}
+	addon.Preconditions, addon.Postconditions = condition(stage.Before), condition(stage.After)
+	return addon, nil
 }
 
 // addon makes one add-on, as the Cluster Stack Operator would template it.

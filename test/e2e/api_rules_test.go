@@ -62,6 +62,12 @@ func TestAPIRules(t *testing.T) {
 			},
 			says: []string{"spec.addons[0].lifecycle.upgrade", "Unsupported value", "BeforeControlPlane"},
 		},
+		"a point of what is there only for upgrades": {
+			spoil: func(s *addonsv1.AddonStack) {
+				s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeAfterWorkers, Present: addonsv1.PresentBeforeUpgrade}
+			},
+			says: []string{"spec.addons[0].lifecycle", "set present or upgrade"},
+		},
 		"a deletion that is neither": {
 			spoil: func(s *addonsv1.AddonStack) {
 				s.Spec.Addons[0].Lifecycle = &addonsv1.AddonLifecycle{OnClusterDelete: "Perhaps"}
