@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
@@ -46,44 +48,44 @@ const (
 // AnswerOf answers from the status of a Cluster's ClusterAddon alone. A gate that isn't told of, as
 // the instance hasn't looked at the Cluster since it was changed, is waited for.
 func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
-	if ca.Status.GatesUpgrades == nil || !*ca.Status.GatesUpgrades || q.SkipGates != "" && q.SkipGates == q.Target {
+	if !ptr.Deref(ca.Status.GatesUpgrades, false) || q.SkipGates != "" && q.SkipGates == q.Target {
 		return Answer{}
 	}
 	status := ca.Status.Upgrade
-	var gate *addonsv1.UpgradeGate
 	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
 	if seen {
-		gate = gateOf(status, q)
+		if gate := gateOf(status, q); gate != nil {
+			return gateAnswer(gate, now)
+		}
 	}
-	hold := HoldOf(nil).Time
+	since, message := now, fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)
 	switch {
-	case gate != nil && gate.State.IsOpen():
-		return Answer{}
-	case gate != nil && !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time): // nobody may be there to write that
-		return Answer{}
-	case gate != nil:
-		return Answer{retryAfter(gate.Since.Time, now), gate.Message}
-	case silence != nil && !now.Before(silence.Since.Add(hold)):
-		return Answer{}
 	case silence != nil:
-		return Answer{retryAfter(silence.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", silence.Instance, q.Target)}
+		since, message = silence.Since, fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", silence.Instance, q.Target)
 	case isOver(status, q, seen):
 		return Answer{}
-	case seen && !now.Before(status.Since.Add(hold)):
-		return Answer{}
-	}
-	since := now
-	if seen {
+	case seen:
 		since = status.Since.Time
 	}
-	return Answer{retryAfter(since, now), fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)}
+	if !now.Before(since.Add(HoldOf(nil).Time)) {
+		return Answer{}
+	}
+	return Answer{retryAfter(since, now), message}
+}
+
+// gateAnswer waits for a gate until its deadline: the instance may not be there to write that it has come.
+func gateAnswer(gate *addonsv1.UpgradeGate, now time.Time) Answer {
+	if gate.State.IsOpen() || !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time) {
+		return Answer{}
+	}
+	return Answer{retryAfter(gate.Since.Time, now), gate.Message}
 }
 
 // DeletionAnswerOf answers whether a Cluster may go that is to be deleted.
 func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
 	d := ca.Status.Deletion
 	switch {
-	case ca.Status.GatesDeletion == nil || !*ca.Status.GatesDeletion:
+	case !ptr.Deref(ca.Status.GatesDeletion, false):
 		return Answer{}
 	case d != nil && (d.State.IsOpen() || !d.Deadline.IsZero() && !now.Before(d.Deadline.Time)):
 		return Answer{}

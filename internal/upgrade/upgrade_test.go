@@ -121,7 +121,7 @@ func TestOlderClusterAPI(t *testing.T) {
 // that become ready at some time. What was seen before may get lost at any moment.
 func TestEveryUpgradeEnds(t *testing.T) {
 	for seed := range int64(2000) {
-		random := rand.New(rand.NewSource(seed)) //nolint:gosec // it is to be the same each time
+		random := rand.New(rand.NewSource(seed))
 		from := 30 + random.Intn(3)
 		target := from + 1 + random.Intn(3)
 		name := func(minor int) string { return fmt.Sprintf("v1.%d.0", minor) }
@@ -171,10 +171,14 @@ func TestEveryUpgradeEnds(t *testing.T) {
 			}
 			return goesOn
 		}
+		await := func(point addonsv1.UpgradePoint, version string) {
+			for goesOn := false; !goesOn; {
+				goesOn = mayGoOn(point, version)
+			}
+		}
 		for len(plan) > 0 {
 			step := plan[0]
-			for !mayGoOn(before, step) {
-			}
+			await(before, step)
 			plan = plan[1:]
 			look(name(controlPlane))
 			look(name(controlPlane), step)
@@ -182,12 +186,10 @@ func TestEveryUpgradeEnds(t *testing.T) {
 				t.Fatalf("seed %d: on the way to %s: %+v", seed, step, status)
 			}
 			controlPlane++
-			for !mayGoOn(after, step) {
-			}
+			await(after, step)
 		}
 		worker = target
-		for !mayGoOn(workers, name(target)) {
-		}
+		await(workers, name(target))
 		for range 20 {
 			look(name(controlPlane))
 		}

@@ -17,7 +17,7 @@ import (
 func TestHookServerDown(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t, "down")
-	const name, new = "c", "new"
+	const name, other = "c", "other"
 	NewWithT(t).Expect(createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}})).To(Succeed())
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
@@ -27,9 +27,9 @@ func TestHookServerDown(t *testing.T) {
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 
 	tn.chandler.Kill()
-	createCluster(t, tn.at(new), localClass, v34, 1)
-	awaitCondition(t, tn.at(new), clusterv1.ClusterAvailableCondition, true, "")
-	awaitCondition(t, tn.at(new), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	createCluster(t, tn.at(other), localClass, v34, 1)
+	awaitCondition(t, tn.at(other), clusterv1.ClusterAvailableCondition, true, "")
+	awaitCondition(t, tn.at(other), clusterv1.ClusterTopologyReconciledCondition, true, "")
 	setVersion(t, tn.at(name), v35)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "connection refused")
 	expectState(t, tn.at(name), state{controlPlane: v34, runs: v34})

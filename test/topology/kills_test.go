@@ -37,7 +37,7 @@ func TestUpgradesThroughKills(t *testing.T) {
 	}
 	for i := range (upgrades + 1) / 2 {
 		name := fmt.Sprintf("c%d", i)
-		tn.upgradeWhileKilled(name, rand.New(rand.NewSource(int64(i)))) //nolint:gosec // it is to be the same each time
+		tn.upgradeWhileKilled(name, rand.New(rand.NewSource(int64(i))))
 		deleteCluster(t, tn.at(name))
 		awaitGone(t, tn.at(name))
 	}
