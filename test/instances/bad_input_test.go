@@ -140,7 +140,6 @@ func TestMissing(t *testing.T) {
 // TestCertificatesExpire lets the webhooks' certificates run out several times, while
 // somebody asks all the time.
 func TestCertificatesExpire(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	const lifetime, looks = 8 * time.Second, 32 * time.Second
 	w.installShared("config/shared-selfsigned", fmt.Sprintf("--webhook-cert-lifetime=%s", lifetime), "--webhook-ca-lifetime=1m")

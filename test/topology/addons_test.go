@@ -3,6 +3,7 @@
 package topology_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -76,7 +77,9 @@ func newTenant(t *testing.T, namespace string) *tenant {
 		if t.Failed() {
 			tn.describe()
 		}
-		_ = world.Delete(t.Context(), config) //nolint:usetesting // before the server goes
+		if err := world.Delete(context.WithoutCancel(t.Context()), config); err != nil { // before its server goes, as others need Cluster API
+			t.Error(err)
+		}
 	})
 	hooks := 5
 	if world.oldest {
@@ -234,7 +237,7 @@ func isDone(ca *addonsv1.ClusterAddon) error {
 
 func (tn *tenant) describe() {
 	all := &addonsv1.ClusterAddonList{}
-	if err := world.List(tn.Context(), all, client.InNamespace(tn.namespace)); err != nil {
+	if err := world.List(context.WithoutCancel(tn.Context()), all, client.InNamespace(tn.namespace)); err != nil {
 		return
 	}
 	for _, ca := range all.Items {
