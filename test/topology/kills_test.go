@@ -74,12 +74,14 @@ func (tn *tenant) upgradeWhileKilled(name string, random *rand.Rand) {
 		tn.set(stack(version, version))
 		ctx, cancel := context.WithCancel(t.Context())
 		var killing sync.WaitGroup
+		world.killing.Store(true)
 		killing.Go(func() { tn.keepKilling(ctx, random) })
 		for i := range points {
 			tn.ready(name, fmt.Sprintf("a%d", i), version)
 		}
 		cancel()
 		killing.Wait()
+		world.killing.Store(false)
 		awaitState(t, tn.at(name), state{controlPlane: version, runs: version, workers: version})
 		tn.await(name, "the upgrade is done", isDone)
 		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cluster-chandler/chandler/test/manager"
@@ -30,6 +31,8 @@ var world struct {
 	chandler string
 	// oldest says that Cluster API is the oldest one that Chandler works with; see TestOldestClusterAPI.
 	oldest bool
+	// killing says that a test kills Cluster API's core manager now and then.
+	killing atomic.Bool
 }
 
 func TestMain(m *testing.M) {

@@ -113,6 +113,9 @@ func awaitCondition(t *testing.T, cluster, condition string, is bool, text strin
 func until(t *testing.T, reason string, check func() error) {
 	t.Helper()
 	wait.Until(t, patience, reason, func() error {
+		if world.killing.Load() {
+			return check()
+		}
 		if err := world.Core.Ended(); err != nil {
 			return fmt.Errorf("%w: %w", wait.ErrFinal, err)
 		}
