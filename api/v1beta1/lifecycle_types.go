@@ -89,7 +89,8 @@ const (
 // +kubebuilder:validation:MinProperties=1
 type StackLifecycle struct {
 	// holdSeconds is how long add-ons that aren't ready hold each point of an upgrade, and those
-	// that are to be removed before it the deletion of a Cluster. Defaults to 3600. From 0, which holds nothing, to 86400.
+	// that are to be removed before it the deletion of a Cluster. Defaults to 3600. From 0,
+	// which holds nothing, to 86400.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

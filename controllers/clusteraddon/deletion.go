@@ -69,7 +69,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
-	return ctrl.Result{RequeueAfter: sooner(all.retryAfter, untilDeadline(q.ca, q.now))}, all.err
+	return ctrl.Result{RequeueAfter: sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
 }
 
 // leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the
@@ -160,13 +160,5 @@ func deletionUnseen(ca *addonsv1.ClusterAddon, now time.Time) ctrl.Result {
 		since = c.LastTransitionTime.Time
 	}
 	setDeletion(ca, []string{fmt.Sprintf("the cluster doesn't answer since %s", since.UTC().Format(time.RFC3339))}, hold, since.Add(unreachableDeletion), now)
-	return ctrl.Result{RequeueAfter: untilDeadline(ca, now)}
-}
-
-// untilDeadline returns when to look again at a deletion that waits; 0 if it doesn't.
-func untilDeadline(ca *addonsv1.ClusterAddon, now time.Time) time.Duration {
-	if d := ca.Status.Deletion; d != nil && !d.Deadline.IsZero() {
-		return max(d.Deadline.Sub(now), time.Millisecond)
-	}
-	return 0
+	return ctrl.Result{RequeueAfter: until(ca.Status.Deletion.Deadline.Time, now)}
 }

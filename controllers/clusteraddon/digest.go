@@ -21,8 +21,7 @@ import (
 // settled says whether the newest record is deployed, of just these inputs, and
 // has no certificate that is to be renewed.
 func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	renew := !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
-	if record.Status != deliver.StatusDeployed || renew {
+	if record.Status != deliver.StatusDeployed || q.renews(record) {
 		return false, nil
 	}
 	digest, err := q.digestNow(ctx, in, record.FactsUsed)
@@ -30,6 +29,11 @@ func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summar
 		return false, err
 	}
 	return record.Settled(digest), nil
+}
+
+// renews reports whether a certificate of the record is to be renewed.
+func (q *request) renews(record deliver.Summary) bool {
+	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 }
 
 // digestNow is the digest of the inputs, with the questions that the record's

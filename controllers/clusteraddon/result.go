@@ -38,6 +38,14 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
+// until returns the time until a deadline, as sooner takes it: zero if there is no deadline.
+func until(deadline, now time.Time) time.Duration {
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(deadline.Sub(now), time.Millisecond)
+}
+
 // addonResult is what came of one add-on.
 type addonResult struct {
 	followUp

@@ -147,16 +147,21 @@ func describeAll(statuses []addonsv1.AddonStatus, phases ...addonsv1.AddonPhase)
 		if !slices.Contains(phases, s.Phase) {
 			continue
 		}
-		part := fmt.Sprintf("%s: %s", s.Name, s.Phase)
-		if s.Reason != "" && s.Reason != string(s.Phase) {
-			part += ", " + s.Reason
-		}
+		part := s.Name + ": " + describePhase(s)
 		if s.Message != "" {
 			part += ": " + s.Message
 		}
 		parts = append(parts, part)
 	}
 	return message.List(parts, "; ", named)
+}
+
+// describePhase returns the phase, and the reason if that says more.
+func describePhase(s *addonsv1.AddonStatus) string {
+	if s.Reason == "" || s.Reason == string(s.Phase) {
+		return string(s.Phase)
+	}
+	return fmt.Sprintf("%s, %s", s.Phase, s.Reason)
 }
 
 func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {

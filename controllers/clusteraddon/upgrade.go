@@ -79,9 +79,8 @@ func (q *request) heldBack(a *addon, record deliver.Summary) (reason, message st
 		return "", ""
 	}
 	_, installed := q.installed[a.release()]
-	renew := !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 	switch {
-	case installed && record.Spec == specDigest(a) && (record.Status != deliver.StatusDeployed || renew):
+	case installed && record.Spec == specDigest(a) && (record.Status != deliver.StatusDeployed || q.renews(record)):
 		return "", ""
 	case !installed && !q.cameWithUpgrade(a):
 		return "", ""
@@ -133,10 +132,7 @@ func (r *Reconciler) setUpgrade(ca *addonsv1.ClusterAddon, u *upgrade.Upgrade, v
 	c := u.Condition(ca.Status.Upgrade)
 	c.Message = shorten(c.Message)
 	conditions.Set(ca, c)
-	if deadline := upgrade.Deadline(ca.Status.Upgrade); !deadline.IsZero() {
-		return max(deadline.Sub(now), time.Millisecond)
-	}
-	return 0
+	return until(upgrade.Deadline(ca.Status.Upgrade), now)
 }
 
 // causes returns what the upgrade waits for.
@@ -156,8 +152,9 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		}
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{
 			Addon: a.Name, Point: a.awaitedAt(), Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+			// Without the add-on's own message, which may change all the time.
 			Message: fmt.Sprintf("add-on %s of AddonStack %s isn't ready (%s): see status.addons of ClusterAddon %s",
-				a.Name, a.stack, describePhase(status), q.ca.Name),
+				a.Name, a.stack, describePhase(&status), q.ca.Name),
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.unresolved)) {
@@ -168,14 +165,6 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		}
 	}
 	return causes
-}
-
-// describePhase returns the phase and the reason. Messages may change all the time.
-func describePhase(s addonsv1.AddonStatus) string {
-	if s.Reason == "" || s.Reason == string(s.Phase) {
-		return string(s.Phase)
-	}
-	return fmt.Sprintf("%s, %s", s.Phase, s.Reason)
 }
 
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held

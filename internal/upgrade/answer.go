@@ -54,7 +54,7 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 	status := ca.Status.Upgrade
 	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
 	if seen {
-		if gate := gateOf(status, q); gate != nil {
+		if gate := gateOf(status, q.Point, q.Version); gate != nil {
 			return gateAnswer(gate, now)
 		}
 	}
@@ -99,10 +99,11 @@ func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time
 	return Answer{soon, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
 }
 
-// gateOf returns the gate that the question is about, nil if the status has none.
-func gateOf(status *addonsv1.ClusterUpgrade, q Question) *addonsv1.UpgradeGate {
+// gateOf returns the gate at a point, of a minor version or of any if that is ""; nil if the status
+// has none.
+func gateOf(status *addonsv1.ClusterUpgrade, point addonsv1.UpgradePoint, version string) *addonsv1.UpgradeGate {
 	for i := range status.Gates {
-		if gate := &status.Gates[i]; gate.Point == q.Point && (q.Version == "" || SameMinor(gate.Version, q.Version)) {
+		if gate := &status.Gates[i]; gate.Point == point && (version == "" || SameMinor(gate.Version, version)) {
 			return gate
 		}
 	}

@@ -130,10 +130,8 @@ func await(gate *addonsv1.UpgradeGate, causes []Cause, now time.Time) {
 // sinceOf returns when the upgrade came to a point. In seconds, as the status keeps it.
 func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.ClusterUpgrade, now time.Time) metav1.Time {
 	if before != nil {
-		for _, gate := range before.Gates {
-			if gate.Point == point && SameMinor(gate.Version, version) {
-				return gate.Since
-			}
+		if gate := gateOf(before, point, version); gate != nil {
+			return gate.Since
 		}
 	}
 	return Since(now)

@@ -38,7 +38,7 @@ type tenant struct {
 	chandler     *manager.Process
 }
 
-// newTenant makes the namespace, and the class "real" in it.
+// newTenant makes the namespace, and the classes "real" and localClass in it.
 func newTenant(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	g := NewWithT(t)
@@ -48,6 +48,7 @@ func newTenant(t *testing.T, namespace string) *tenant {
 	tn := &tenant{T: t, namespace: namespace, newer: code.GitVersion, older: fmt.Sprintf("v%d.%d.9", before.Major(), before.Minor()), artifacts: t.TempDir(), home: t.TempDir()}
 	g.Expect(world.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{tn.older, tn.newer}, RealVersions: true})).To(Succeed())
+	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}})).To(Succeed())
 	write := func(name, text string) {
 		path := filepath.Join(tn.artifacts, "demo", name)
 		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())

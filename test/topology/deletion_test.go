@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestDeletionWithAddons deletes a Cluster whose ingress is to be removed first, and what depends on it before that. A
@@ -25,7 +24,6 @@ func TestDeletionWithAddons(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t, "deleting")
 	const name, kept = "c", "kept"
-	g.Expect(createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}})).To(Succeed())
 	ingress := tn.addon("ingress", addonsv1.UpgradeIndependent, "first")
 	ingress.Lifecycle.OnClusterDelete = addonsv1.OnClusterDeleteRemove
 	site := tn.addon("site", addonsv1.UpgradeIndependent, "first")

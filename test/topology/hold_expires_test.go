@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestHoldExpires has an add-on that never becomes ready. The upgrade is held for as long as the stack says, also by an
@@ -24,8 +23,6 @@ func TestHoldExpires(t *testing.T) {
 	g := NewWithT(t)
 	tn := newTenant(t, "expiring")
 	const name = "c"
-	class := topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}}
-	g.Expect(createClass(t.Context(), class)).To(Succeed())
 	stack := func(text string, hold int32, then addonsv1.AfterHold) *addonsv1.AddonStack {
 		s := tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text))
 		s.Spec.Lifecycle = &addonsv1.StackLifecycle{HoldSeconds: &hold, AfterHold: then}

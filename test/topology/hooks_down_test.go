@@ -5,11 +5,9 @@ package topology_test
 import (
 	"testing"
 
-	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestHookServerDown has nobody answer for a while. New Clusters come up all the same; control planes aren't upgraded until
@@ -18,7 +16,6 @@ func TestHookServerDown(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t, "down")
 	const name, other = "c", "other"
-	NewWithT(t).Expect(createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35}})).To(Succeed())
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")

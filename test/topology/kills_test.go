@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestUpgradesThroughKills upgrades Clusters while Chandler with its hook server, and Cluster API, are killed at random
@@ -32,9 +31,6 @@ func TestUpgradesThroughKills(t *testing.T) {
 		}
 	}
 	tn := newTenant(t, "killed")
-	if err := createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}}); err != nil {
-		t.Fatal(err)
-	}
 	for i := range (upgrades + 1) / 2 {
 		name := fmt.Sprintf("c%d", i)
 		tn.upgradeWhileKilled(name, rand.New(rand.NewSource(int64(i))))

@@ -54,10 +54,10 @@ var all = []hook{
 
 // answer returns what is to be said to a request.
 func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, silence *upgrade.Silence, now time.Time) upgrade.Answer {
-	if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves && h.point == "" {
-		return upgrade.Answer{} // it lives on elsewhere, with its add-ons
-	}
 	if h.point == "" {
+		if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves {
+			return upgrade.Answer{} // it lives on elsewhere, with its add-ons
+		}
 		return upgrade.DeletionAnswerOf(ca, silence, now)
 	}
 	return upgrade.AnswerOf(upgrade.Question{
