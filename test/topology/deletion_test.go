@@ -22,7 +22,7 @@ import (
 func TestDeletionWithAddons(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t, "deleting")
+	tn := newTenant(t, "deleting", "--instance-heartbeat=4s")
 	const name, kept = "c", "kept"
 	ingress := tn.addon("ingress", addonsv1.UpgradeIndependent, "first")
 	ingress.Lifecycle.OnClusterDelete = addonsv1.OnClusterDeleteRemove

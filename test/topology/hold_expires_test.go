@@ -21,7 +21,7 @@ import (
 func TestHoldExpires(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	tn := newTenant(t, "expiring")
+	tn := newTenant(t, "expiring", "--instance-heartbeat=4s")
 	const name = "c"
 	stack := func(text string, hold int32, then addonsv1.AfterHold) *addonsv1.AddonStack {
 		s := tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text))

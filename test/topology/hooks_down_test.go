@@ -14,7 +14,7 @@ import (
 // somebody answers.
 func TestHookServerDown(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t, "down")
+	tn := newTenant(t, "down", "--instance-heartbeat=4s")
 	const name, other = "c", "other"
 	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
 	createCluster(t, tn.at(name), localClass, v34, 0)

@@ -30,7 +30,7 @@ func TestUpgradesThroughKills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tn := newTenant(t, "killed")
+	tn := newTenant(t, "killed", "--instance-heartbeat=2s")
 	for i := range (upgrades + 1) / 2 {
 		name := fmt.Sprintf("c%d", i)
 		tn.upgradeWhileKilled(name, rand.New(rand.NewSource(int64(i))))
@@ -97,7 +97,7 @@ func (tn *tenant) keepKilling(ctx context.Context, random *rand.Rand) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(random.Intn(4000)) * time.Millisecond):
+		case <-time.After(time.Duration(random.Intn(8000)) * time.Millisecond):
 		}
 		if random.Intn(3) == 0 {
 			world.Core.Kill()

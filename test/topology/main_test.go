@@ -36,7 +36,7 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
-	suite.Suite{Name: "topology", Parallel: 4, Prepare: prepare, CleanUp: cleanUp}.Run(m)
+	suite.Suite{Name: "topology", Parallel: 3, Prepare: prepare, CleanUp: cleanUp}.Run(m)
 }
 
 func prepare(ctx context.Context, root, dir string) error {
