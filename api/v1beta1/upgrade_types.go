@@ -82,7 +82,7 @@ type UpgradeGate struct {
 }
 
 // GateState says whether an upgrade may go on.
-// +kubebuilder:validation:Enum=Open;Waiting;Closed;Expired;Skipped
+// +kubebuilder:validation:Enum=Open;Waiting;Closed;Expired;Skipped;Passed
 type GateState string
 
 const (
@@ -96,6 +96,8 @@ const (
 	GateExpired GateState = "Expired"
 	// GateSkipped lets it go on, as the annotation skip-gates says.
 	GateSkipped GateState = "Skipped"
+	// GatePassed held the upgrade, which went on all the same: nothing asked.
+	GatePassed GateState = "Passed"
 )
 
 // IsOpen reports whether the upgrade may go on.

@@ -47,7 +47,7 @@ func gateEvent(gate addonsv1.UpgradeGate) event {
 		e.note += ": " + gate.Message
 	}
 	switch gate.State {
-	case addonsv1.GateClosed, addonsv1.GateExpired, addonsv1.GateSkipped:
+	case addonsv1.GateClosed, addonsv1.GateExpired, addonsv1.GateSkipped, addonsv1.GatePassed:
 		e.kind = corev1.EventTypeWarning
 	}
 	return e

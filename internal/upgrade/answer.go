@@ -73,9 +73,9 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 	return Answer{retryAfter(since, now), message}
 }
 
-// gateAnswer waits for a gate until its deadline: the instance may not be there to write that it has come.
+// gateAnswer waits for a gate until its deadline.
 func gateAnswer(gate *addonsv1.UpgradeGate, now time.Time) Answer {
-	if gate.State.IsOpen() || !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time) {
+	if mayGoOn(gate, now) {
 		return Answer{}
 	}
 	return Answer{retryAfter(gate.Since.Time, now), gate.Message}

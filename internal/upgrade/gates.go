@@ -67,6 +67,8 @@ func (u *Upgrade) Gates(causes Causes, before *addonsv1.ClusterUpgrade, now time
 	var gates []addonsv1.UpgradeGate
 	if u.AtControlPlane() {
 		gates = append(gates, u.gate(addonsv1.UpgradeBeforeControlPlane, u.Step, causes, before, now))
+	} else if gate := u.passed(causes.Skip, before, now); gate != nil {
+		gates = append(gates, *gate)
 	}
 	if u.IsDue(addonsv1.UpgradeAfterControlPlane) {
 		gates = append(gates, u.gate(addonsv1.UpgradeAfterControlPlane, u.Reached, causes, before, now))
@@ -92,6 +94,30 @@ func (u *Upgrade) gate(point addonsv1.UpgradePoint, version string, causes Cause
 		gate.State, gate.Reason, gate.Deadline = addonsv1.GateSkipped, addonsv1.UpgradeGatesSkippedReason, metav1.Time{}
 	}
 	return gate
+}
+
+// passed returns the gate before the control plane if the control plane went on all the same, nil if
+// it didn't.
+func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Time) *addonsv1.UpgradeGate {
+	if before == nil || skip {
+		return nil
+	}
+	held := gateOf(before, addonsv1.UpgradeBeforeControlPlane, u.Step)
+	if held == nil || held.State != addonsv1.GatePassed && mayGoOn(held, now) {
+		return nil
+	}
+	gate := *held
+	if gate.State != addonsv1.GatePassed {
+		gate.Message = fmt.Sprintf("The control plane went on while this was %s: %s", gate.State, gate.Message)
+		gate.State, gate.Reason, gate.Deadline = addonsv1.GatePassed, addonsv1.UpgradeNotAskedReason, metav1.Time{}
+	}
+	return &gate
+}
+
+// mayGoOn reports whether a gate is open, or its deadline has come: the instance may not be there to
+// write that.
+func mayGoOn(gate *addonsv1.UpgradeGate, now time.Time) bool {
+	return gate.State.IsOpen() || !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time)
 }
 
 // await has a gate wait for the causes of its point, each for as long as its hold says.

@@ -28,7 +28,10 @@ func (u *Upgrade) Status(c Cluster, causes Causes, before *addonsv1.ClusterUpgra
 	if before != nil {
 		status.Since = before.Since
 	}
-	if u.Done && !slices.ContainsFunc(status.Gates, func(g addonsv1.UpgradeGate) bool { return g.State != addonsv1.GateOpen }) {
+	isLeft := func(g addonsv1.UpgradeGate) bool {
+		return g.State != addonsv1.GateOpen && g.State != addonsv1.GatePassed
+	}
+	if u.Done && !slices.ContainsFunc(status.Gates, isLeft) {
 		return nil
 	}
 	return status
@@ -37,7 +40,9 @@ func (u *Upgrade) Status(c Cluster, causes Causes, before *addonsv1.ClusterUpgra
 // Condition returns UpgradeAllowed of an upgrade.
 func (u *Upgrade) Condition(status *addonsv1.ClusterUpgrade) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.UpgradeAllowedCondition, Status: metav1.ConditionTrue, Reason: addonsv1.UpgradeAllowedReason}
+	passed := false
 	for _, gate := range status.Gates {
+		passed = passed || gate.State == addonsv1.GatePassed
 		if gate.State == addonsv1.GateOpen || c.Status == metav1.ConditionFalse {
 			continue
 		}
@@ -46,9 +51,12 @@ func (u *Upgrade) Condition(status *addonsv1.ClusterUpgrade) metav1.Condition {
 			c.Status = metav1.ConditionFalse
 		}
 	}
-	if !u.Asked && c.Status == metav1.ConditionFalse {
-		c.Status = metav1.ConditionUnknown
-		c.Reason, c.Message = addonsv1.UpgradeNotAskedReason, "The Cluster has no topology, so nothing asks whether to go on. "+c.Message
+	if passed || !u.Asked && c.Status == metav1.ConditionFalse {
+		why := "The Cluster has no topology, so nothing asks whether to go on. "
+		if u.Asked {
+			why = "Cluster API didn't ask whether to go on. It does so by the hooks of Chandler's ExtensionConfig. "
+		}
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.UpgradeNotAskedReason, why+c.Message
 	}
 	return c
 }

@@ -261,11 +261,51 @@ func TestCondition(t *testing.T) {
 		{asked, []addonsv1.UpgradeGate{gate(addonsv1.GateClosed, "NoCompatibleVersion"), gate(addonsv1.GateOpen, "UpgradeAllowed")}, metav1.ConditionFalse, "NoCompatibleVersion"},
 		{asked, []addonsv1.UpgradeGate{gate(addonsv1.GateExpired, "HoldExpired")}, metav1.ConditionTrue, "HoldExpired"},
 		{unasked, []addonsv1.UpgradeGate{gate(addonsv1.GateWaiting, "AddonsNotReady")}, metav1.ConditionUnknown, "NotAsked"},
+		{asked, []addonsv1.UpgradeGate{gate(addonsv1.GatePassed, "NotAsked")}, metav1.ConditionUnknown, "NotAsked"},
+		{asked, []addonsv1.UpgradeGate{gate(addonsv1.GatePassed, "NotAsked"), gate(addonsv1.GateWaiting, "AddonsNotReady")}, metav1.ConditionUnknown, "NotAsked"},
 	} {
 		c := tc.u.Condition(&addonsv1.ClusterUpgrade{Gates: tc.gates})
 		if c.Status != tc.status || c.Reason != tc.reason || (c.Reason != addonsv1.UpgradeAllowedReason) != (c.Message != "") {
 			t.Errorf("%+v: %+v", tc.gates, c)
 		}
+	}
+}
+
+// What went on though it was held was never asked. Once the upgrade is done, nobody needs to know any more.
+func TestPassed(t *testing.T) {
+	start := time.Unix(1000, 0)
+	former, changes, next := []string{"v1.35.0"}, []string{"v1.35.0", "v1.36.0"}, []string{"v1.36.0"}
+	waiting := upgrade.Causes{Waiting: []upgrade.Cause{{Point: before, Message: "cni isn't ready", Hold: upgrade.Hold{Time: time.Minute}}}}
+	for name, tc := range map[string]struct {
+		causes upgrade.Causes // at first
+		after  time.Duration
+		skip   bool
+		passed bool
+	}{
+		"held":                       {causes: waiting, passed: true},
+		"closed":                     {causes: upgrade.Causes{Closed: upgrade.Closed{Reason: "x", Message: "y"}}, passed: true},
+		"open":                       {},
+		"for long enough":            {causes: waiting, after: time.Minute},
+		"skipped as nobody looked":   {causes: waiting, skip: true},
+		"held for nearly that while": {causes: waiting, after: time.Minute - 1, passed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster("v1.36.0", former, former, next)
+			status := upgrade.Observe(c, nil).Status(c, tc.causes, nil, start)
+			for i, controlPlane := range [][]string{changes, changes, next, next} {
+				c = cluster("v1.36.0", controlPlane, former, nil)
+				u := upgrade.Observe(c, status)
+				status = u.Status(c, upgrade.Causes{Skip: tc.skip}, status, start.Add(tc.after+time.Duration(i)*time.Hour))
+				passed := len(status.Gates) > 0 && status.Gates[0].Point == before && status.Gates[0].State == addonsv1.GatePassed
+				if passed != tc.passed || (u.Condition(status).Reason == addonsv1.UpgradeNotAskedReason) != tc.passed {
+					t.Fatalf("step %d: %+v", i, status)
+				}
+			}
+			c = cluster("v1.36.0", next, next, nil)
+			if status = upgrade.Observe(c, status).Status(c, upgrade.Causes{}, status, start); status != nil {
+				t.Errorf("all is done: %+v", status)
+			}
+		})
 	}
 }
 
