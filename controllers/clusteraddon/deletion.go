@@ -34,10 +34,18 @@ func removesBeforeDeletion(ca *addonsv1.ClusterAddon, cluster *member.Member) bo
 		return false
 	}
 	object := cluster.Cluster
-	_, moves := object.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	_, goesOn := object.Annotations[runtimev1.OkToDeleteAnnotation]
 	return ptr.Deref(ca.Status.GatesDeletion, false) && cluster.Initialized && object.Spec.Topology.IsDefined() &&
-		!moves && !goesOn && !annotations.IsPaused(object, ca)
+		!moves(cluster) && !goesOn && !annotations.IsPaused(object, ca)
+}
+
+// moves reports whether the Cluster is deleted here as it goes on in another management cluster.
+func moves(cluster *member.Member) bool {
+	if cluster == nil || cluster.Cluster == nil {
+		return false
+	}
+	_, yes := cluster.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]
+	return yes
 }
 
 // goes reports whether the add-on is removed before its Cluster is deleted.

@@ -115,6 +115,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 
 	blocked, removes := gate(ca, cluster), removesBeforeDeletion(ca, cluster)
 	if blocked && !removes {
+		if moves(cluster) {
+			ca.Status.Deletion = nil
+		}
 		ca.Status.ObservedGeneration = ca.Generation
 		return ctrl.Result{}, nil
 	}

@@ -262,6 +262,17 @@ func TestHooksThatNobodyRuns(t *testing.T) {
 	}
 }
 
+// TestFaultBeforeUpgrades refuses a release whose checks before an upgrade can't be read.
+func TestFaultBeforeUpgrades(t *testing.T) {
+	for _, hook := range []string{"BeforeClusterUpgrade", "BeforeControlPlaneUpgrade"} {
+		files := staged()
+		files["clusteraddon.yaml"] = stages + "  " + hook + ": [{name: Foo_Bar, action: replace}]\n"
+		if _, err := Expand(files, source()); err == nil || !strings.Contains(err.Error(), hook) {
+			t.Errorf("%s: %v", hook, err)
+		}
+	}
+}
+
 // TestArchiveAndTag has the archive of the Cluster Stack that was asked for.
 func TestArchiveAndTag(t *testing.T) {
 	const other = "other-thing-1-29-cluster-addon-v1.tgz"

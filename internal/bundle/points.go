@@ -13,17 +13,25 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-// hookPoints are the points of an upgrade that hooks stand for, in the order of an upgrade.
-var hookPoints = []struct {
+// hookPoint is the point of an upgrade that a hook stands for.
+type hookPoint struct {
 	hook  string
 	point addonsv1.UpgradePoint
-}{
+}
+
+// hookPoints are in the order of an upgrade.
+var hookPoints = []hookPoint{
 	{"BeforeClusterUpgrade", addonsv1.UpgradeBeforeControlPlane},
 	{"BeforeControlPlaneUpgrade", addonsv1.UpgradeBeforeControlPlane},
 	{"AfterControlPlaneUpgrade", addonsv1.UpgradeAfterControlPlane},
 	{"BeforeWorkersUpgrade", addonsv1.UpgradeAfterControlPlane},
 	{"AfterWorkersUpgrade", addonsv1.UpgradeAfterWorkers},
 	{"AfterClusterUpgrade", addonsv1.UpgradeAfterWorkers},
+}
+
+// holdsUpgrade reports whether upgrades wait for the stages of a hook before they begin.
+func holdsUpgrade(hook string) bool {
+	return slices.Contains(hookPoints, hookPoint{hook, addonsv1.UpgradeBeforeControlPlane})
 }
 
 // beforeDelete is the hook whose stages delete what is to go before its Cluster.

@@ -35,7 +35,7 @@ const (
 // Stages are the stages of a release, by the lifecycle hook that runs them.
 type Stages struct {
 	Hooks map[string][]Stage
-	// Faults of stages that nobody runs, by their hook, which isn't in Hooks then.
+	// Faults of stages of other hooks than AfterControlPlaneInitialized, by their hook, which isn't in Hooks then.
 	Faults map[string]string
 	// Unknown keys, as paths.
 	Unknown []string

@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,14 @@ type tenant struct {
 // An instance that is killed holds its scope for four heartbeats, so those that a test kills have short ones. The others
 // have the usual ones: with several tests at once, this machine may stand still for seconds.
 func newTenant(t *testing.T, namespace string, flags ...string) *tenant {
+	t.Helper()
+	tn := newUnaskedTenant(t, namespace, flags...)
+	tn.register(tn.address, namespace)
+	return tn
+}
+
+// newUnaskedTenant makes one that Cluster API doesn't ask.
+func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 	t.Helper()
 	g := NewWithT(t)
 	code, err := world.Clientset.Discovery().ServerVersion()
@@ -72,15 +81,26 @@ func newTenant(t *testing.T, namespace string, flags ...string) *tenant {
 		"--webhook-port=" + port, "--webhook-cert-dir=" + certificates,
 	}, flags...)
 	tn.start()
-	config := &runtimev1.ExtensionConfig{}
-	config.Name = namespace
-	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: tn.address, CABundle: world.Authority.Certificate}
-	config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
-	g.Expect(world.Create(t.Context(), config)).To(Succeed())
 	t.Cleanup(func() {
 		if t.Failed() {
 			tn.describe()
 		}
+	})
+	return tn
+}
+
+// register has Cluster API ask a server about the Clusters of namespaces.
+func (tn *tenant) register(server string, namespaces ...string) {
+	tn.Helper()
+	t, g := tn.T, NewWithT(tn.T)
+	config := &runtimev1.ExtensionConfig{}
+	config.Name = tn.namespace
+	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: server, CABundle: world.Authority.Certificate}
+	config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces},
+	}}
+	g.Expect(world.Create(t.Context(), config)).To(Succeed())
+	t.Cleanup(func() {
 		if err := world.Delete(context.WithoutCancel(t.Context()), config); err != nil { // before its server goes, as others need Cluster API
 			t.Error(err)
 		}
@@ -98,7 +118,6 @@ func newTenant(t *testing.T, namespace string, flags ...string) *tenant {
 		}
 		return nil
 	})
-	return tn
 }
 
 // start starts the instance.
@@ -229,6 +248,14 @@ func waiting(addon, reason string) func(*addonsv1.ClusterAddon) error {
 		}
 		return fmt.Errorf("the add-ons are %+v", ca.Status.Addons)
 	}
+}
+
+// isPaused expects that nothing is done.
+func isPaused(ca *addonsv1.ClusterAddon) error {
+	if c := conditions.Get(ca, clusterv1.PausedCondition); c == nil || c.Status != metav1.ConditionTrue {
+		return fmt.Errorf("paused is %+v", c)
+	}
+	return nil
 }
 
 // isDone expects no upgrade.

@@ -75,11 +75,19 @@ func NewCluster(key client.ObjectKey, class, version string, workers int32) *clu
 
 // SetVersion asks for another version of Kubernetes.
 func (e *Environment) SetVersion(ctx context.Context, key client.ObjectKey, version string) error {
+	return e.SetClass(ctx, key, "", version)
+}
+
+// SetClass gives a Cluster another class, if that isn't empty, and another version of Kubernetes.
+func (e *Environment) SetClass(ctx context.Context, key client.ObjectKey, class, version string) error {
 	cluster := &clusterv1.Cluster{}
 	if err := e.Get(ctx, key, cluster); err != nil {
 		return err
 	}
 	before := cluster.DeepCopy()
 	cluster.Spec.Topology.Version = version
+	if class != "" {
+		cluster.Spec.Topology.ClassRef.Name = class
+	}
 	return e.Patch(ctx, cluster, client.MergeFrom(before))
 }

@@ -36,6 +36,14 @@ func setVersion(t *testing.T, cluster, version string) {
 	}
 }
 
+// setClass switches a Cluster to a class and a version at once.
+func setClass(t *testing.T, cluster, class, version string) {
+	t.Helper()
+	if err := world.SetClass(t.Context(), key(cluster), class, version); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func deleteCluster(t *testing.T, name string) {
 	t.Helper()
 	if err := world.Delete(t.Context(), topology.NewCluster(key(name), "", "", 0)); err != nil {

@@ -58,7 +58,7 @@ func (p *Provider) serve(ctx context.Context, obj object, version string) (*apis
 		return server, nil
 	}
 	server, err := apiserver.Start(ctx, p.dir, controlplane.Options{
-		Name: obj.cluster.Name, Workers: true, Version: p.binaryVersion(obj, version),
+		Name: obj.cluster.Name, Workers: true, Version: p.binaryVersion(obj, version), AuditPolicy: auditPolicy,
 	})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,20 @@ import (
 // CoreModule is the folder, in the checkout, of the module that pins the core manager of the product's Cluster API.
 const CoreModule = "hack/tools/capi"
 
+// auditPolicy has the audit logs show what control planes, workers and ConfigMaps are asked to be.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, update, patch]
+  resources:
+  - {group: controlplane.cluster.x-k8s.io}
+  - {group: cluster.x-k8s.io, resources: [machinedeployments]}
+  - {group: "", resources: [configmaps]}
+- level: Metadata
+`
+
 // installTimeout is how long an API server may take to serve new kinds.
 const installTimeout = 90 * time.Second
 
@@ -69,7 +83,9 @@ func (e *Environment) start(ctx context.Context, o Options) error {
 	})
 	g.Go(func() (err error) {
 		// With workers, as owners have to be garbage-collected.
-		e.Server, err = apiserver.Start(starting, o.Dir, controlplane.Options{Name: "management", Workers: true, CRDPaths: o.CRDPaths})
+		e.Server, err = apiserver.Start(starting, o.Dir, controlplane.Options{
+			Name: "management", Workers: true, CRDPaths: o.CRDPaths, AuditPolicy: auditPolicy,
+		})
 		return err
 	})
 	if err := g.Wait(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +35,20 @@ func (tn *tenant) forge(cluster string) {
 	before := versions()
 	pool := x509.NewCertPool()
 	g.Expect(pool.AppendCertsFromPEM(world.Authority.Certificate)).To(BeTrue())
+	type answer struct {
+		status int
+		text   string
+	}
 	server := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	ask := func(body string) answer {
+		tn.Helper()
+		response, err := server.Post(tn.address+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/before-cluster-upgrade", "application/json", strings.NewReader(body))
+		g.Expect(err).NotTo(HaveOccurred())
+		text, err := io.ReadAll(response.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+		return answer{response.StatusCode, string(text)}
+	}
 	for name, tc := range map[string]struct {
 		body   string
 		status int
@@ -49,13 +63,14 @@ func (tn *tenant) forge(cluster string) {
 		"this one, skipped": {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q, "annotations": {%q: "v9"}}, "spec": {"topology": {"version": "v9"}}}}`,
 			tn.namespace, cluster, addonsv1.SkipGatesAnnotation), http.StatusOK, `"retryAfterSeconds":0`},
 	} {
-		response, err := server.Post(tn.address+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/before-cluster-upgrade", "application/json", strings.NewReader(tc.body))
-		g.Expect(err).NotTo(HaveOccurred(), name)
-		text, err := io.ReadAll(response.Body)
-		g.Expect(err).NotTo(HaveOccurred(), name)
-		g.Expect(response.Body.Close()).To(Succeed())
-		g.Expect(response.StatusCode).To(Equal(tc.status), "%s: %s", name, text)
-		g.Expect(string(text)).To(ContainSubstring(tc.says), name)
+		is := ask(tc.body)
+		g.Expect(is.status).To(Equal(tc.status), "%s: %s", name, is.text)
+		g.Expect(is.text).To(ContainSubstring(tc.says), name)
 	}
+	texts := sets.New[string]()
+	for range 100 {
+		texts.Insert(ask(fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, tn.newer)).text)
+	}
+	g.Expect(texts).To(HaveLen(1), "Cluster API writes each text into the Cluster")
 	g.Expect(versions()).To(Equal(before))
 }

@@ -30,6 +30,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 	tn.await(name, "no upgrade is in sight", isDone)
 	tn.expectNone(name, "preflight")
 
+	since := tn.mark(name)
 	setVersion(t, tn.at(name), tn.newer)
 	tn.await(name, "a check comes first", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on preflight"))
 	tn.set(stack("second", "first"))
@@ -59,6 +60,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 	tn.ready(name, "autoscaler", "second")
 	tn.await(name, "the upgrade is done", isDone)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	since.expectOrder(tn.newer, "second", "cni", "ccm", "autoscaler")
 }
 
 // TestClosedGate has an add-on that isn't for the next version of Kubernetes. Another range, or the annotation, lets the
@@ -88,6 +90,7 @@ func TestClosedGate(t *testing.T) {
 		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "lifecycle.kubernetesVersions <="+tn.older)
 		expectState(t, tn.at(name), state{controlPlane: tn.older, runs: tn.older})
 	}
+	tn.expectQuiet(forced)
 	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.older)
 	tn.await(forced, "that is for another version", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, "cni"))
 	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.newer)

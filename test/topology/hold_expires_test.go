@@ -57,9 +57,15 @@ func TestHoldExpires(t *testing.T) {
 	})
 	g.Expect(metav1.Now().Sub(since.Time).Seconds()).To(BeNumerically(">=", 20))
 	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
-	until(t, "somebody is warned", func() error {
+	tn.warned(addonsv1.UpgradeHoldExpiredReason)
+}
+
+// warned returns once there is a Warning with a reason.
+func (tn *tenant) warned(reason string) {
+	tn.Helper()
+	until(tn.T, "somebody is warned of "+reason, func() error {
 		all := &corev1.EventList{}
-		if err := world.List(t.Context(), all, client.InNamespace(tn.namespace), client.MatchingFields{"reason": addonsv1.UpgradeHoldExpiredReason}); err != nil {
+		if err := world.List(tn.Context(), all, client.InNamespace(tn.namespace), client.MatchingFields{"reason": reason}); err != nil {
 			return err
 		}
 		if len(all.Items) == 0 || all.Items[0].Type != corev1.EventTypeWarning {

@@ -38,7 +38,9 @@ func (p *Provider) provideMachine(ctx context.Context, obj object) error {
 		return err
 	}
 	id := "local:///" + obj.GetName()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: obj.GetName()}, Spec: corev1.NodeSpec{ProviderID: id}}
+	node := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: id}}
+	node.Name = obj.GetName()
+	node.Labels = map[string]string{corev1.LabelHostname: obj.GetName(), corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
 	// By this version Cluster API knows whether the worker is upgraded.
 	node.Status.NodeInfo.KubeletVersion = machine.Spec.Version
 	if err := server.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {

@@ -27,6 +27,7 @@ const namespace = "default"
 var world struct {
 	*topology.Environment
 	hooks *extension
+	root  string // of the checkout
 	// chandler is the path of its binary.
 	chandler string
 	// oldest says that Cluster API is the oldest one that Chandler works with; see TestOldestClusterAPI.
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 func prepare(ctx context.Context, root, dir string) error {
 	var err error
 	core := os.Getenv("CHANDLER_CORE_MODULE")
-	world.oldest = core != ""
+	world.oldest, world.root = core != "", root
 	world.Environment, err = topology.Start(ctx, topology.Options{
 		Root: root, Dir: dir, CoreModule: core, CRDPaths: []string{filepath.Join(root, "config/crd/bases")}, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
 	})

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestDeletionEnds deletes Clusters whose add-ons can't be removed, or mustn't be.
+func TestDeletionEnds(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t, "leaving")
+	stack := func(hold int32) *addonsv1.AddonStack {
+		ingress := tn.addon("ingress", addonsv1.UpgradeIndependent, "first")
+		ingress.Lifecycle.OnClusterDelete = addonsv1.OnClusterDeleteRemove
+		site := ingress
+		site.Name, site.DependsOn, site.Lifecycle = "site", []string{"ingress"}, ingress.Lifecycle.DeepCopy()
+		s := tn.stack(ingress, site)
+		s.Spec.Lifecycle = &addonsv1.StackLifecycle{HoldSeconds: &hold, AfterHold: addonsv1.AfterHoldProceed}
+		return s
+	}
+	create := func(name string) {
+		createCluster(t, tn.at(name), localClass, v34, 0)
+		awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+		tn.ready(name, "ingress", "first")
+		tn.ready(name, "site", "first")
+		tn.await(name, "all is installed", isReady)
+	}
+	const finalizer = "example.org/for-ever"
+	waits := func(ca *addonsv1.ClusterAddon) error {
+		if d := ca.Status.Deletion; d == nil || d.State != addonsv1.GateWaiting {
+			return fmt.Errorf("the deletion is %+v", d)
+		}
+		return nil
+	}
+	tn.set(stack(15))
+
+	create("stuck")
+	tn.finalize("stuck", "site", tn.namespace, finalizer)
+	deleteCluster(t, tn.at("stuck"))
+	tn.await("stuck", "it waits", waits)
+	awaitGone(t, tn.at("stuck"))
+	tn.warned(addonsv1.UpgradeHoldExpiredReason)
+
+	create("unreachable")
+	g.Expect(world.Provider.Workload(key(tn.at("unreachable"))).StopAPIServer()).To(Succeed())
+	deleteCluster(t, tn.at("unreachable"))
+	tn.await("unreachable", "it waits", waits)
+	awaitGone(t, tn.at("unreachable"))
+
+	tn.set(stack(3600))
+	create("paused")
+	setPaused := func(yes bool) {
+		c := &clusterv1.Cluster{}
+		g.Expect(world.Get(t.Context(), key(tn.at("paused")), c)).To(Succeed())
+		before := c.DeepCopy()
+		c.Spec.Paused = ptr.To(yes)
+		g.Expect(world.Patch(t.Context(), c, client.MergeFrom(before))).To(Succeed())
+	}
+	setPaused(true)
+	tn.await("paused", "it is paused", isPaused)
+	since := tn.mark("paused")
+	deleteCluster(t, tn.at("paused"))
+	annotate(t, tn.at("paused"), "example.org/touched", "yes")
+	tn.await("paused", "it is still paused", isPaused)
+	g.Expect(since.workloadWrites("configmaps", "site")).To(BeEmpty(), "nothing is removed of a paused Cluster")
+	tn.finalize("paused", "site", tn.namespace, finalizer)
+	setPaused(false)
+	tn.await("paused", "it waits", waits)
+
+	// In the middle of that it moves to another management cluster: so what is left stays.
+	world.hooks.block("paused", "BeforeClusterDelete", "not yet")
+	annotate(t, tn.at("paused"), "clusterctl.cluster.x-k8s.io/delete-for-move", "")
+	tn.await("paused", "it goes on elsewhere", func(ca *addonsv1.ClusterAddon) error {
+		if ca.Status.Deletion != nil {
+			return fmt.Errorf("the deletion is %+v", ca.Status.Deletion)
+		}
+		return nil
+	})
+	survivor := world.Provider.Workload(key(tn.at("paused")))
+	tn.finalize("paused", "site", tn.namespace)
+	awaitBlocked(t, tn.at("paused"), "BeforeClusterDelete", "not yet")
+	ingress := &corev1.ConfigMap{}
+	g.Expect(survivor.Get(t.Context(), client.ObjectKey{Namespace: tn.namespace, Name: "ingress"}, ingress)).To(Succeed())
+	g.Expect(ingress.DeletionTimestamp).To(BeNil())
+	world.hooks.open("paused", "BeforeClusterDelete")
+	awaitGone(t, tn.at("paused"))
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/topology"
+)
+
+// TestMishapsOfUpgrades upgrades a Cluster again and again. Each time something happens while it waits for its network. In
+// the end each upgrade is done.
+func TestMishapsOfUpgrades(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t, "mishaps")
+	const name, one, other = "c", "one", "other"
+	for _, class := range []string{one, other} {
+		g.Expect(createClass(t.Context(), topology.Class{Namespace: tn.namespace, Name: class})).To(Succeed())
+	}
+	stack := func(class, text string) *addonsv1.AddonStack {
+		s := tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, text))
+		s.Name, s.Spec.ClusterSelector, s.Spec.ClassNames = class, nil, []string{class}
+		return s
+	}
+	upgrade := 0
+	version := func() string { return fmt.Sprintf("v1.36.%d", upgrade) }
+	text := func() string { return fmt.Sprintf("text %d", upgrade) }
+	notReady := func(class string) func(*addonsv1.ClusterAddon) error {
+		return held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeAddonsNotReadyReason, "add-on cni of AddonStack "+class)
+	}
+	tn.set(stack(one, text()))
+	createCluster(t, tn.at(name), one, version(), 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", text())
+	ca := &addonsv1.ClusterAddon{}
+
+	for _, mishap := range []struct {
+		is      string
+		happens func(t *testing.T, former string)
+	}{
+		{"the workload cluster is down", func(t *testing.T, former string) {
+			workload := world.Provider.Workload(key(tn.at(name)))
+			g.Expect(workload.StopAPIServer()).To(Succeed())
+			tn.await(name, "it can't be seen", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeClusterUnreachableReason, "doesn't answer"))
+			awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, "doesn't answer")
+			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			g.Expect(workload.StartAPIServer(t.Context())).To(Succeed())
+			tn.await(name, "it is seen", notReady(one))
+			tn.ready(name, "cni", text())
+		}},
+		{"its ClusterAddon is deleted", func(t *testing.T, _ string) {
+			g.Expect(world.Get(t.Context(), key(tn.at(name)), ca)).To(Succeed())
+			g.Expect(world.Delete(t.Context(), ca)).To(Succeed())
+			tn.await(name, "it is made anew", func(now *addonsv1.ClusterAddon) error {
+				if now.UID == ca.UID {
+					return fmt.Errorf("it is the same")
+				}
+				return nil
+			})
+			tn.ready(name, "cni", text())
+		}},
+		{"the target is changed by force", func(t *testing.T, former string) {
+			annotate(t, tn.at(name), clusterv1.ClusterTopologyUnsafeUpdateVersionAnnotation, "")
+			upgrade++
+			setVersion(t, tn.at(name), version())
+			tn.set(stack(one, text()))
+			tn.await(name, "it waits for the new target", func(ca *addonsv1.ClusterAddon) error {
+				if u := ca.Status.Upgrade; u == nil || u.Target != version() {
+					return fmt.Errorf("it is %+v", u)
+				}
+				return notReady(one)(ca)
+			})
+			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			tn.ready(name, "cni", text())
+		}},
+		{"it is switched to another class, and back", func(t *testing.T, former string) {
+			tn.set(stack(one, fmt.Sprintf("text %d", upgrade-1)))
+			tn.set(stack(other, "other"))
+			setClass(t, tn.at(name), other, version())
+			tn.await(name, "it waits for the other class", notReady(other))
+			expectState(t, tn.at(name), state{controlPlane: former, runs: former})
+			setClass(t, tn.at(name), one, version())
+			tn.ready(name, "cni", fmt.Sprintf("text %d", upgrade-1))
+		}},
+		{"its stack is deleted", func(t *testing.T, _ string) {
+			g.Expect(world.Delete(t.Context(), stack(one, ""))).To(Succeed())
+			tn.expectNone(name, "cni")
+		}},
+	} {
+		former := version()
+		tn.await(name, "it is as wanted", isDone)
+		awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+		upgrade++
+		tn.set(stack(one, text()))
+		setVersion(t, tn.at(name), version())
+		tn.await(name, mishap.is+" while it waits", notReady(one))
+		mishap.happens(t, former)
+		awaitState(t, tn.at(name), state{controlPlane: version(), runs: version()})
+		t.Logf("%s: that upgrade is done", mishap.is)
+	}
+	tn.await(name, "the last upgrade is done", isDone)
+}
