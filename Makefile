@@ -140,6 +140,7 @@ release: ## Write what clusterctl installs, and the shared overlays, into OUT, b
 	for overlay in shared shared-selfsigned; do \
 		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >$(OUT)/$$overlay-components.yaml; \
 	done
+	sed -E '/^#/d; s/\bsystem\b/$${CHANDLER_NAMESPACE:=chandler-system}/' config/hooks/extension_config.yaml >$(OUT)/extension-config.yaml
 	cp metadata.yaml $(OUT)/
 
 .PHONY: clean

@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +46,15 @@ func TestLifeOfAnInstallation(t *testing.T) {
 			g.Expect(hub.Get(t.Context(), client.ObjectKeyFromObject(obj), installed)).To(Succeed(), name)
 			g.Expect(installed.GetLabels()).To(And(
 				HaveKeyWithValue(clusterv1.ProviderNameLabel, "addon-chandler"), HaveKey(clusterctlv1.ClusterctlLabel)), name)
+		}
+		hooks, service := byName(t, []byte(mustRun(t, "generate", "yaml", "--from="+repository("addon-chandler", olderVersion)+"/extension-config.yaml"))), &corev1.Service{}
+		g.Expect(hooks).To(HaveLen(1))
+		for _, obj := range hooks {
+			config := &runtimev1.ExtensionConfig{}
+			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, config, true)).To(Succeed())
+			at := config.Spec.ClientConfig.Service
+			g.Expect(hub.Get(t.Context(), client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, service)).To(Succeed(), "Cluster API finds the hooks")
+			g.Expect(config.Annotations).To(HaveKeyWithValue(runtimev1.InjectCAFromSecretAnnotation, HavePrefix(systemNamespace+"/")))
 		}
 		g.Expect(hub.deployments(t)).To(ConsistOf(HaveField("Status.AvailableReplicas", BeNumerically(">", 0))))
 		g.Expect(hub.crds(t)).To(And(Not(BeEmpty()), HaveEach(HaveField("Labels", HaveKeyWithValue("cluster.x-k8s.io/v1beta2", "v1beta1")))))
