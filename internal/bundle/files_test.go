@@ -67,8 +67,8 @@ addonStages:
   AfterControlPlaneUpgrade:
   - {name: metrics, action: apply, waitForPreCondition: {conditions: "true"}}
   AfterClusterUpgrade:
-  - {name: cni, action: apply}
   - {name: metrics, action: apply}
+  - {name: cni, action: apply}
   BeforeClusterDelete:
   - {name: cni, action: delete}
   - {name: metrics, action: apply}
@@ -127,6 +127,7 @@ func TestReleaseWithStages(t *testing.T) {
 			"conditions of stages that delete, which aren't waited for: old",
 			"not run: stages of BeforeClusterUpgrade: backup",
 			"conditions of stages of AfterControlPlaneUpgrade, which aren't waited for: metrics",
+			"in the order of AfterControlPlaneInitialized, not in that of AfterClusterUpgrade: cni",
 			"not run: stages of BeforeClusterDelete: metrics",
 			"not run: stages of BeforeTeaTime: cni",
 			"not used: cluster-addon-values.yaml, which is for releases without clusteraddon.yaml",

@@ -107,7 +107,8 @@ func addonAt(addons []addonsv1.Addon, name string) int {
 // eachStage calls set with the lifecycle of the add-on of each stage that does the action, and notes
 // all other stages.
 func (r *reading) eachStage(addons []addonsv1.Addon, hook string, stages []clusterstack.Stage, action clusterstack.Action, set func(*addonsv1.AddonLifecycle)) {
-	var others, conditions []string
+	var others, conditions, earlier []string
+	last := -1
 	for _, stage := range stages {
 		at := addonAt(addons, stage.Name)
 		if at >= 0 && addons[at].Lifecycle != nil && addons[at].Lifecycle.Present != "" {
@@ -117,6 +118,10 @@ func (r *reading) eachStage(addons []addonsv1.Addon, hook string, stages []clust
 			others = append(others, stage.Name)
 			continue
 		}
+		if at < last && action == clusterstack.ActionApply {
+			earlier = append(earlier, stage.Name)
+		}
+		last = max(last, at)
 		if addons[at].Lifecycle == nil {
 			addons[at].Lifecycle = &addonsv1.AddonLifecycle{}
 		}
@@ -126,6 +131,7 @@ func (r *reading) eachStage(addons []addonsv1.Addon, hook string, stages []clust
 		}
 	}
 	r.note(notRun(hook), others)
+	r.note(fmt.Sprintf("in the order of %s, not in that of %s", clusterstack.AfterControlPlaneInitialized, hook), earlier)
 	r.note(fmt.Sprintf("conditions of stages of %s, which aren't waited for", hook), conditions)
 }
 

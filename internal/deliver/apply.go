@@ -57,6 +57,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	var failed failures
 	for _, wave := range waves(objects) {
 		todo := r.unapplied(wave)
+		r.lookAhead(ctx, todo, known)
 		failed = append(failed, r.inParallel(len(todo), func(i int) *failure {
 			return r.applyOne(ctx, todo[i], known[record.KeyOf(todo[i])], crds)
 		})...)
@@ -184,7 +185,7 @@ func (r *run) applyYielded(ctx context.Context, o *unstructured.Unstructured, en
 func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
 	key := record.KeyOf(o)
 	force := false
-	live, err := r.metadata(ctx, entry)
+	live, err := r.look(ctx, entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		// Nobody's. If somebody makes it in this moment, there is a conflict.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -81,20 +82,26 @@ func (r *run) lookAtHook(ctx context.Context, a applied, o *unstructured.Unstruc
 }
 
 // clearHook makes room for a hook's object: what an earlier run left is deleted,
-// and waited for.
-func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*Outcome, error) {
+// and waited for. It reports whether nothing was there.
+func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (isClear bool, _ *Outcome, _ error) {
 	e := record.EntryOf(o)
 	e.Helm = true
 	if e.GroupVersionKind().GroupKind() == crdKind {
-		return nil, nil // never deleted, as in Helm
+		return false, nil, nil // never deleted, as in Helm
 	}
 	live, err := r.metadata(ctx, e)
 	if apierrors.IsNotFound(err) || isNoMatch(err) {
-		return nil, nil
+		return true, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+		return false, nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
+	outcome, err := r.clearLive(ctx, event, h, e, live)
+	return false, outcome, err
+}
+
+// clearLive deletes what is in the place of a hook's object, if that is allowed.
+func (r *run) clearLive(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, e record.Entry, live *metav1.PartialObjectMetadata) (*Outcome, error) {
 	owner := OwnerOf(&live.ObjectMeta)
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
@@ -129,10 +136,10 @@ func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 	return r.waitGone(ctx, []going{*g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", event, h.Name))
 }
 
-// deleteHooks deletes hooks' objects by their delete policies, the last one first.
-func (r *run) deleteHooks(ctx context.Context, hooks []*helmrelease.Hook) error {
+// deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.
+func (r *run) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
 	for _, h := range slices.Backward(hooks) {
-		if err := r.deleteHook(ctx, h); err != nil {
+		if err := r.deleteHook(ctx, event, h); err != nil {
 			return err
 		}
 	}
@@ -140,12 +147,18 @@ func (r *run) deleteHooks(ctx context.Context, hooks []*helmrelease.Hook) error 
 }
 
 // deleteHook deletes a hook's object by its delete policy. A CRD stays, as in Helm.
-func (r *run) deleteHook(ctx context.Context, h *helmrelease.Hook) error {
+func (r *run) deleteHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
 	o, err := r.hookObject(h)
 	if err != nil || o.GroupVersionKind().GroupKind() == crdKind {
 		return nil //nolint:nilerr // it can't be there
 	}
 	e := record.EntryOf(o)
+	if made, ok := r.s.hooks[hookKey{event.String(), h.Kind, h.Name}]; ok {
+		err := r.deleteMade(ctx, o, made.uid)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
 	live, err := r.metadata(ctx, e)
 	if apierrors.IsNotFound(err) || isNoMatch(err) {
 		return nil
@@ -160,6 +173,17 @@ func (r *run) deleteHook(ctx context.Context, h *helmrelease.Hook) error {
 	if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
 		client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", e.Key(), err)
+	}
+	return nil
+}
+
+// deleteMade deletes a hook's object that this session made. There is a conflict if another one is in
+// its place.
+func (r *run) deleteMade(ctx context.Context, o *unstructured.Unstructured, uid types.UID) error {
+	r.wrote.Store(true)
+	if err := r.t.Client.Delete(ctx, o, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s: %w", record.KeyOf(o), redact(err, record.KeyOf(o)))
 	}
 	return nil
 }

@@ -65,18 +65,26 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outco
 			return o, err
 		}
 	}
-	cleanup := whenSucceeded(hooks)
-	if len(cleanup) > 0 {
-		// First note that they are done: once deleted, nothing else tells.
-		if err := r.update(ctx); err != nil {
-			return nil, err
-		}
+	// The record says first that they are done: once they are deleted, nothing else tells. That
+	// they are deleted it says with its next update, and until then the session knows.
+	if r.s.cleaned[event] {
+		r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+		return nil, nil
 	}
-	if err := r.deleteHooks(ctx, cleanup); err != nil {
+	cleanup := whenSucceeded(hooks)
+	if len(cleanup) == 0 {
+		r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+		return nil, r.update(ctx)
+	}
+	if err := r.update(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.deleteHooks(ctx, event, cleanup); err != nil {
+		return nil, err
+	}
+	r.s.cleaned[event] = true
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
-	return nil, r.update(ctx)
+	return nil, nil
 }
 
 // runHook starts a hook, or goes on waiting for it. Nil means that it is done.
@@ -89,9 +97,10 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	if err != nil {
 		return r.failHook(ctx, event, h, err.Error())
 	}
-	key := hookKey{event.String(), h.Kind, h.Name}
+	key, isClear := hookKey{event.String(), h.Kind, h.Name}, false
 	if progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown {
-		if o, err := r.clearHook(ctx, event, h, object); o != nil || err != nil {
+		var o *Outcome
+		if isClear, o, err = r.clearHook(ctx, event, h, object); o != nil || err != nil {
 			return o, err
 		}
 		progress = r.startRun(event, h)
@@ -104,7 +113,7 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	}
 	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d", r.rec.Revision, event, progress.Attempt))
 	if _, ok := r.s.hooks[key]; !ok {
-		f := r.applyHook(ctx, key, object)
+		f := r.applyHook(ctx, key, object, isClear)
 		switch {
 		case f == nil:
 		case f.kind == transient:
@@ -168,16 +177,21 @@ func (r *run) startRun(event helmrelease.HookEvent, h *helmrelease.Hook) *record
 	return progress
 }
 
-// applyHook applies a hook's object, unless this run of it is there already.
-func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstructured) *failure {
+// applyHook applies a hook's object, unless this run of it is there already; isClear says that
+// nothing is.
+func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstructured, isClear bool) *failure {
 	id := record.KeyOf(o)
 	fail := func(err error) *failure {
 		f := classify(r.conceal(err), id, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
-	result, err := r.liveHook(ctx, o)
+	var result *unstructured.Unstructured
+	var err error
+	if !isClear {
+		result, err = r.liveHook(ctx, o)
+	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case isClear, apierrors.IsNotFound(err):
 		r.wrote.Store(true)
 		if result, err = r.patch(ctx, o, false); err != nil {
 			return fail(err)
@@ -233,7 +247,7 @@ func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helm
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {
 		cleanup = append(cleanup, h)
 	}
-	if err := r.deleteHooks(ctx, cleanup); err != nil {
+	if err := r.deleteHooks(ctx, event, cleanup); err != nil {
 		return nil, err
 	}
 	return ptr(r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil

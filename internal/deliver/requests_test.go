@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // TestRequests holds the number of requests of an add-on with many objects that
@@ -36,12 +38,20 @@ func TestRequests(t *testing.T) {
 		e.Expect(w).To(BeNumerically("<=", writes), what)
 	}
 	want := e.want(ns, many("1", "a"))
-	// LIST and namespace; a look and a write for each object; the record, pending and deployed.
-	measure("install", 2+2*n+2, n+2, func() { e.install(want) })
+	// Records and namespace; one look at all ConfigMaps; a write for each object; the record, pending and deployed.
+	measure("install", 2+1+n+2, n+2, func() { e.install(want) })
 	measure("unchanged", 1, 0, func() { e.install(want) })
 	// LIST; the old record is read twice and written once; one write for each object; the new record.
 	measure("upgrade", 1+3+n+2, n+3, func() { e.install(e.want(ns, many("2", "b"))) })
 	measure("repair", 2+2*n, n, func() { _, _ = e.repair(want.Release) })
+	hooked := e.want(ns, chart{version: "1", manifest: configMap("hooked", "x"), hooks: []render.Hook{
+		{Name: "before", Kind: "ConfigMap", Path: "demo/before", Manifest: configMap("before", "x"), Events: []string{"pre-install"}, DeletePolicies: []string{"before-hook-creation", "hook-succeeded"}},
+		{Name: "later", Kind: "ConfigMap", Path: "demo/later", Manifest: configMap("later", "x"), Events: []string{"pre-install"}, Weight: 1, DeletePolicies: []string{"hook-succeeded"}},
+	}})
+	hooked.Name = "hooked"
+	// As above; a look, a write and a deletion for each hook's object; the record when they are done.
+	measure("hooks", 2+2+2+2*3+1, 1+2+2*2+1, func() { e.install(hooked) })
+	e.Expect(e.get("v1", "ConfigMap", ns, "before")).To(BeNil())
 	// A look, a deletion and a last look for each object, and two watches.
 	measure("remove", 3*n+12, n+4, func() { e.remove(want.Release) })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,8 @@ type session struct {
 	applied map[record.ObjectKey]applied
 	// hooks are the hooks' objects.
 	hooks map[hookKey]applied
+	// cleaned are the events whose hooks' objects were deleted by their policy.
+	cleaned map[helmrelease.HookEvent]bool
 	// removed are those that are known to be gone, or were let go of.
 	removed map[record.ObjectKey]bool
 	// deleted are those that were asked to go, and since when they are going.
@@ -146,6 +149,7 @@ func (s *session) turn(about subject) {
 	s.applied = make(map[record.ObjectKey]applied)
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
+	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]time.Time)
 	s.pruned, s.recreates = false, record.ObjectKey{}
 }

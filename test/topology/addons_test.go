@@ -61,14 +61,9 @@ func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 	g.Expect(world.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: "real", KubernetesVersions: []string{tn.older, tn.newer}, RealVersions: true})).To(Succeed())
 	g.Expect(createClass(t.Context(), topology.Class{Namespace: namespace, Name: localClass, KubernetesVersions: []string{v34, v35, v36}})).To(Succeed())
-	write := func(name, text string) {
-		path := filepath.Join(tn.artifacts, "demo", name)
-		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
-		g.Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
-	}
-	write("Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.0.0\n")
-	write("values.yaml", "text: first\n")
-	write("templates/text.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata: {text: '{{ .Values.text }}'}\n")
+	tn.write("demo/Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.0.0\n")
+	tn.write("demo/values.yaml", "text: first\n")
+	tn.write("demo/templates/text.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata: {text: '{{ .Values.text }}'}\n")
 
 	address := manager.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
@@ -87,6 +82,15 @@ func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 		}
 	})
 	return tn
+}
+
+// write writes a file below the artifacts of the tenant's instance.
+func (tn *tenant) write(name, text string) {
+	tn.Helper()
+	path := filepath.Join(tn.artifacts, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		tn.Fatal(err)
+	}
 }
 
 // register has Cluster API ask a server about the Clusters of namespaces.

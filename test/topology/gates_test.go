@@ -3,11 +3,16 @@
 package topology_test
 
 import (
+	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/registry"
+	"github.com/cluster-chandler/chandler/test/targz"
 )
 
 // TestUpgradeWithAddons upgrades a Cluster and its add-ons, each at its point: Cluster API waits for them, and they for it.
@@ -63,17 +68,32 @@ func TestUpgradeWithAddons(t *testing.T) {
 	since.expectOrder(tn.newer, "second", "cni", "ccm", "autoscaler")
 }
 
-// TestClosedGate has an add-on that isn't for the next version of Kubernetes. Another range, or the annotation, lets the
-// upgrade go on.
+// TestClosedGate has an add-on that isn't for the next version of Kubernetes: by its range, by what its chart says, or as no
+// row of chart.versions is for it. A corrected stack, or the annotation, lets the upgrade go on.
 func TestClosedGate(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t, "closed")
 	const corrected, forced = "corrected", "forced"
-	stack := func(versions string) *addonsv1.AddonStack {
+	stack := func(versions string, others ...addonsv1.Addon) *addonsv1.AddonStack {
 		cni := tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")
 		cni.Lifecycle.KubernetesVersions = versions
-		return tn.stack(cni)
+		return tn.stack(append(others, cni)...)
 	}
+	olderMinor, newerMinor := minorOf(tn.older)+".x", minorOf(tn.newer)+".x"
+	charts := registry.Start(t, registry.Options{PlainHTTP: true})
+	charts.Push(t, targz.Chart(t, targz.Entry{Name: "demo/templates/empty.yaml"}), "charts/demo", "1.0.0")
+	byRow := func(kubernetes ...string) addonsv1.Addon {
+		a := addonsv1.Addon{Name: "rows", Namespace: tn.namespace, Chart: addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: charts.URL("charts/demo"), PlainHTTP: ptr.To(true)}}}
+		for _, k := range kubernetes {
+			a.Chart.Versions = append(a.Chart.Versions, addonsv1.ChartVersion{Kubernetes: k, Version: "1.0.0"})
+		}
+		return a
+	}
+	byChart := func(path string) addonsv1.Addon {
+		return addonsv1.Addon{Name: "old", Namespace: tn.namespace, Chart: addonsv1.ChartSource{Path: path}}
+	}
+	tn.write("old/Chart.yaml", "apiVersion: v2\nname: old\nversion: 1.0.0\nkubeVersion: '<"+minorOf(tn.newer)+".0-0'\n")
+	tn.write("old/templates/empty.yaml", "")
 	for _, name := range []string{corrected, forced} {
 		createCluster(t, tn.at(name), "real", tn.older, 0)
 	}
@@ -96,9 +116,50 @@ func TestClosedGate(t *testing.T) {
 	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.newer)
 	awaitState(t, tn.at(forced), state{controlPlane: tn.newer, runs: tn.newer})
 	expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})
-	tn.set(stack("<=" + tn.newer))
+	for is, wrong := range map[string]*addonsv1.AddonStack{
+		"add-on old of AddonStack platform":  stack("<="+tn.newer, byChart("old")),
+		"add-on rows of AddonStack platform": stack("<="+tn.newer, byRow(olderMinor)),
+	} {
+		tn.set(wrong)
+		tn.await(corrected, is, held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, is))
+		awaitCondition(t, tn.at(corrected), clusterv1.ClusterTopologyReconciledCondition, false, is)
+		expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})
+	}
+	tn.set(stack("<="+tn.newer, byRow(olderMinor, newerMinor), byChart("demo")))
 	awaitState(t, tn.at(corrected), state{controlPlane: tn.newer, runs: tn.newer})
 	for _, name := range []string{corrected, forced} {
 		tn.await(name, "the upgrade is done", isDone)
 	}
+}
+
+// minorOf returns a version without its patch and "v".
+func minorOf(v string) string {
+	parsed := version.MustParseSemantic(v)
+	return fmt.Sprintf("%d.%d", parsed.Major(), parsed.Minor())
+}
+
+// TestClosedInTheMiddle has an add-on that isn't for a version on the way, but for the one at its end.
+func TestClosedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t, "middle")
+	const name = "c"
+	stack := func(versions string) *addonsv1.AddonStack {
+		cni := tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")
+		cni.Lifecycle.KubernetesVersions = versions
+		return tn.stack(cni)
+	}
+	tn.set(stack("1.34.x || 1.36.x"))
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	setVersion(t, tn.at(name), v36)
+	const isnt = "Kubernetes " + v35 + " isn't allowed by add-on cni of AddonStack platform"
+	tn.await(name, "it isn't for what is between", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, isnt))
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, isnt)
+	expectState(t, tn.at(name), state{controlPlane: v34, runs: v34})
+	tn.set(stack("*"))
+	awaitState(t, tn.at(name), state{controlPlane: v36, runs: v36})
+	tn.await(name, "the upgrade is done", isDone)
 }
