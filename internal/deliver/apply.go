@@ -57,7 +57,6 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	var failed failures
 	for _, wave := range waves(objects) {
 		todo := r.unapplied(wave)
-		r.lookAhead(ctx, todo, known)
 		failed = append(failed, r.inParallel(len(todo), func(i int) *failure {
 			return r.applyOne(ctx, todo[i], known[record.KeyOf(todo[i])], crds)
 		})...)
@@ -135,8 +134,8 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 	return failed
 }
 
-// applyOne applies an object, if it is ours to apply. Only the first contact with
-// an object needs a look at it before: later the server compares its UID.
+// applyOne applies an object, if it is ours to apply. The server tells whether that is so: what is
+// new mustn't be there, and what was applied before has to have its UID.
 func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) *failure {
 	key := record.KeyOf(o)
 	if key.Name == "" {
@@ -178,14 +177,24 @@ func (r *run) applyYielded(ctx context.Context, o *unstructured.Unstructured, en
 			return r.orRecreate(ctx, o, fail(err))
 		}
 	}
+	if !entry.Helm { // else it is there
+		result, err := r.patchNew(ctx, o)
+		if err == nil {
+			r.wrote.Store(true)
+			return r.noteApplied(o, result, false, fail)
+		}
+		if !isThere(err) {
+			return r.orRecreate(ctx, o, fail(err))
+		}
+	}
 	return r.applyFirst(ctx, o, entry, crd, fail)
 }
 
-// applyFirst applies an object that isn't known to be ours, after a look at it.
+// applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
 func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
 	key := record.KeyOf(o)
 	force := false
-	live, err := r.look(ctx, entry)
+	live, err := r.metadata(ctx, entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		// Nobody's. If somebody makes it in this moment, there is a conflict.

@@ -5,6 +5,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,23 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	}
 	err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	return result, err
+}
+
+// neverVersion is a resourceVersion that no object has: etcd's first revision is an empty one's.
+const neverVersion = "1"
+
+// patchNew applies an object that isn't there. If it is, the API server answers Conflict, as it has
+// another resourceVersion than the one that is asked for; see isThere.
+func (r *run) patchNew(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	fresh := o.DeepCopy()
+	fresh.SetResourceVersion(neverVersion)
+	return r.patch(ctx, fresh, false)
+}
+
+// isThere reports whether a new object wasn't applied as there is one. So it may be, too, if an
+// aggregated API server has something to say about resourceVersions.
+func isThere(err error) bool {
+	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answerOf(err)), "resourceversion")
 }
 
 // errAnother: an object is gone, or somebody made another one of its name.

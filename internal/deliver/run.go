@@ -11,7 +11,6 @@ import (
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -36,7 +35,6 @@ type run struct {
 	adopted *record.AdoptedRelease
 	checks  readiness.Checks
 	scope   *scope
-	looked  map[record.ObjectKey]*metav1.PartialObjectMetadata // see lookAhead; nil for what isn't there
 	wrote   atomic.Bool
 	applied bool // all objects are
 

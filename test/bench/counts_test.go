@@ -58,7 +58,7 @@ func (f *fleet) since(begin snapshot) phase {
 			p.Requests += 1 / n
 			resource := "discovery"
 			if e.ObjectRef != nil {
-				resource = "other"
+				resource = e.ObjectRef.Resource
 				if isRecord(&e) {
 					resource = "records"
 				}
