@@ -11,6 +11,8 @@ VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 OUT ?= out
+CLUSTERS ?= 8
+RUNS     ?= 3
 
 # Tools are pinned in modules of their own, so that theirs never mix with the
 # product's dependencies.
@@ -81,8 +83,11 @@ verify: generate manifests ## Regenerate everything, and fail if anything differ
 controlplane: ## Build the local control planes (kube-apiserver, etcd, ...), which tests and demo start.
 	go -C hack/controlplane run . >/dev/null
 
-.PHONY: test
-test: controlplane ## Run all tests, on real API servers.
+.PHONY: test test-all
+test: export CHANDLER_LONG_TESTS = no
+test: ## Run the tests, on real API servers, but for those that take long.
+test-all: ## Run all tests. Takes 40 minutes.
+test test-all: controlplane
 	go test -p $(TEST_P) -timeout 30m $$(go list $(PKG) | grep -vE '$(FLEETS)' || echo ./api/...)
 	@if [ '$(PKG)' = ./... ]; then go -C fleet test -p $(TEST_P) -timeout 30m ./...; fi
 	@# Those that start many processes run one after the other.
@@ -120,7 +125,12 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 	done
 
 .PHONY: bench
-bench: controlplane ## Run the benchmarks.
+bench: controlplane ## Measure a fleet of CLUSTERS, by default 8, RUNS times, and write a table into OUT. For a machine at rest.
+	CHANDLER_BENCH_CLUSTERS=$(CLUSTERS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+		go test -count=1 -timeout 120m ./test/bench -run TestFleet -v
+
+.PHONY: bench-micro
+bench-micro: controlplane ## Run the benchmarks of single functions, for benchstat.
 	go test -run='^$$' -bench=. -benchmem $(PKG)
 
 .PHONY: demo

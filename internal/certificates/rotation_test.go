@@ -24,6 +24,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/certificates"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 const (
@@ -40,6 +41,7 @@ const (
 // API server makes is a connection of its own, and not one may fail: while certificates
 // expire, while the authority is replaced, and while one replica is replaced.
 func TestRotation(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	w := newWorld(t)
 	a, b := w.startReplica(), w.startReplica()
@@ -98,6 +100,7 @@ func TestRotation(t *testing.T) {
 
 // TestRepair takes the bundles away, as someone does who applies the manifests anew.
 func TestRepair(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	w := newWorld(t)
 	w.balance(w.startReplica())

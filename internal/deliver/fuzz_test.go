@@ -26,6 +26,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // liar makes something else of an API server's answers. What it makes depends on its seed,
@@ -141,6 +142,7 @@ func mutated(rnd *rand.Rand, v any, p float64) any {
 // answers are changed at random. None of them leads to a panic, or leaves a goroutine, and
 // another cluster is served meanwhile.
 func TestAnswersThatLie(t *testing.T) {
+	long.Test(t)
 	const seeds, passes = 24, 24
 	e := newEnv(t)
 	good := e.namespace()

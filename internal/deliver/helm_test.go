@@ -27,6 +27,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // getter gives Helm a cluster.
@@ -118,6 +119,7 @@ func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
 }
 
 func TestLargeAddon(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

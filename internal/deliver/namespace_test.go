@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 func namespace(name string, labels ...string) string {
@@ -65,6 +67,7 @@ func TestNamespaceStaysWithWhatIsStillWanted(t *testing.T) {
 // TestNamespaceGoesWithWhatItsObjectsMade: ReplicaSets and Pods hang on the add-on's
 // Deployment, and go as well.
 func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
@@ -119,6 +122,7 @@ func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
 // TestNamespaceGoesThoughDiscoveryIsBehind removes a namespace while discovery still shows a kind
 // whose CRD is gone: there can't be objects of it.
 func TestNamespaceGoesThoughDiscoveryIsBehind(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

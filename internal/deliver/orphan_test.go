@@ -17,6 +17,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestOrphanWaitsForWebhook lets go of an add-on while a webhook keeps its objects from
@@ -81,6 +82,7 @@ func TestOrphanLeavesWhatIsAnotherAddons(t *testing.T) {
 // TestOrphanOfALargeRelease lets go of an add-on whose record takes several Secrets. Helm shows
 // the release, and Chandler can adopt it again, with all that was in it.
 func TestOrphanOfALargeRelease(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

@@ -13,6 +13,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // refused is an object that no API server takes.
@@ -81,6 +82,7 @@ func TestRollBack(t *testing.T) {
 
 // TestRollBackOfAHookAndItsCRDs fails with a hook. CRDs of crds/ stay, and stay the add-on's.
 func TestRollBackOfAHookAndItsCRDs(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
@@ -149,6 +151,7 @@ func TestRollBackByDeadline(t *testing.T) {
 
 // TestCrashWhileRollingBack cuts the connection after each write of a rollback.
 func TestCrashWhileRollingBack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	run := func(cut int) []string {

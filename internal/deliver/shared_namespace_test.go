@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestNamespaceOfSomebodyIsShared: an add-on sets its fields on a namespace that was there, and
@@ -45,6 +46,7 @@ func TestNamespaceOfSomebodyIsShared(t *testing.T) {
 // TestNamespaceOfAnotherAddonIsShared: removal of who shares it runs its hooks, as nothing
 // of it lives on in the other.
 func TestNamespaceOfAnotherAddonIsShared(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()
@@ -88,6 +90,7 @@ func TestNamespaceOfKubernetesIsNeverOwned(t *testing.T) {
 
 // TestNamespaceIsAdoptedIfAsked owns a namespace that was there.
 func TestNamespaceIsAdoptedIfAsked(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // moving has two add-ons of which the second is to take the place of the first.
@@ -134,6 +135,7 @@ func TestTakeBack(t *testing.T) {
 
 // TestHooksOfWhatGoesWithItsSuccessor removes both: nothing lives on, so the hooks are run.
 func TestHooksOfWhatGoesWithItsSuccessor(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	m := newMoving(t)
 	m.install(m.former)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/hostile"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // endless burns CPU without much memory.
@@ -89,6 +90,7 @@ func TestBombs(t *testing.T) {
 // TestChartsWithManyDependencies has workers read what charts say they depend on. Whatever
 // comes of it, it ends, and says why.
 func TestChartsWithManyDependencies(t *testing.T) {
+	long.Test(t)
 	r := newRenderer(t, func(o *Options) { o.Timeout = 5 * time.Second })
 	others := newGoodNeighbour(t, r)
 	for name, c := range hostile.Charts() {
@@ -140,6 +142,7 @@ func (g *goodNeighbour) stop() {
 }
 
 func TestTemplateBombs(t *testing.T) {
+	long.Test(t)
 	bombs := map[string]struct{ text, reason string }{
 		"work without end":             {endless, ReasonRenderTimeout},
 		"a list of a billion":          {`{{ range until 1000000000 }}{{ end }}`, ReasonOutOfMemory},

@@ -13,6 +13,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // filesOf makes an artifact of texts by their names.
@@ -239,6 +240,7 @@ func TestKustomizationRefusals(t *testing.T) {
 }
 
 func TestKustomizationBombs(t *testing.T) {
+	long.Test(t)
 	levels := func(n, each int) map[string]string {
 		files := map[string]string{"x.yaml": configMap}
 		for i := range n {

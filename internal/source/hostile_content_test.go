@@ -18,6 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/test/hostile"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -25,6 +26,7 @@ import (
 // from there, unpacked, and looked into. Whatever it is, and wherever in an artifact, it is
 // told in the same way each time, and nothing is written but the archives to the cache.
 func TestHostileContent(t *testing.T) {
+	long.Test(t)
 	q := newQuarantine(t)
 	q.workers = render.New(render.Options{Timeout: 5 * time.Second}) // of which some content takes all
 	defer q.workers.Close()

@@ -110,6 +110,7 @@ func measure(t *testing.T, n int) result {
 	r.Upgrade = f.since(begin)
 
 	f.settle()
+	r.PeakMiB = f.memory("VmHWM")
 	f.manager.Stop(t)
 	begin = f.snapshot()
 	f.manager.Launch()
@@ -119,7 +120,7 @@ func measure(t *testing.T, n int) result {
 	begin = f.snapshot()
 	time.Sleep(30 * time.Second)
 	r.Rest = f.since(begin)
-	r.PeakMiB, r.RestMiB = f.memory("VmHWM"), f.memory("VmRSS")
+	r.RestMiB = f.memory("VmRSS")
 
 	objects := f.installed()
 	f.stop()

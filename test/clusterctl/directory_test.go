@@ -7,11 +7,14 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDirectory keeps a namespace in a directory, and restores it on another management cluster after the first one
 // was lost.
 func TestDirectory(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tm := newTeam(t)

@@ -9,11 +9,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestTwoManagementClustersDoNotFight restores a Cluster from a backup while the management
 // cluster that it had lives on. The later one has the release; the other one says so.
 func TestTwoManagementClustersDoNotFight(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tm := newTeam(t)

@@ -12,11 +12,13 @@ import (
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestMoveOfAnUpgradeUnderWay moves while a Deployment isn't available yet. The manager where it comes from is killed
 // before the move, as if its host had failed, and comes back after it.
 func TestMoveOfAnUpgradeUnderWay(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tm := newTeam(t)
@@ -58,6 +60,7 @@ func (tm *team) deployment(name string) *appsv1.Deployment {
 
 // TestMoveWithoutTheValues forgets the label on the Secret that an add-on takes values from.
 func TestMoveWithoutTheValues(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tm := newTeam(t)

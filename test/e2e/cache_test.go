@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -25,6 +26,7 @@ import (
 // starts it again; and then lets it fill the cache.
 // It isn't parallel: beside others a source would count as slow.
 func TestCache(t *testing.T) {
+	long.Test(t)
 	const clusters = 20
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

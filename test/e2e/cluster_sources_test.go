@@ -23,6 +23,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // allSources are the flags of an instance that has each kind of cluster.
@@ -35,6 +36,7 @@ var kindsOfClusters = []string{addonsv1.KindCluster, addonsv1.KindSecret, addons
 
 // TestClusterKinds delivers to clusters of each kind, through an upgrade, a restart and the end of each.
 func TestClusterKinds(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

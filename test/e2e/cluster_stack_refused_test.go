@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -29,6 +30,7 @@ func (tn *tenant) smallRelease(version, text string) map[string][]byte {
 // TestBundlesThatAreRefused has a stack for each thing that may be wrong with a
 // bundle, and what its clusters are told; and one where it gets right in the end.
 func TestBundlesThatAreRefused(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const repository = "stacks/test"
 	tn := newTenant(t)

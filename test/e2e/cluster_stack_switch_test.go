@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -28,6 +29,7 @@ var heldChart = chart{
 // TestSwitchOfClass moves a cluster from one stack to another that has the same
 // add-ons, one of them changed, and then away from both.
 func TestSwitchOfClass(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 1)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // stride is the distance between the writes at which the manager dies in a
@@ -18,6 +20,7 @@ const stride = 5
 // management cluster, before or after the server has answered it, and compares what comes
 // of it with an undisturbed run.
 func TestCrash(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	undisturbed := newLifeCycle(t, "undisturbed", nil)
 	undisturbed.run(crashPoint{})

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDescribe reads in `kubectl describe clusteraddon` what became of an add-on, from its
 // installation to its removal.
 func TestDescribe(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	d := newDrifting(t, 2, nil)
 	d.settle()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // injectedChart has two webhooks whose CA bundles somebody is to inject.
@@ -39,6 +40,7 @@ webhooks:
 // TestDriftBesideControllers has an autoscaler, a CA injector and a controller of status and
 // annotations work on the objects of add-ons ten times a second.
 func TestDriftBesideControllers(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	seconds := environmentNumber(t, "CHANDLER_DRIFT_SECONDS", 5)
 	tn, g := newTenant(t), NewWithT(t)

@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDriftOverRestarts restarts the API server of a workload cluster again and again, and
 // changes objects as soon as it is back, before any watch is.
 func TestDriftOverRestarts(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	restarts := environmentNumber(t, "CHANDLER_RESTARTS", 3)
 	tn, g := newTenant(t), NewWithT(t)

@@ -18,10 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDriftStorm has people edit and delete objects at random, on five clusters at once.
 func TestDriftStorm(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	edits := environmentNumber(t, "CHANDLER_DRIFT_EDITS", 100) // on all clusters together
 	tn, g := newTenant(t), NewWithT(t)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // webChart has a Deployment of .Values.replicas with an image of .Values.tag, a Service and a
@@ -276,6 +277,7 @@ func (d *drifting) awaitEvent(reason, says string) {
 }
 
 func TestDriftPolicies(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	d := newDrifting(t, 1, nil, func(a *addonsv1.Addon) { a.Drift = &addonsv1.Drift{Policy: addonsv1.DriftPolicyReport} })
 	d.settle()
@@ -393,6 +395,7 @@ func conditionsReady(ca *addonsv1.ClusterAddon) error { return ready("web")(ca) 
 
 // TestDriftOfRecordsOfOlderVersions finds records that don't say what was applied.
 func TestDriftOfRecordsOfOlderVersions(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	d := newDrifting(t, 0, nil)
 	d.stopManager()

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -19,6 +20,7 @@ import (
 // fetched once, and unpacked once.
 // It isn't parallel: beside others a source would count as slow.
 func TestFleetSharesDownloads(t *testing.T) {
+	long.Test(t)
 	const clusters = 100
 	g := NewWithT(t)
 	tn := newTenant(t)

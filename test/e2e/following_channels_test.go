@@ -20,6 +20,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -70,6 +71,7 @@ func betaRelease(stage, version, text string) map[string][]byte {
 // publishes newer releases, and one that is none.
 // It isn't parallel: beside others a source would count as slow.
 func TestFollowingChannels(t *testing.T) {
+	long.Test(t)
 	const line = "test-stack-1-31"
 	tn := newTenant(t)
 	workloads := []*server{workloadServer(t, 0), workloadServer(t, 1)}

@@ -15,12 +15,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // One stack follows many charts, of which each has as many tags as may be, of as many
 // characters: the manager's memory is bounded, and all lists land.
 // It isn't parallel: beside others a source would count as slow.
 func TestMemoryOfManyLists(t *testing.T) {
+	long.Test(t)
 	tn := newTenant(t)
 	tags := make([]string, 0, 99_000)
 	for i := range 99_000 {

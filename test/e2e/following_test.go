@@ -22,12 +22,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 // TestFollowing follows a range of versions in a registry, which publishes newer
 // ones, a wrong one, and goes away.
 func TestFollowing(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	options := registry.Options{}
@@ -194,6 +196,7 @@ func TestFollowing(t *testing.T) {
 // TestFollowingTogether has two instances that look after one stack, each for its
 // own Clusters, and follow one range.
 func TestFollowingTogether(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	server := registry.Start(t, registry.Options{})

@@ -12,12 +12,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/github"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestGitHub installs a chart and an install.yaml from a release of a private repository,
 // whose token is wrong at first, and upgrades them; the server is gone while the provider
 // restarts.
 func TestGitHub(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const repository, token = "demo/charts", "sentinel-token"
 	tn := newTenant(t)

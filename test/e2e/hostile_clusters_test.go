@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // hostileFor is how long the memory of the manager is looked at.
@@ -42,6 +43,7 @@ var askingChart = chart{"templates/text.yaml": configMap("{{ .Release.Name }}", 
 // TestHostileClusters has API servers that misbehave beside one that doesn't: these harm
 // neither the manager, nor the cluster that comes after them.
 func TestHostileClusters(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	tn := newTenant(t)
 	tn.makeStack("platform", nil, tn.addon("asking", tn.writeChart("asking", "1.0.0", askingChart)))

@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestIdle lets a manager look at what is as it should be.
 func TestIdle(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

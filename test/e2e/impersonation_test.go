@@ -15,11 +15,13 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestImpersonation has an instance deliver with the rights of a ServiceAccount that may write
 // ConfigMaps and Secrets in one namespace of the workload cluster, and nothing else.
 func TestImpersonation(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn, s, g := newTenant(t), workloadServer(t, 0), NewWithT(t)
 	s.createNamespace(t, tn.namespace)

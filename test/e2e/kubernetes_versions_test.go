@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -105,6 +106,7 @@ func TestKubernetesVersions(t *testing.T) {
 
 // TestUpgradeOfKubernetes has an API server become one of the next minor version.
 func TestUpgradeOfKubernetes(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

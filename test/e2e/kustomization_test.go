@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // artifact is the texts of files by their paths.
@@ -101,6 +102,7 @@ spec:
 // TestKustomizations has add-ons that are no charts, from an object and from the
 // artifact root, and patches on top of each kind.
 func TestKustomizations(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestOutage takes the API server of a workload cluster away in the middle of
 // each step, and gives it back.
 func TestOutage(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	undisturbed := newLifeCycle(t, "undisturbed", nil)
 	undisturbed.run(crashPoint{})

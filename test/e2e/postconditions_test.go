@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestPostconditionOfAnInstalledAddon adds a condition to an add-on that is ready. It isn't
 // ready until that holds, and what depends on it waits; no revision is made of it. Once it
 // has held it isn't looked at again.
 func TestPostconditionOfAnInstalledAddon(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // workloadChart is a Deployment whose pods are stuck if .Values.stuck.
@@ -23,6 +24,7 @@ var workloadChart = chart{
 
 // TestStuck has an add-on that never becomes ready.
 func TestStuck(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

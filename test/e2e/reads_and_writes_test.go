@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // readsAndWrites is the table of docs/instances.md, line by line: what an instance
@@ -118,6 +119,7 @@ func (c combination) ownSecret(name string) bool {
 // TestReadsAndWrites runs an instance under each combination of flags. One without
 // --namespace looks after what other tests make, so they come later.
 func TestReadsAndWrites(t *testing.T) {
+	long.Test(t)
 	installInfraClusterCRD(t)
 	for _, c := range combinations {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // ciliumNamespace is where Cilium goes, as its documentation has it.
@@ -22,6 +23,7 @@ const ciliumNamespace = "kube-system"
 var generatedByCilium = []string{"cilium-ca", "hubble-server-certs", "hubble-relay-client-certs"}
 
 func TestRealCharts(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -24,6 +25,7 @@ import (
 // path that its bundle doesn't have, and a chart that nobody signed. Nothing is done over
 // and over, and what is published anew is used by those who refused it, and no others.
 func TestRefusedThoughItWasInUse(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

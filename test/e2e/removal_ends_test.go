@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // operatorChart has an operator, the CRD that it brings, and a custom resource that only the
@@ -45,6 +46,7 @@ metadata: {name: main, finalizers: [operator.example.com/backup]}
 
 // TestRemovalEnds goes through the table of docs/uninstall.md, as far as other tests don't.
 func TestRemovalEnds(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)
 	s := workloadServer(t, 2)
@@ -139,6 +141,7 @@ func known(addon string) clusterCheck {
 // TestWorkloadClusterIsRestored brings a workload cluster back to what it was before an upgrade,
 // an installation and a removal, at a former resourceVersion.
 func TestWorkloadClusterIsRestored(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn, g := newTenant(t), NewWithT(t)
 	s := workloadServer(t, 18) // nobody else's

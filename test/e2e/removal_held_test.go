@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // prodClusters are Clusters with the label env=prod, on servers of their own: three, or as
@@ -195,6 +196,7 @@ func TestSmallRemovalGoes(t *testing.T) {
 
 // TestReplacedStack deletes a stack and makes it anew, as `kubectl replace --force` does.
 func TestReplacedStack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

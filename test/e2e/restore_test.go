@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // restores is the number of orders that TestRestore tries, in which the management
@@ -34,6 +35,7 @@ type backup struct {
 // TestRestore loses all of the tenant's objects on the management cluster, and restores
 // them in random orders and moments, with the manager running from a random one on.
 func TestRestore(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	rounds := environmentNumber(t, "CHANDLER_RESTORES", restores)

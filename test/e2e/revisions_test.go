@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestRevisions changes each kind of input: what an add-on uses makes exactly
 // one new Helm revision, anything else none.
 func TestRevisions(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 1)

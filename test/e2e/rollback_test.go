@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestRollBack upgrades to a chart whose Service is refused, and asks for another try.
 func TestRollBack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	d := newDrifting(t, 1, nil, func(a *addonsv1.Addon) { a.OnFailure = addonsv1.FailurePolicyRollBack })
 	broken := chart{}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	chandler "github.com/cluster-chandler/chandler/test/manager"
 )
 
@@ -28,6 +29,7 @@ const mostRotation = 5 * time.Second
 // TestRotationWhileApplying replaces all that a kubeconfig holds, one after the other, each in the
 // middle of an upgrade.
 func TestRotationWhileApplying(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestNamespaceScope has a manager with --namespace, whose user has no rights
@@ -56,6 +57,7 @@ func TestNamespaceScope(t *testing.T) {
 // TestWatchFilter has a manager with --watch-filter for all namespaces, and
 // objects with and without the label.
 func TestWatchFilter(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -30,6 +30,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -37,6 +38,7 @@ import (
 // go well, and wrong in many ways; and then looks for them everywhere but where they
 // belong, with the log at its highest verbosity.
 func TestSentinels(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn, ss := newTenant(t), sentinels{}

@@ -17,11 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestSharedStack has two instances that split one namespace by filters, and an
 // AddonStack that is meant for the Clusters of both.
 func TestSharedStack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	servers := map[string]*server{"one": workloadServer(t, 0), "two": workloadServer(t, 1)}

@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -37,6 +38,7 @@ func silentHost(t *testing.T) (host *faulty.Server, credentials string, offered 
 // answer, many more than there are workers: another stack isn't held up, and those that
 // wait aren't looked at over and over.
 func TestSilentBundles(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
@@ -86,6 +88,7 @@ func TestSilentBundles(t *testing.T) {
 // clusters are looked at can't be told here: what other tests install on the same server
 // has them reconciled, too.
 func TestSilentRegistry(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const clusters, lasts = 20, 40 * time.Second
 	g := NewWithT(t)

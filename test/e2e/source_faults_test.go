@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
@@ -88,6 +89,7 @@ const maxGrowth = 64 << 20
 // TestSourceFaults has hosts that fail, each in its own way, for each kind of source;
 // and beside them one that doesn't.
 func TestSourceFaults(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -18,12 +18,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/faulty"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 // TestSourcesStopped stops all sources of a fleet, restarts the manager with an
 // emptied cache, makes a new cluster, and starts the sources again.
 func TestSourcesStopped(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const clusters = 10
 	g := NewWithT(t)

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // split is the table of docs/instances.md about one namespace that two instances
@@ -39,6 +40,7 @@ var split = []struct {
 // TestSplit has two instances that split the Clusters of a namespace, with an
 // AddonStack for one of them, and one for both.
 func TestSplit(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	servers := map[string]*server{"one": workloadServer(t, 0), "two": workloadServer(t, 1)}

@@ -13,11 +13,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestAwaitedStack switches a cluster to a stack that has no revision yet: what runs
 // stays until there is one.
 func TestAwaitedStack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

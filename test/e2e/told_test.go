@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/signing"
 )
@@ -26,6 +27,7 @@ import (
 // TestUnsignedIsToldOnce asks for versions that nobody signed, exact ones and then a
 // range: what waits for somebody is an event, and nothing says that it was taken.
 func TestUnsignedIsToldOnce(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -16,12 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestTwoVersions has two instances beside each other under newer CRDs: one of them
 // doesn't know a field that the other one writes, and that stacks use. It changes
 // the CRDs of all tests, so it runs before those that run in parallel.
 func TestTwoVersions(t *testing.T) {
+	long.Test(t)
 	g := NewWithT(t)
 	newer := buildNewer(t)
 	installNewerCRDs(t)

@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/kustomization"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // longerThanGrace is how long nothing may be deleted after all that asks for add-ons is
@@ -25,6 +26,7 @@ const longerThanGrace = 12 * time.Second
 // TestUninstall takes away what Chandler is made of while the manager runs. It isn't
 // parallel: the management cluster is another one meanwhile.
 func TestUninstall(t *testing.T) {
+	long.Test(t)
 	former := world.hub
 	defer func() { world.hub = former }()
 	hub, err := startHub(t.Context(), controlplane.Options{Name: "management-of-uninstall", Workers: true})
@@ -103,6 +105,7 @@ func TestUninstall(t *testing.T) {
 // TestRestoredClusterAddonWithoutStack brings a ClusterAddon back with the status that it
 // had, as a backup tool may, before the stacks.
 func TestRestoredClusterAddonWithoutStack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // soon is within seconds: long enough for a busy machine, too short for a
@@ -24,6 +25,7 @@ const soon = 15 * time.Second
 // TestUnreachable has a cluster that refuses connections and one that swallows
 // them, beside one that works.
 func TestUnreachable(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

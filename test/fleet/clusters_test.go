@@ -23,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/capi"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -108,6 +109,7 @@ func (h *hub) withToken(token string) []byte {
 }
 
 func TestClustersOfTheHub(t *testing.T) {
+	long.Test(t)
 	h := start(t, quick(capi.New(capi.Options{})))
 	c := h.cluster(t, "one", nil)
 	h.expect(t, h.name("one"), fleet.PhaseWaiting, fleet.ReasonKubeconfigMissing)
@@ -191,6 +193,7 @@ func TestWatchFilter(t *testing.T) {
 // A new token in the Secret is swapped in below the watches; a token that is
 // revoked without one ends the connection until there is a new one.
 func TestRotationOfTheSecret(t *testing.T) {
+	long.Test(t)
 	h := start(t, quick(capi.New(capi.Options{})))
 	newToken := h.tokens(t)
 	h.cluster(t, "one", nil)

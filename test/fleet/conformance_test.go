@@ -23,11 +23,13 @@ import (
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/fleet/secrets"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestConformance has multicluster-runtime's own cases for its kubeconfig provider pass with
 // ours, with and without a cluster that never lists. How its provider fares is printed beside it.
 func TestConformance(t *testing.T) {
+	long.Test(t)
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dead cluster %t", dead), func(t *testing.T) {
 			ours := conform(t, oursUnderTest, dead)

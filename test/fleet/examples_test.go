@@ -27,6 +27,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/gobuild"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
@@ -152,6 +153,7 @@ func TestExampleOfAControllerForOneCluster(t *testing.T) {
 
 // The example of a source connects with kubeconfigs that end, and asks for others in time.
 func TestExampleOfASource(t *testing.T) {
+	long.Test(t)
 	h := newHub(t)
 	tokens := h.tokens(t)
 	g := startGarden(t, h, func() []byte { return h.withToken(tokens()) })

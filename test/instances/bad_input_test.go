@@ -21,6 +21,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -59,6 +60,7 @@ func TestMalformedScope(t *testing.T) {
 
 // TestMissing starts an instance where something isn't there yet.
 func TestMissing(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	w := newWorld(t, usual)
 	s := workload(t, 1)
@@ -140,6 +142,7 @@ func TestMissing(t *testing.T) {
 // TestCertificatesExpire lets the webhooks' certificates run out several times, while
 // somebody asks all the time.
 func TestCertificatesExpire(t *testing.T) {
+	long.Test(t)
 	w := newWorld(t, worldOptions{})
 	const lifetime, looks = 8 * time.Second, 32 * time.Second
 	w.installShared("config/shared-selfsigned", fmt.Sprintf("--webhook-cert-lifetime=%s", lifetime), "--webhook-ca-lifetime=1m")

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -30,6 +31,7 @@ const maxOwn = 60_000_000
 // nothing happens: memory, and requests. It runs as it is installed: with the flags of
 // the built Deployment.
 func TestCost(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	w := newWorld(t, usual)
 	w.startInstance(overlay{name: "another", namespaces: []string{"team-b"}})

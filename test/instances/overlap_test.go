@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -20,6 +21,7 @@ var watched = []string{"clusters", "addonstacks", "clusteraddons", "controllerre
 
 // TestOverlap has instances that want what another one has.
 func TestOverlap(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	w := newWorld(t, usual)
 	const long, beat = 5, 2 // an instance that is waited for should it die, and others

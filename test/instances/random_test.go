@@ -18,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -33,6 +34,7 @@ const (
 // TestRandomEvents lets users do 2,000 random things in three namespaces, while two
 // instances look after one namespace each, and two share the third by filter.
 func TestRandomEvents(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	seed, events := uint64(time.Now().UnixNano()), randomEvents
 	if text := os.Getenv(seedEnv); text != "" {

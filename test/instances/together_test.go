@@ -10,12 +10,14 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
 // TestTwoInstancesStartTogether starts two instances that overlap at the same moment,
 // with two replicas of the webhooks that know nothing of each other.
 func TestTwoInstancesStartTogether(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const rounds = 10
 	w := newWorld(t, usual)

@@ -20,6 +20,7 @@ import (
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/pki"
 )
 
@@ -33,6 +34,7 @@ var webhookPaths = []string{
 
 // Whoever reaches the port can't fill the webhooks' memory.
 func TestWebhooksRefuseWhatIsTooLarge(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	w := newWorld(t, worldOptions{shared: "config/shared-selfsigned"})
 	webhooks := (*w.webhooks)[0]
@@ -74,6 +76,7 @@ func TestWebhooksRefuseWhatIsTooLarge(t *testing.T) {
 // With --webhook-client-ca-file the API server alone is answered by admission, while
 // conversion works without a certificate.
 func TestAdmissionAnswersTheAPIServerAlone(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	ca, err := pki.NewAuthority("api-servers")
 	if err != nil {

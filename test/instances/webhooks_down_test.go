@@ -16,6 +16,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/wait"
 )
 
@@ -25,6 +26,7 @@ const downtimeEnv = "CHANDLER_WEBHOOKS_DOWN"
 // TestWebhooksDown ends all processes of the shared webhooks, while two instances
 // run that share a namespace by filter.
 func TestWebhooksDown(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	downtime := 15 * time.Second

@@ -8,12 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestChainedUpgrade goes over two minors at once: the control plane step by step, the workers at the end. How long a step
 // takes is the provider's matter.
 func TestChainedUpgrade(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const name = "chained"
 	g := NewWithT(t)

@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDeletionWithAddons deletes a Cluster whose ingress is to be removed first, and what depends on it before that. A
 // finalizer, as of a load balancer, keeps it for a while.
 func TestDeletionWithAddons(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t, "deleting", "--instance-heartbeat=4s")

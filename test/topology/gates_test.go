@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/registry"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
@@ -71,6 +72,7 @@ func TestUpgradeWithAddons(t *testing.T) {
 // TestClosedGate has an add-on that isn't for the next version of Kubernetes: by its range, by what its chart says, or as no
 // row of chart.versions is for it. A corrected stack, or the annotation, lets the upgrade go on.
 func TestClosedGate(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t, "closed")
 	const corrected, forced = "corrected", "forced"
@@ -155,7 +157,7 @@ func TestClosedInTheMiddle(t *testing.T) {
 	tn.await(name, "it is installed", isReady)
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
 	setVersion(t, tn.at(name), v36)
-	const isnt = "Kubernetes " + v35 + " isn't allowed by add-on cni of AddonStack platform"
+	const isnt = "Kubernetes 1.35 isn't allowed by add-on cni of AddonStack platform"
 	tn.await(name, "it isn't for what is between", held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, isnt))
 	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, false, isnt)
 	expectState(t, tn.at(name), state{controlPlane: v34, runs: v34})

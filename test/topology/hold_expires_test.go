@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestHoldExpires has an add-on that never becomes ready. The upgrade is held for as long as the stack says, also by an
 // instance that is killed meanwhile, and then it goes on.
 func TestHoldExpires(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t, "expiring", "--instance-heartbeat=4s")

@@ -8,11 +8,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestHookServerDown has nobody answer for a while. New Clusters come up all the same; control planes aren't upgraded until
 // somebody answers.
 func TestHookServerDown(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t, "down", "--instance-heartbeat=4s")
 	const name, other = "c", "other"

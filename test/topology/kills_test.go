@@ -18,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestUpgradesThroughKills upgrades Clusters while Chandler with its hook server, and Cluster API, are killed at random
 // moments, and the management cluster doesn't answer at times. CHANDLER_UPGRADES is how many upgrades there are, by default one Cluster's two.
 func TestUpgradesThroughKills(t *testing.T) {
+	long.Test(t)
 	upgrades := 2
 	if text := os.Getenv("CHANDLER_UPGRADES"); text != "" {
 		var err error

@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestDeletionEnds deletes Clusters whose add-ons can't be removed, or mustn't be.
 func TestDeletionEnds(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t, "leaving")

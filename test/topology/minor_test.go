@@ -12,11 +12,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestAPIServerChangesItsMinor has the API server of a workload cluster really be of the version that its Cluster asks for.
 func TestAPIServerChangesItsMinor(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const name = "minor"
 	g := NewWithT(t)

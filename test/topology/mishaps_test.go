@@ -10,12 +10,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestMishapsOfUpgrades upgrades a Cluster again and again. Each time something happens while it waits for its network. In
 // the end each upgrade is done.
 func TestMishapsOfUpgrades(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t, "mishaps")

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/targz"
 	"github.com/cluster-chandler/chandler/test/topology"
@@ -38,6 +39,7 @@ func (tn *tenant) ofRelease(class, dir string) {
 
 // TestPublishedReleases upgrades a Cluster from one published release to the next, with its class and its Kubernetes at once.
 func TestPublishedReleases(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	const name, one, two, before, after = "c", "docker-scs-1-31-v1", "docker-scs-1-31-v2", "v1.31.6", "v1.31.7"
 	data := map[string]string{one: realdata.Path(t, "cluster-stacks", one), two: realdata.Path(t, "cluster-stacks", two)}
@@ -124,6 +126,7 @@ func (tn *tenant) writeRelease(dir, condition, text string) {
 // the same Kubernetes. In the middle the instance is killed, and what it wrote of the upgrade is lost. The Cluster Stack
 // Operator got stuck on each of these.
 func TestReleaseWithAllStages(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t, "releases", "--instance-heartbeat=4s")

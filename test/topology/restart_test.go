@@ -7,12 +7,14 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestCoreManagerRestarts kills the core manager while a hook holds the creation of a Cluster. It runs before the other
 // tests, as they need Cluster API's webhooks.
 func TestCoreManagerRestarts(t *testing.T) {
+	long.Test(t)
 	const name = "restarted"
 	g := NewWithT(t)
 	world.hooks.block(name, "BeforeClusterCreate", "not now")

@@ -15,6 +15,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
@@ -22,6 +23,7 @@ import (
 // TestTwoInstancesOneServer has two instances, one of which looks after labeled Clusters alone. One server answers for both,
 // with the rights of the shared deployment.
 func TestTwoInstancesOneServer(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	all := newUnaskedTenant(t, "all", "--run=controllers")

@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/test/topology"
 )
 
 // TestUpgradeUnasked has no ExtensionConfig, so Cluster API upgrades the control plane whatever the add-ons are like. The
 // ClusterAddon says so.
 func TestUpgradeUnasked(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newUnaskedTenant(t, "unasked")
 	const name = "c"

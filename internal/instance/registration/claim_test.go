@@ -30,12 +30,14 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/test/apiserver"
+	"github.com/cluster-chandler/chandler/test/long"
 	"github.com/cluster-chandler/chandler/webhooks"
 )
 
 // TestClaim has the real webhook decide about two instances of one scope, which are
 // in two namespaces.
 func TestClaim(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	s := ownServer(t, crds, clusterCRD)
 	w := newWebhook(t, s)

@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // An instance that starts before the CRDs it needs: first there are none, then
 // those of an older release, then the right ones.
 func TestCRDsComeLater(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	h := newHome(t, ownServer(t))
 	p := h.start()

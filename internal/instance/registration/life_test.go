@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // An instance that nothing is in the way of: it registers, works, and goes.
@@ -96,6 +97,7 @@ func TestNextLeader(t *testing.T) {
 
 // Without leader election only silence tells that a process is gone.
 func TestNextWithoutLease(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	h := newHome(t, shared)
 	first := h.start()
