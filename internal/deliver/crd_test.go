@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 func crd(group string) string {
@@ -82,6 +83,7 @@ func TestCRDsOfTheCRDsDirectory(t *testing.T) {
 }
 
 func TestNamespaceInUseIsKept(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

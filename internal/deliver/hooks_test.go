@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 func job(name string, suspended bool) string {
@@ -153,6 +154,7 @@ func TestHookSparesWhatIsSomebodyElses(t *testing.T) {
 // deleted once they have succeeded. They are, as in Helm. What the hook needs of them is
 // there again when it is tried again, and what ran isn't run twice.
 func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	e := newEnv(t)
 	ns := e.namespace()

@@ -84,6 +84,7 @@ func TestNamespaceGoesWithWhatItsObjectsMade(t *testing.T) {
 // TestNamespaceStaysWhileAnAPIDoesNotAnswer: what can't be looked for may be there. An API that
 // goes with the add-on is no reason to keep it, though discovery shows it a while longer.
 func TestNamespaceStaysWhileAnAPIDoesNotAnswer(t *testing.T) {
+	long.Test(t)
 	e := newEnv(t)
 	ns := e.namespace()
 	extra, group := ns+"-extra", ns+".example.com"

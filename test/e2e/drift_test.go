@@ -352,6 +352,7 @@ func TestDriftPolicies(t *testing.T) {
 
 // TestDriftFight has somebody set a field again each time that it is set back.
 func TestDriftFight(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	d := newDrifting(t, 2, nil)
 	d.settle()

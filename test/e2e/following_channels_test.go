@@ -309,6 +309,7 @@ func TestFollowingKeys(t *testing.T) {
 // TestFollowingAtACodeHost follows releases of repositories, with a token that is
 // rotated meanwhile. The newest release of each is withdrawn after it was taken.
 func TestFollowingAtACodeHost(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	workload := workloadServer(t, 1)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // having is a chart with these ConfigMaps, whatever its release is called, and with
@@ -170,6 +171,7 @@ func TestObjectsChangeAddons(t *testing.T) {
 // TestBackHalfWay switches to a stack that can't be installed yet, and back: neither
 // deletes what the other one has.
 func TestBackHalfWay(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
@@ -222,6 +224,7 @@ func TestBackHalfWay(t *testing.T) {
 
 // TestOthersKeepTheirs lets an add-on want what an add-on of another stack has, that stays.
 func TestOthersKeepTheirs(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 1)
@@ -270,6 +273,7 @@ func TestObjectsMove(t *testing.T) {
 // TestLeavingWaitsForNobodyElse has add-ons that leave while others, which have nothing
 // of theirs, aren't ready; and one whose successor can't be had while it is there.
 func TestLeavingWaitsForNobodyElse(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

@@ -8,11 +8,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestRecordThatMayNotBeWritten has a kubeconfig whose user may read Secrets, and may not
 // make any. Once it may, the add-on is installed.
 func TestRecordThatMayNotBeWritten(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

@@ -20,6 +20,7 @@ import (
 // TestNamespaceScope has a manager with --namespace, whose user has no rights
 // anywhere else, and a foreign namespace that wants add-ons, too.
 func TestNamespaceScope(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

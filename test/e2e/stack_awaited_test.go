@@ -76,6 +76,7 @@ func TestAwaitedStack(t *testing.T) {
 // TestAwaitedSpec widens a stack to another class, with a source that can't be read,
 // and switches a cluster to that class.
 func TestAwaitedSpec(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)

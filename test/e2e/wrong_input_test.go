@@ -12,11 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 // TestWrongAddons has one stack with many add-ons, each wrong in its own way,
 // and a good one, which they must not hold up.
 func TestWrongAddons(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	g := NewWithT(t)
 	tn := newTenant(t)
@@ -97,6 +99,7 @@ func TestWrongAddons(t *testing.T) {
 
 // TestInvalidStack stores, without the webhook, what only the webhook refuses.
 func TestInvalidStack(t *testing.T) {
+	long.Test(t)
 	t.Parallel()
 	tn := newTenant(t)
 	s := workloadServer(t, 0)

@@ -73,7 +73,7 @@ func isReadyWith(names ...string) func(*addonsv1.ClusterAddon) error {
 			all = append(all, s.Name)
 		}
 		if matched, err := ConsistOf(names).Match(all); err != nil || !matched {
-			return fmt.Errorf("there are %v (%v)", all, err)
+			return fmt.Errorf("there are %v, not %v", all, names)
 		}
 		return isReady(ca)
 	}
