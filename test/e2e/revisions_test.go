@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,5 +171,9 @@ func installInfraClusterCRD(t *testing.T) {
 			}
 		}
 		return fmt.Errorf("conditions: %v", crd.Status.Conditions)
+	})
+	poll(t, patience, "discovery is to follow", func() error {
+		_, err := world.hub.RESTMapper().RESTMapping(schema.GroupKind{Group: infraGroup, Kind: infraKind}, "v1beta1")
+		return err
 	})
 }
