@@ -36,3 +36,24 @@ func TestHookServerDown(t *testing.T) {
 	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
 	tn.await(name, "the upgrade is done", isDone)
 }
+
+// TestHookServerDownAndIgnored has nobody answer, where upgrades aren't to wait for that.
+func TestHookServerDownAndIgnored(t *testing.T) {
+	t.Parallel()
+	long.Test(t)
+	tn := newTenant(t, "ignored", "--instance-heartbeat=4s", "--hook-failure-policy=Ignore")
+	const name = "c"
+	tn.set(tn.stack(tn.addon("cni", addonsv1.UpgradeBeforeControlPlane, "first")))
+	createCluster(t, tn.at(name), localClass, v34, 0)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterControlPlaneInitializedCondition, true, "")
+	tn.ready(name, "cni", "first")
+	tn.await(name, "it is installed", isReady)
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+
+	tn.chandler.Kill()
+	setVersion(t, tn.at(name), v35)
+	awaitState(t, tn.at(name), state{controlPlane: v35, runs: v35})
+	tn.chandler.Launch()
+	awaitCondition(t, tn.at(name), clusterv1.ClusterTopologyReconciledCondition, true, "")
+	tn.await(name, "the upgrade is done", isDone)
+}
