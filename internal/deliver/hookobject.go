@@ -121,10 +121,8 @@ func (r *run) clearLive(ctx context.Context, event helmrelease.HookEvent, h *hel
 	}
 	g := &going{entry: e, unlabelled: owner != r.release, since: r.goingSince(e.Key(), live)}
 	if live.DeletionTimestamp == nil {
-		r.wrote.Store(true)
-		if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
-			client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("deleting %s: %w", e.Key(), err)
+		if err := r.deleteAs(ctx, live, live.UID, e.Key()); err != nil {
+			return nil, err
 		}
 	}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
@@ -154,7 +152,7 @@ func (r *run) deleteHook(ctx context.Context, event helmrelease.HookEvent, h *he
 	}
 	e := record.EntryOf(o)
 	if made, ok := r.s.hooks[hookKey{event.String(), h.Kind, h.Name}]; ok {
-		err := r.deleteMade(ctx, o, made.uid)
+		err := r.deleteAs(ctx, o, made.uid, e.Key())
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -169,21 +167,16 @@ func (r *run) deleteHook(ctx context.Context, event helmrelease.HookEvent, h *he
 	if OwnerOf(&live.ObjectMeta) != r.release || live.DeletionTimestamp != nil {
 		return nil
 	}
-	r.wrote.Store(true)
-	if err := r.t.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
-		client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", e.Key(), err)
-	}
-	return nil
+	return r.deleteAs(ctx, live, live.UID, e.Key())
 }
 
-// deleteMade deletes a hook's object that this session made. There is a conflict if another one is in
-// its place.
-func (r *run) deleteMade(ctx context.Context, o *unstructured.Unstructured, uid types.UID) error {
+// deleteAs deletes a hook's object that has this UID. There is a conflict if another one is in its
+// place.
+func (r *run) deleteAs(ctx context.Context, o client.Object, uid types.UID, key record.ObjectKey) error {
 	r.wrote.Store(true)
 	if err := r.t.Client.Delete(ctx, o, client.Preconditions{UID: &uid},
 		client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %s: %w", record.KeyOf(o), redact(err, record.KeyOf(o)))
+		return fmt.Errorf("deleting %s: %w", key, redact(err, key))
 	}
 	return nil
 }

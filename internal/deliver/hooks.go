@@ -67,24 +67,21 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outco
 	}
 	// The record says first that they are done: once they are deleted, nothing else tells. That
 	// they are deleted it says with its next update, and until then the session knows.
-	if r.s.cleaned[event] {
-		r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+	cleanup := whenSucceeded(hooks)
+	if len(cleanup) > 0 && !r.s.cleaned[event] {
+		if err := r.update(ctx); err != nil {
+			return nil, err
+		}
+		if err := r.deleteHooks(ctx, event, cleanup); err != nil {
+			return nil, err
+		}
+		r.s.cleaned[event] = true
+	}
+	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
+	if len(cleanup) > 0 {
 		return nil, nil
 	}
-	cleanup := whenSucceeded(hooks)
-	if len(cleanup) == 0 {
-		r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
-		return nil, r.update(ctx)
-	}
-	if err := r.update(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.deleteHooks(ctx, event, cleanup); err != nil {
-		return nil, err
-	}
-	r.s.cleaned[event] = true
-	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
-	return nil, nil
+	return nil, r.update(ctx)
 }
 
 // runHook starts a hook, or goes on waiting for it. Nil means that it is done.

@@ -75,7 +75,7 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 
 // gateAnswer waits for a gate until its deadline.
 func gateAnswer(gate *addonsv1.UpgradeGate, now time.Time) Answer {
-	if mayGoOn(gate, now) {
+	if mayGoOn(gate.State, gate.Deadline, now) {
 		return Answer{}
 	}
 	return Answer{retryAfter(gate.Since.Time, now), gate.Message}
@@ -87,7 +87,7 @@ func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time
 	switch {
 	case !ptr.Deref(ca.Status.GatesDeletion, false):
 		return Answer{}
-	case d != nil && (d.State.IsOpen() || !d.Deadline.IsZero() && !now.Before(d.Deadline.Time)):
+	case d != nil && mayGoOn(d.State, d.Deadline, now):
 		return Answer{}
 	case d != nil:
 		return Answer{retryAfter(d.Since.Time, now), d.Message}

@@ -103,7 +103,7 @@ func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Ti
 		return nil
 	}
 	held := gateOf(before, addonsv1.UpgradeBeforeControlPlane, u.Step)
-	if held == nil || held.State != addonsv1.GatePassed && mayGoOn(held, now) {
+	if held == nil || held.State != addonsv1.GatePassed && mayGoOn(held.State, held.Deadline, now) {
 		return nil
 	}
 	gate := *held
@@ -116,8 +116,8 @@ func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Ti
 
 // mayGoOn reports whether a gate is open, or its deadline has come: the instance may not be there to
 // write that.
-func mayGoOn(gate *addonsv1.UpgradeGate, now time.Time) bool {
-	return gate.State.IsOpen() || !gate.Deadline.IsZero() && !now.Before(gate.Deadline.Time)
+func mayGoOn(state addonsv1.GateState, deadline metav1.Time, now time.Time) bool {
+	return state.IsOpen() || !deadline.IsZero() && !now.Before(deadline.Time)
 }
 
 // await has a gate wait for the causes of its point, each for as long as its hold says.
