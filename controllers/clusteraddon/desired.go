@@ -12,12 +12,17 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // desired is the add-on as the deliverer takes it.
 func (q *request) desired(in *inputs) deliver.Desired {
 	a := in.addon
-	_, ignore := a.driftOf()
+	policy, ignore := a.driftOf()
+	var seen func(deliver.ObjectKey) (drift.Fields, bool)
+	if !q.again && policy != addonsv1.DriftPolicyIgnore { // else all objects are read
+		seen = q.watched.Seen(q.workload.conn, a.release())
+	}
 	return deliver.Desired{
 		Release:          a.release(),
 		Owner:            ownerOf(q.ca),
@@ -32,6 +37,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
 		Ignore:           ignore,
+		Seen:             seen,
 		DeletionPolicy:   a.deletionPolicy,
 		DataPolicy:       a.DataPolicy,
 		ServiceAccount:   a.serviceAccount,

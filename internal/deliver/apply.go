@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -145,6 +146,9 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
+	if r.leaveAsDeployed(ctx, o) {
+		return nil
+	}
 	o, whole, err := r.yield(ctx, o, entry)
 	if err != nil {
 		return fail(err)
@@ -257,23 +261,31 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, fail 
 	if err != nil {
 		return fail(err)
 	}
+	r.noteAs(o, result, mapping.Resource, left)
+	return nil
+}
+
+func (r *run) noteAs(o, result *unstructured.Unstructured, resource schema.GroupVersionResource, left bool) {
 	judge := r.checks.For(o).Judge()
 	status := judge(result)
 	if left {
 		status.Phase = observe.Current // whoever owns it looks after it
 	}
-	r.s.noting.Lock()
-	defer r.s.noting.Unlock()
-	if r.s.recreates == record.KeyOf(o) {
-		r.s.recreates = record.ObjectKey{}
-	}
-	r.s.applied[record.KeyOf(o)] = applied{
+	r.note(record.KeyOf(o), applied{
 		uid: result.GetUID(), version: result.GetResourceVersion(),
 		fields:   drift.FieldsOf(result.GetManagedFields(), r.manager),
-		resource: mapping.Resource, key: client.ObjectKeyFromObject(result),
+		resource: resource, key: client.ObjectKeyFromObject(result),
 		status: status, judge: judge, left: left,
+	})
+}
+
+func (r *run) note(key record.ObjectKey, a applied) {
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	if r.s.recreates == key {
+		r.s.recreates = record.ObjectKey{}
 	}
-	return nil
+	r.s.applied[key] = a
 }
 
 // deferred waits for what may come by itself, such as the add-on's own webhook,

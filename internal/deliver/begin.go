@@ -76,7 +76,15 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 		return nil, err
 	}
 	rec.State.Generated = rendering.Generated
-	return r.create(ctx, digest, rec, inventory, crds, objects)
+	former, err := r.deployedObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o, err := r.create(ctx, digest, rec, inventory, crds, objects); o != nil || err != nil {
+		return o, err
+	}
+	r.s.asDeployed = asDeployed(former, objects, inventory)
+	return nil, nil
 }
 
 // create records a new revision with these CRDs and objects, beside what is in the inventory

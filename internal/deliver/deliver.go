@@ -107,7 +107,10 @@ type Desired struct {
 	AdoptRelease Release
 	Adoption     addonsv1.AdoptionPolicy
 	// Ignore are rules for what other managers own: it stays as it is.
-	Ignore         drift.Rules
+	Ignore drift.Rules
+	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if
+	// that isn't known. What an upgrade leaves as it is needn't be read then. Nil knows nothing.
+	Seen           func(ObjectKey) (drift.Fields, bool)
 	DeletionPolicy addonsv1.DeletionPolicy
 	// DataPolicy is that of the record when something goes.
 	DataPolicy addonsv1.DataPolicy

@@ -22,12 +22,6 @@ import (
 
 var hookDone = readiness.HookDone
 
-// runs says whether a hook's object does something when it is applied.
-func runs(o *unstructured.Unstructured) bool {
-	gk := o.GroupVersionKind().GroupKind().String()
-	return gk == "Job.batch" || gk == "Pod"
-}
-
 // hookObject is a hook's object as it is to be applied.
 func (r *run) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error) {
 	objects, err := record.ParseManifest(h.Manifest)
@@ -55,14 +49,15 @@ func annotate(o *unstructured.Unstructured, key, value string) {
 	o.SetAnnotations(annotations)
 }
 
-// liveHook reads a hook's object, if it is of this run; else it is a NotFound.
+// liveHook reads a hook's object, if it is of this run; else it is a NotFound. One that is being
+// deleted isn't.
 func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return nil, err
 	}
-	if live.GetAnnotations()[HookRunAnnotation] != o.GetAnnotations()[HookRunAnnotation] {
+	if live.GetAnnotations()[HookRunAnnotation] != o.GetAnnotations()[HookRunAnnotation] || live.GetDeletionTimestamp() != nil {
 		return nil, apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
 	}
 	return live, nil
@@ -81,23 +76,76 @@ func (r *run) lookAtHook(ctx context.Context, a applied, o *unstructured.Unstruc
 	return a.judge(live), nil
 }
 
-// clearHook makes room for a hook's object: what an earlier run left is deleted,
-// and waited for. It reports whether nothing was there.
-func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (isClear bool, _ *Outcome, _ error) {
+// applyHook applies a hook's object. What an earlier run left is deleted before, and waited for.
+// This very run may be there, too, as after a restart: then it goes on.
+func (r *run) applyHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, key hookKey, o *unstructured.Unstructured, attempt int) (*Outcome, error) {
+	var result *unstructured.Unstructured
+	var err error
+	if attempt == 1 {
+		result, err = r.patchNew(ctx, o)
+	}
+	if attempt > 1 || isThere(err) {
+		var outcome *Outcome
+		if result, outcome, err = r.replaceHook(ctx, event, h, o); outcome != nil {
+			return outcome, err
+		}
+	}
+	if err == nil {
+		r.wrote.Store(true)
+		return nil, r.noteHook(key, o, result)
+	}
+	f := classify(r.conceal(err), record.KeyOf(o), r.scope.defines(o.GroupVersionKind().GroupKind()))
+	switch f.kind {
+	case transient:
+		return nil, f.err
+	case deferred:
+		return r.wait(f.reason, "Waiting: "+f.message, webhookRetry), nil
+	}
+	return r.failHook(ctx, event, h, f.message)
+}
+
+// replaceHook applies a hook's object where there may be one of its name. CRDs are never deleted, as
+// in Helm.
+func (r *run) replaceHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*unstructured.Unstructured, *Outcome, error) {
+	live, err := r.liveHook(ctx, o)
+	if !apierrors.IsNotFound(err) {
+		return live, nil, err
+	}
+	if o.GroupVersionKind().GroupKind() != crdKind {
+		if outcome, err := r.clearHook(ctx, event, h, o); outcome != nil || err != nil {
+			return nil, outcome, err
+		}
+	}
+	result, err := r.patch(ctx, o, false)
+	return result, nil, err
+}
+
+// noteHook remembers what became of a hook's object.
+func (r *run) noteHook(key hookKey, o, result *unstructured.Unstructured) error {
+	mapping, err := r.scope.mapping(o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	r.s.hooks[key] = applied{
+		uid: result.GetUID(), version: result.GetResourceVersion(), resource: mapping.Resource,
+		key:   observe.Key{Namespace: result.GetNamespace(), Name: result.GetName()},
+		judge: hookDone, status: hookDone(result),
+	}
+	return nil
+}
+
+// clearHook deletes what is in the place of a hook's object, and waits until it is gone.
+func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*Outcome, error) {
 	e := record.EntryOf(o)
 	e.Helm = true
-	if e.GroupVersionKind().GroupKind() == crdKind {
-		return false, nil, nil // never deleted, as in Helm
-	}
 	live, err := r.metadata(ctx, e)
 	if apierrors.IsNotFound(err) || isNoMatch(err) {
-		return true, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
-	outcome, err := r.clearLive(ctx, event, h, e, live)
-	return false, outcome, err
+	return r.clearLive(ctx, event, h, e, live)
 }
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed.

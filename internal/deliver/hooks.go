@@ -10,7 +10,6 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,7 +18,8 @@ import (
 )
 
 // HookRunAnnotation on a hook's object says which run of the hook it is:
-// "<revision>.<event>.<attempt>". After a restart it is waited for, not started again.
+// "<revision>.<event>.<attempt>.<UID of the record>". After a restart it is waited for, not
+// started again.
 const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
 
 // hookKey identifies a hook within a revision.
@@ -94,32 +94,26 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	if err != nil {
 		return r.failHook(ctx, event, h, err.Error())
 	}
-	key, isClear := hookKey{event.String(), h.Kind, h.Name}, false
-	if progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown {
-		var o *Outcome
-		if isClear, o, err = r.clearHook(ctx, event, h, object); o != nil || err != nil {
+	starts := progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown
+	attempt := 1
+	if progress != nil {
+		attempt = progress.Attempt
+	}
+	if starts && progress != nil {
+		attempt++
+	}
+	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, event, attempt, r.rec.UID))
+	key := hookKey{event.String(), h.Kind, h.Name}
+	if starts {
+		delete(r.s.hooks, key)
+	}
+	if _, ok := r.s.hooks[key]; !ok {
+		if o, err := r.applyHook(ctx, event, h, key, object, attempt); o != nil || err != nil {
 			return o, err
 		}
-		progress = r.startRun(event, h)
-		delete(r.s.hooks, key)
-		if runs(object) { // another kind may as well be applied again
-			if err := r.update(ctx); err != nil {
-				return nil, err
-			}
-		}
 	}
-	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d", r.rec.Revision, event, progress.Attempt))
-	if _, ok := r.s.hooks[key]; !ok {
-		f := r.applyHook(ctx, key, object, isClear)
-		switch {
-		case f == nil:
-		case f.kind == transient:
-			return nil, f.err
-		case f.kind == deferred:
-			return r.wait(f.reason, "Waiting: "+f.message, webhookRetry), nil
-		default:
-			return r.failHook(ctx, event, h, f.message)
-		}
+	if starts {
+		progress = r.startRun(event, h)
 	}
 	return r.awaitHook(ctx, event, h, progress, key, object)
 }
@@ -172,40 +166,6 @@ func (r *run) startRun(event helmrelease.HookEvent, h *helmrelease.Hook) *record
 	progress.Phase, progress.StartedAt, progress.Message = helmrelease.HookPhaseRunning, r.now(), ""
 	h.LastRun = helmrelease.HookExecution{StartedAt: r.now(), Phase: helmrelease.HookPhaseRunning}
 	return progress
-}
-
-// applyHook applies a hook's object, unless this run of it is there already; isClear says that
-// nothing is.
-func (r *run) applyHook(ctx context.Context, key hookKey, o *unstructured.Unstructured, isClear bool) *failure {
-	id := record.KeyOf(o)
-	fail := func(err error) *failure {
-		f := classify(r.conceal(err), id, r.scope.defines(o.GroupVersionKind().GroupKind()))
-		return &f
-	}
-	var result *unstructured.Unstructured
-	var err error
-	if !isClear {
-		result, err = r.liveHook(ctx, o)
-	}
-	switch {
-	case isClear, apierrors.IsNotFound(err):
-		r.wrote.Store(true)
-		if result, err = r.patch(ctx, o, false); err != nil {
-			return fail(err)
-		}
-	case err != nil:
-		return fail(err)
-	}
-	mapping, err := r.scope.mapping(o.GroupVersionKind())
-	if err != nil {
-		return fail(err)
-	}
-	r.s.hooks[key] = applied{
-		uid: result.GetUID(), version: result.GetResourceVersion(), resource: mapping.Resource,
-		key:   observe.Key{Namespace: result.GetNamespace(), Name: result.GetName()},
-		judge: hookDone, status: hookDone(result),
-	}
-	return nil
 }
 
 // whenSucceeded are the hooks that are to be deleted once they have succeeded.

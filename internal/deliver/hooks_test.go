@@ -49,7 +49,7 @@ func TestHooks(t *testing.T) {
 	e.Expect(e.get("batch/v1", "Job", ns, "first")).To(BeNil(), "hook-succeeded")
 	second := e.get("batch/v1", "Job", ns, "second")
 	e.Expect(second).NotTo(BeNil())
-	e.Expect(second.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "1.pre-install.1"))
+	e.Expect(second.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, HavePrefix("1.pre-install.1.")))
 	a := e.get("v1", "ConfigMap", ns, "a")
 	after := e.get("batch/v1", "Job", ns, "after")
 	e.Expect(a.GetCreationTimestamp().Time).NotTo(BeTemporally("<", second.GetCreationTimestamp().Time))
@@ -57,7 +57,7 @@ func TestHooks(t *testing.T) {
 	e.install(e.want(ns, chart{version: "2", manifest: configMap("a", "y"), hooks: hooks}))
 	again := e.get("batch/v1", "Job", ns, "after")
 	e.Expect(again.GetUID()).NotTo(Equal(after.GetUID()), "before-hook-creation")
-	e.Expect(again.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "2.post-upgrade.1"))
+	e.Expect(again.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, HavePrefix("2.post-upgrade.1.")))
 
 	e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 	e.Expect(e.get("batch/v1", "Job", ns, "bye")).NotTo(BeNil(), "Helm doesn't delete hooks")
@@ -114,7 +114,7 @@ func TestFailedHook(t *testing.T) {
 	}
 	next := e.get("batch/v1", "Job", ns, "migrate")
 	e.Expect(next.GetUID()).NotTo(Equal(uid))
-	e.Expect(next.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, "1.pre-install.2"))
+	e.Expect(next.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, HavePrefix("1.pre-install.2.")))
 	// A patch, as the job controller writes the Job at the same time.
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())

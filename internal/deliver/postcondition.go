@@ -18,14 +18,11 @@ func (r *run) awaitPostcondition(ctx context.Context) (*Outcome, error) {
 	if waiting == "" || err != nil {
 		return nil, err
 	}
-	if r.rec.State.AppliedAt.IsZero() {
-		r.rec.State.AppliedAt = r.now()
-		r.rec.State.Inventory = r.withUIDs(r.rec.State.Inventory)
-		if err := r.update(ctx); err != nil {
-			return nil, err
-		}
+	left, soon, err := r.noteWaiting(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if left := r.rec.State.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now()); left <= 0 {
+	if left <= 0 {
 		o, err := r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf("a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting))
 		if err != nil {
 			return nil, err
@@ -33,5 +30,5 @@ func (r *run) awaitPostcondition(ctx context.Context) (*Outcome, error) {
 		o.RetryAfter = cmp.Or(o.RetryAfter, retryAfter)
 		return o, nil
 	}
-	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, retryAfter), nil
+	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, shorter(retryAfter, soon)), nil
 }

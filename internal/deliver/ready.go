@@ -5,6 +5,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -122,17 +123,13 @@ func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
 		return nil, nil
 	}
 	r.watchUnready(r.s.objects)
-	if r.rec.State.AppliedAt.IsZero() {
-		r.rec.State.AppliedAt = r.now()
-		r.rec.State.Inventory = r.withUIDs(r.rec.State.Inventory)
-		if err := r.update(ctx); err != nil {
-			return nil, err
-		}
+	left, retryAfter, err := r.noteWaiting(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if len(failed) > 0 {
 		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
 	}
-	left := r.rec.State.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"%d of %d objects aren't ready within %s: %s",
@@ -146,7 +143,30 @@ func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
 			}
 		}
 	}
-	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), left), nil
+	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter), nil
+}
+
+// noteAfter is how long objects are waited for before the record says that they were applied. An
+// add-on that is ready sooner saves a write. One whose instance ends before is applied again.
+const noteAfter = 10 * time.Second
+
+// noteWaiting notes that all objects were applied. It returns how long they may still take to be
+// ready, and when to look again.
+func (r *run) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, _ error) {
+	state := r.rec.State
+	if state.AppliedAt.IsZero() {
+		state.AppliedAt, state.Inventory = r.now(), r.withUIDs(state.Inventory)
+		r.s.unwritten = true
+	}
+	left = state.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
+	if !r.s.unwritten {
+		return left, left, nil
+	}
+	if soon := state.AppliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
+		return left, min(left, soon), nil
+	}
+	r.s.unwritten = false
+	return left, left, r.update(ctx)
 }
 
 // withUIDs notes the objects that are known to be this add-on's, with what it owns of them,

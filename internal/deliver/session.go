@@ -59,6 +59,10 @@ type session struct {
 	recreatesSince time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
+	// unwritten says that the record doesn't say yet that all objects were applied.
+	unwritten bool
+	// asDeployed are objects which the deployed revision applied just as they are wanted now.
+	asDeployed map[record.ObjectKey]record.Entry
 
 	backoff backoff
 }
@@ -151,7 +155,7 @@ func (s *session) turn(about subject) {
 	s.hooks = make(map[hookKey]applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]time.Time)
-	s.pruned, s.recreates = false, record.ObjectKey{}
+	s.pruned, s.unwritten, s.recreates, s.asDeployed = false, false, record.ObjectKey{}, nil
 }
 
 // hasApplied says whether an object was applied since the session began.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
@@ -56,6 +57,21 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 // IsJob says whether an object is a Job.
 func IsJob(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind().String() == "Job.batch"
+}
+
+// withoutStatus are kinds that are ready once they are there.
+var withoutStatus = sets.New(
+	"ConfigMap", "Secret", "ServiceAccount",
+	"Role.rbac.authorization.k8s.io", "RoleBinding.rbac.authorization.k8s.io",
+	"ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io",
+	"MutatingWebhookConfiguration.admissionregistration.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
+	"NetworkPolicy.networking.k8s.io", "IngressClass.networking.k8s.io",
+	"PriorityClass.scheduling.k8s.io", "StorageClass.storage.k8s.io",
+)
+
+// HasNoStatus reports whether an object's kind is one of Kubernetes that has no status.
+func HasNoStatus(o *unstructured.Unstructured) bool {
+	return withoutStatus.Has(o.GroupVersionKind().GroupKind().String())
 }
 
 // jobDone tells whether a Job has come to its end.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/drift"
+)
+
+// configMaps are named a, b, c and d. The first one has the value.
+func configMaps(version, value string) chart {
+	return chart{version: version, manifest: configMap("a", value) + configMap("b", "same") + configMap("c", "same") + configMap("d", "same")}
+}
+
+// applied lists the names of ConfigMaps that were applied since the meter was reset.
+func (e *env) applied() []string {
+	var names []string
+	for _, line := range e.meter.log {
+		if _, name, is := strings.Cut(line, "/configmaps/"); is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// seen is what a watch shows of ConfigMaps.
+func (e *env) seen(release deliver.Release) func(deliver.ObjectKey) (drift.Fields, bool) {
+	return func(key deliver.ObjectKey) (drift.Fields, bool) {
+		o := e.get("v1", "ConfigMap", key.Namespace, key.Name)
+		if key.Kind != "ConfigMap" || o == nil {
+			return 0, key.Kind == "ConfigMap"
+		}
+		return drift.FieldsOf(o.GetManagedFields(), deliver.FieldManager(release)), true
+	}
+}
+
+// TestUpgradeAppliesWhatDiffers upgrades an add-on of which one object is to change. Others were
+// changed by people, or are gone: these are applied, too, and nothing else is.
+func TestUpgradeAppliesWhatDiffers(t *testing.T) {
+	t.Parallel()
+	for _, watched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("watched=%t", watched), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := e.want(ns, configMaps("1", "one"))
+			e.install(want)
+			upgrade := func(version, value string) {
+				t.Helper()
+				want := e.want(ns, configMaps(version, value))
+				if watched {
+					want.Seen = e.seen(want.Release)
+				}
+				e.meter.reset()
+				e.install(want)
+			}
+			upgrade("2", "two")
+			e.Expect(e.applied()).To(Equal([]string{"a"}))
+
+			e.edit("somebody", e.get("v1", "ConfigMap", ns, "b"), `{"data":{"key":"other"}}`)
+			e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "c"))).To(Succeed())
+			upgrade("3", "three")
+			e.Expect(e.applied()).To(Equal([]string{"a", "b", "c"}))
+			for _, name := range []string{"b", "c"} {
+				e.Expect(e.get("v1", "ConfigMap", ns, name).Object["data"]).To(HaveKeyWithValue("key", "same"))
+			}
+
+			upgrade("4", "four")
+			e.Expect(e.applied()).To(Equal([]string{"a"}), "what was set right is known again")
+			e.Expect(changesOf(e.find(deliver.Repair{Release: want.Release}))).To(BeEmpty())
+			e.meter.reset()
+			e.remove(want.Release)
+			e.Expect(e.applied()).To(Equal([]string{"a", "b", "c", "d"}), "it is still known whose they are")
+		})
+	}
+}
+
+// TestUpgradeOfAnObjectMadeAnew has somebody make an object anew that is to stay as it is. It is no
+// longer the add-on's, so the upgrade doesn't pass over it.
+func TestUpgradeOfAnObjectMadeAnew(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, configMaps("1", "one")))
+	e.Expect(e.target.Client.Delete(e.ctx, e.get("v1", "ConfigMap", ns, "b"))).To(Succeed())
+	e.apply("somebody", strings.Replace(configMap("b", "theirs"), "name: b", "name: b\n  namespace: "+ns, 1))
+	o := e.settle(e.want(ns, configMaps("2", "two")))
+	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists), o.Message)
+	e.Expect(e.get("v1", "ConfigMap", ns, "b").Object["data"]).To(HaveKeyWithValue("key", "theirs"))
+}
+
+// TestUpgradeAfterAFailedOne applies all objects: what the failed one left isn't known.
+func TestUpgradeAfterAFailedOne(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, configMaps("1", "one")))
+	failing := configMaps("2", "two")
+	failing.manifest = strings.Replace(failing.manifest, "name: b", "name: not/b", 1)
+	e.Expect(e.settle(e.want(ns, failing)).Phase).To(Equal(addonsv1.AddonFailed))
+	e.meter.reset()
+	e.install(e.want(ns, configMaps("3", "three")))
+	e.Expect(e.applied()).To(Equal([]string{"a", "b", "c", "d"}))
+}
+
+// TestUpgradeAwaitsWhatStays doesn't take an object for ready because the upgrade leaves it as it
+// is, even where a watch shows it.
+func TestUpgradeAwaitsWhatStays(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	setReady := func(value string) {
+		t.Helper()
+		o := e.get("v1", "ConfigMap", ns, "b")
+		e.Expect(e.target.Client.Patch(e.ctx, o, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"data":{"ready":%q}}`, value)), client.FieldOwner("somebody"))).To(Succeed())
+	}
+	e.install(e.want(ns, configMaps("1", "one")))
+	setReady("no")
+	want := e.want(ns, configMaps("2", "two"))
+	want.Readiness = []addonsv1.ReadinessCheck{{APIVersion: "v1", Kind: "ConfigMap", Name: "b", Expression: "self.data.ready == 'yes'"}}
+	want.Seen = e.seen(want.Release)
+	e.meter.reset()
+	o, err := e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), "%+v", o)
+	e.Expect(e.applied()).To(Equal([]string{"a"}))
+	setReady("yes")
+	e.install(want)
+}
