@@ -25,6 +25,7 @@ func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome
 	r := d.run(t, want.Release, &want)
 	defer r.s.mu.Unlock()
 	o, err := r.contained(ctx, r.ensure)
+	r.remember(err)
 	o.Wrote, o.Message = r.wrote.Load(), message.Redact(o.Message, want.Sensitive)
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
@@ -33,7 +34,7 @@ func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome
 }
 
 func (r *run) ensure(ctx context.Context) (Outcome, error) {
-	if err := r.list(ctx); err != nil {
+	if err := r.recall(ctx); err != nil {
 		return Outcome{}, err
 	}
 	factsUsed := ""

@@ -197,6 +197,30 @@ func (r *run) upgrading() bool {
 	return r.adopted != nil || installed(older)
 }
 
+// recordsStay is how long a session takes the records for those that it knows. Others rarely
+// write them, and the API server refuses a write that is based on an older one.
+const recordsStay = 10 * time.Second
+
+// recall takes the records that the session knows, or lists them.
+func (r *run) recall(ctx context.Context) error {
+	if r.now().Sub(r.s.listedAt) < recordsStay {
+		r.records, r.parts = slices.Clone(r.s.records), r.s.parts
+		return nil
+	}
+	r.s.listedAt = r.now()
+	return r.list(ctx)
+}
+
+// remember leaves the records to the session, if they are as they were written last.
+func (r *run) remember(err error) {
+	if err != nil || r.rec == nil || r.records[0].UID != r.rec.UID {
+		r.s.listedAt = time.Time{}
+		return
+	}
+	r.records[0] = r.rec.Summary
+	r.s.records, r.s.parts = r.records, r.parts
+}
+
 func (r *run) list(ctx context.Context) error {
 	var err error
 	r.records, r.parts, err = r.s.store.List(ctx)

@@ -36,6 +36,11 @@ type session struct {
 	store   *record.Store
 	tracker *observe.Tracker
 
+	// records are what was listed at this time, with what was written since.
+	records  []Summary
+	parts    map[int][]string
+	listedAt time.Time
+
 	// about is the revision that the following is about, and whether it is removed.
 	about subject
 	// objects of the revision, and its CRDs of crds/, as they are to be applied.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -59,8 +60,42 @@ func TestWaitingCostsNothing(t *testing.T) {
 	o, err := e.d.Ensure(e.ctx, e.target, want)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+	requests, _ = e.meter.total()
+	e.Expect(requests).To(BeZero(), "the records are known")
+	e.clock.step(11 * time.Second)
+	_, err = e.d.Ensure(e.ctx, e.target, want)
+	e.Expect(err).NotTo(HaveOccurred())
 	requests, writes := e.meter.total()
-	e.Expect([]int{requests, writes}).To(Equal([]int{1, 0}))
+	e.Expect([]int{requests, writes}).To(Equal([]int{2, 1}), "they are looked at again, and say now what is waited for")
+}
+
+// TestRecordChangesWhileItIsWaitedFor has somebody delete or change the record that a session knows.
+// The add-on is installed all the same, and has a record.
+func TestRecordChangesWhileItIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*env, *unstructured.Unstructured){
+		"deleted": func(e *env, record *unstructured.Unstructured) {
+			e.Expect(e.target.Client.Delete(e.ctx, record)).To(Succeed())
+		},
+		"changed": func(e *env, record *unstructured.Unstructured) {
+			e.edit("somebody", record, `{"metadata":{"annotations":{"other":"yes"}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			want := gated(e, ns)
+			o, err := e.d.Ensure(e.ctx, e.target, want)
+			e.Expect(err).NotTo(HaveOccurred())
+			e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects))
+			change(e, e.get("v1", "Secret", ns, "sh.helm.release.v1.demo.v1"))
+			open(e, ns)
+			e.install(want)
+			e.Expect(e.records(ns)[want.Release].Status).To(Equal(deliver.StatusDeployed))
+			e.Expect(changesOf(e.find(deliver.Repair{Release: want.Release}))).To(BeEmpty())
+		})
+	}
 }
 
 func TestReconnection(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
@@ -41,16 +42,18 @@ const (
 
 var errTooLarge = fmt.Errorf("unpacks to more than %d MiB", maxInflated>>20)
 
-// deflate is gzip at its best. It refuses what inflate would.
+// compressors are kept, as a new one takes 800 KiB.
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// deflate compresses with gzip. It refuses what inflate would.
 func deflate(data []byte) ([]byte, error) {
 	if len(data) > maxInflated {
 		return nil, &TooLargeError{Bytes: len(data), Limit: maxInflated, Unpacked: true}
 	}
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	w := compressors.Get().(*gzip.Writer) //nolint:forcetypeassert // nothing else is put there
+	defer compressors.Put(w)
+	w.Reset(&b)
 	if _, err := w.Write(data); err != nil {
 		return nil, err
 	}
