@@ -34,7 +34,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // reconcileTimeout bounds one reconcile. The one after a reconcile that is cut off goes on

@@ -15,7 +15,7 @@ import (
 // FilesRequest asks for the objects of files that are no chart.
 type FilesRequest struct {
 	// Files of the artifact. Their names are relative to its root.
-	Files []artifact.File
+	Files []artifact.File `cbor:"-"`
 	// Single names the artifact in messages if it is one file, whose name here nobody gave it.
 	Single string
 	// Directory of the kustomization, or of the manifests; empty for the root.

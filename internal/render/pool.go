@@ -14,9 +14,10 @@ import (
 
 // Renderer renders in a pool of worker processes. It is safe for concurrent use.
 type Renderer struct {
-	opts   Options
-	slots  *slots
-	pauses pauses
+	opts    Options
+	slots   *slots
+	pauses  pauses
+	answers *sharedAnswers
 
 	startOnce sync.Once
 	starts    chan chan startResult
@@ -39,6 +40,7 @@ func New(opts Options) *Renderer {
 	return &Renderer{
 		opts:    opts,
 		slots:   newSlots(opts.Workers),
+		answers: newSharedAnswers(),
 		pauses:  pauses{now: time.Now, after: map[[sha256.Size]byte]pause{}},
 		starts:  make(chan chan startResult),
 		closing: make(chan struct{}),
@@ -66,17 +68,32 @@ func (r *Renderer) Close() {
 	}
 }
 
-// do has one request answered by a worker. With an [Error] there may be a response, too.
+// do has one request answered, by a worker or by the answer to an equal one. With an [Error] there
+// may be a response, too.
 func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	req.Limits = r.opts.limits()
-	payload, err := encoding.Marshal(req)
+	task, err := newTask(req)
 	if err != nil {
-		return nil, fmt.Errorf("encode render request: %w", err)
+		return nil, err
 	}
-	if int64(len(payload)) > r.opts.InputBytes {
-		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", len(payload), r.opts.InputBytes)
+	if n := task.size(); n > r.opts.InputBytes {
+		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
 	}
-	digest := sha256.Sum256(payload)
+	key, isShared, err := req.shareKey()
+	if err != nil {
+		return nil, err
+	}
+	if r.isClosed() {
+		return nil, ErrClosed
+	}
+	var facts Facts
+	if req.Chart != nil {
+		facts = req.Chart.Facts
+	}
+	if resp := r.answers.find(key, facts); resp != nil {
+		return resp, nil
+	}
+	digest := sha256.Sum256(task.payload)
 	if failed := r.pauses.failure(digest); failed != nil {
 		return nil, failed
 	}
@@ -85,7 +102,10 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, fmt.Errorf("wait for a render worker: %w", err)
 	}
 	defer release()
-	resp, err := r.serve(ctx, payload)
+	if resp := r.answers.find(key, facts); resp != nil { // for another one, while this waited
+		return resp, nil
+	}
+	resp, err := r.serve(ctx, task)
 	if err == nil || ctx.Err() == nil {
 		r.pauses.note(digest, err)
 	}
@@ -95,21 +115,24 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if f := resp.Failure; f != nil {
 		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
+	if isShared {
+		r.answers.keep(key, resp)
+	}
 	return resp, nil
 }
 
 // serve has a request answered by a worker, a fresh one if a used one died of it.
-func (r *Renderer) serve(ctx context.Context, payload []byte) (*response, error) {
+func (r *Renderer) serve(ctx context.Context, t *task) (*response, error) {
 	p, err := r.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := r.attempt(ctx, p, payload)
+	resp, err := r.attempt(ctx, p, t)
 	if errors.Is(err, errWornOut) {
 		if p, err = r.start(ctx); err != nil {
 			return nil, err
 		}
-		return r.attempt(ctx, p, payload)
+		return r.attempt(ctx, p, t)
 	}
 	return resp, err
 }
@@ -119,11 +142,11 @@ func (r *Renderer) serve(ctx context.Context, payload []byte) (*response, error)
 var errWornOut = errors.New("used render worker died")
 
 // attempt has the request answered by p, and gives p back or ends it.
-func (r *Renderer) attempt(ctx context.Context, p *process, payload []byte) (*response, error) {
+func (r *Renderer) attempt(ctx context.Context, p *process, t *task) (*response, error) {
 	used := p.served > 0
 	limited, cancel := context.WithTimeoutCause(ctx, r.opts.Timeout, errTimeout)
 	defer cancel()
-	resp, err := p.exchange(limited, payload, r.opts.limits().frameBytes())
+	resp, err := p.exchange(limited, t, r.opts.limits().frameBytes())
 	if err == nil {
 		r.release(p, resp)
 		return resp, nil

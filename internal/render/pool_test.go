@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -23,9 +24,14 @@ func (r *Renderer) pids() []int {
 	return pids
 }
 
+var renderings atomic.Int64
+
+// mustRender has a worker render something that nobody asked for before.
 func mustRender(t *testing.T, r *Renderer) {
 	t.Helper()
-	if _, err := r.Chart(t.Context(), requestFor(template1(configMap))); err != nil {
+	req := requestFor(template1(configMap))
+	req.Release.Revision = int(renderings.Add(1))
+	if _, err := r.Chart(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,6 +34,7 @@ type process struct {
 	stderr    *stderrHead
 	exited    chan struct{} // closed once the child is reaped
 	served    int
+	sent      map[fileSet]bool // what the worker may have
 	stage     stage
 	idleTimer *time.Timer
 }
@@ -70,6 +71,7 @@ func startProcess(memoryBytes int64) (*process, error) {
 	p := &process{
 		cmd: cmd, stdin: stdin, stdout: stdout, reader: bufio.NewReaderSize(stdout, 64<<10),
 		stderr: stderr, exited: make(chan struct{}), stage: stageStart,
+		sent: map[fileSet]bool{},
 	}
 	go func() {
 		_ = cmd.Wait() // its result is in cmd.ProcessState
@@ -93,16 +95,36 @@ func (p *process) awaitReady(ctx context.Context) error {
 }
 
 // exchange sends one request and reads its answer. On any error the process is of no more use.
-func (p *process) exchange(ctx context.Context, payload []byte, limit int64) (*response, error) {
+func (p *process) exchange(ctx context.Context, t *task, limit int64) (*response, error) {
 	stop := context.AfterFunc(ctx, p.kill)
-	resp, err := p.converse(payload, limit)
+	resp, err := p.converse(t, limit)
 	if !stop() && err == nil {
 		return nil, context.Cause(ctx) // killed in the moment of its answer
 	}
 	return resp, err
 }
 
-func (p *process) converse(payload []byte, limit int64) (*response, error) {
+// converse sends the files of a request only if the worker doesn't have them.
+func (p *process) converse(t *task, limit int64) (*response, error) {
+	if t.files == nil || p.sent[t.req.FileSet] {
+		resp, err := p.ask(t.payload, limit)
+		if err != nil || !resp.WithoutFiles {
+			return resp, err
+		}
+	}
+	payload, err := t.withFiles()
+	if err != nil {
+		return nil, err
+	}
+	p.sent[t.req.FileSet] = true
+	resp, err := p.ask(payload, limit)
+	if err == nil && resp.WithoutFiles {
+		return nil, errProtocol
+	}
+	return resp, err
+}
+
+func (p *process) ask(payload []byte, limit int64) (*response, error) {
 	p.stage = stageStart
 	if err := writeFrame(p.stdin, frameRequest, payload); err != nil {
 		return nil, err
@@ -116,7 +138,7 @@ func (p *process) converse(payload []byte, limit int64) (*response, error) {
 		case frameStage:
 			p.stage = stage(data)
 		case frameResponse:
-			resp := &response{}
+			resp := &response{payload: data}
 			if err := decoding.Unmarshal(data, resp); err != nil {
 				return nil, fmt.Errorf("%w: %w", errProtocol, err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 )
 
@@ -30,6 +31,10 @@ type request struct {
 	Template      *TemplateRequest
 	Open          *opener.Job
 	Limits        limits
+
+	// FileSet is that of the Files. NewFiles are they, for a worker that doesn't have them.
+	FileSet  fileSet
+	NewFiles []artifact.File
 }
 
 // response is a worker's answer to one request; one of the pointers is set.
@@ -44,6 +49,10 @@ type response struct {
 	MemoryBytes int64
 	// Retire asks for another worker next time: this one saw a panic.
 	Retire bool
+	// WithoutFiles asks for the request again, with its files: the worker has them no more.
+	WithoutFiles bool
+
+	payload []byte // that this was decoded from
 }
 
 // failure is an Error on the wire.

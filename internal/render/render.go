@@ -27,7 +27,7 @@ type Release struct {
 
 // ChartRequest asks for the rendering of one chart.
 type ChartRequest struct {
-	Files   []artifact.File
+	Files   []artifact.File `cbor:"-"`
 	Release Release
 	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
 	Values map[string]any

@@ -4,6 +4,7 @@ package render
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
+	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
@@ -70,7 +72,20 @@ func schemaViolations(ch *chart.Chart, values map[string]any, prefix string) ([]
 	return violations, nil
 }
 
-func violationsOf(schema []byte, values map[string]any, prefix string) ([]string, error) {
+// compiledSchemas are those that a worker compiled last. The largest known one takes ten times
+// its text.
+var compiledSchemas = lru.New[[sha256.Size]byte](1<<20, func(c compiledSchema) int64 { return c.bytes })
+
+type compiledSchema struct {
+	*jsonschema.Schema
+	bytes int64 // of its text
+}
+
+func compile(schema []byte) (*jsonschema.Schema, error) {
+	digest := sha256.Sum256(schema)
+	if known, found := compiledSchemas.Get(digest); found {
+		return known.Schema, nil
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, err
@@ -81,6 +96,14 @@ func violationsOf(schema []byte, values map[string]any, prefix string) ([]string
 		return nil, err
 	}
 	compiled, err := compiler.Compile(schemaURL)
+	if err == nil {
+		compiledSchemas.Put(digest, compiledSchema{compiled, int64(len(schema))})
+	}
+	return compiled, err
+}
+
+func violationsOf(schema []byte, values map[string]any, prefix string) ([]string, error) {
+	compiled, err := compile(schema)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,9 @@ import (
 	"strconv"
 	"time"
 	_ "time/tzdata" // a worker cannot open files, and dates in named zones must not depend on the host
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // maxStackBytes ends endless recursion before it eats the memory limit.
@@ -81,7 +84,7 @@ func runWorker(memoryBytes int64) int {
 	if err := enterSandbox(memoryBytes); err != nil {
 		return 1
 	}
-	w := &worker{out: bufio.NewWriterSize(out, 64<<10)}
+	w := &worker{out: bufio.NewWriterSize(out, 64<<10), files: newFileSets(memoryBytes)}
 	if err := w.send(frameReady, nil); err != nil {
 		return 1
 	}
@@ -121,6 +124,7 @@ type worker struct {
 	out       *bufio.Writer
 	stage     stage
 	frameSize int64
+	files     *lru.Cache[fileSet, []artifact.File]
 }
 
 func (w *worker) send(kind byte, payload []byte) error {
@@ -161,6 +165,9 @@ func (w *worker) answer(payload []byte) (resp *response) {
 		return failed(ReasonChartInvalid, errors.New("the request cannot be decoded"), nil)
 	}
 	w.frameSize = req.Limits.frameBytes()
+	if !w.fill(req) {
+		return &response{WithoutFiles: true}
+	}
 	switch {
 	case req.Chart != nil:
 		lookups := newLookups(req.Chart.Answers)
@@ -194,6 +201,23 @@ func (w *worker) answer(payload []byte) (resp *response) {
 		return &response{Template: result}
 	}
 	return failed(ReasonChartInvalid, errProtocol, nil)
+}
+
+// fill gives a request its files: those that came with it, or from one before. It reports
+// whether they are there.
+func (w *worker) fill(req *request) bool {
+	files := req.files()
+	if files == nil {
+		return true
+	}
+	if req.NewFiles != nil {
+		*files = req.NewFiles
+		w.files.Put(req.FileSet, req.NewFiles)
+		return true
+	}
+	known, found := w.files.Get(req.FileSet)
+	*files = known
+	return found
 }
 
 func failed(reason string, err error, sensitive []string) *response {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
+	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/github"
 	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/local"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/policy"

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/source/lru"
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // timeout ends a request that nobody may be waiting for any more.

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+)
+
+// served is how many requests a Renderer's workers have answered, of those that live.
+func (r *Renderer) served() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p := range r.alive {
+		n += p.served
+	}
+	return n
+}
+
+// TestEqualInputsAreRenderedOnce renders charts for a second cluster, of which something differs.
+func TestEqualInputsAreRenderedOnce(t *testing.T) {
+	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	versions := Facts{KubeVersion: "v1.35.1", APIVersions: []string{"apps/v1", "v1"}}
+	for name, tc := range map[string]struct {
+		template string
+		second   func(*ChartRequest)
+		shared   bool
+	}{
+		"nothing":                 {named, func(*ChartRequest) {}, true},
+		"facts that nobody asked": {named, func(r *ChartRequest) { r.Facts = versions }, true},
+		"a fact that was asked":   {named + "data: {v: {{ .Capabilities.KubeVersion.Version }}}\n", func(r *ChartRequest) { r.Facts = versions }, false},
+		"an API that was asked":   {named + "data: {v: {{ .Capabilities.APIVersions.Has `apps/v1` | quote }}}\n", func(r *ChartRequest) { r.Facts = versions }, false},
+		"other values":            {named, func(r *ChartRequest) { r.Values = map[string]any{"a": "b"} }, false},
+		"another namespace":       {named, func(r *ChartRequest) { r.Release.Namespace = "other" }, false},
+		"an upgrade":              {named, func(r *ChartRequest) { r.Release.Upgrade = true }, false},
+		"other files": {named, func(r *ChartRequest) {
+			r.Files = append(slices.Clone(r.Files), artifact.File{Name: "x", Data: []byte("y")})
+		}, false},
+		"nothing, with a password":   {named + "data: {v: {{ randAlphaNum 8 }}}\n", func(*ChartRequest) {}, false},
+		"nothing, with the time":     {named + "data: {v: {{ now | unixEpoch | quote }}}\n", func(*ChartRequest) {}, false},
+		"nothing, with a lookup":     {named + "data: {v: {{ lookup `v1` `Secret` `x` `y` | toJson | quote }}}\n", func(*ChartRequest) {}, false},
+		"what a Secret has":          {named, func(r *ChartRequest) { r.Sensitive = []string{"secret"} }, false},
+		"what was generated earlier": {named, func(r *ChartRequest) { r.Generated = Generated{"a/b/c/d/e/f": "x"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+			req := requestFor(template1(tc.template))
+			req.Facts = Facts{KubeVersion: "v1.36.3", APIVersions: []string{"v1"}}
+			first := mustChart(t, r, req)
+			tc.second(&req)
+			if second := mustChart(t, r, req); tc.shared && first.Manifest != second.Manifest {
+				t.Errorf("got %q for the first, and %q for the second", first.Manifest, second.Manifest)
+			}
+			if n := r.served(); n == 1 != tc.shared {
+				t.Errorf("%d renderings, shared: %t", n, tc.shared)
+			}
+		})
+	}
+}
+
+func mustChart(t *testing.T, r *Renderer, req ChartRequest) *Result {
+	t.Helper()
+	result, err := r.Chart(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestSharedObjectsAreTheCallersOwn changes what one got. The next one gets it unchanged.
+func TestSharedObjectsAreTheCallersOwn(t *testing.T) {
+	r := newRenderer(t)
+	req := requestFor(template1(configMap))
+	first := mustChart(t, r, req)
+	want := first.Objects[0].DeepCopy()
+	first.Objects[0].SetName("changed")
+	first.FactsUsed.KubeVersion = "changed"
+	maps.Copy(first.Objects[0].Object, map[string]any{"data": nil})
+	second := mustChart(t, r, req)
+	if second.Objects[0].GetName() != want.GetName() || second.FactsUsed.KubeVersion == "changed" || second.Objects[0].Object["data"] == nil != (want.Object["data"] == nil) {
+		t.Errorf("got %v, want %v", second.Objects[0].Object, want.Object)
+	}
+}
+
+// TestManyClustersAtOnce has clusters ask for the same at the same time.
+func TestManyClustersAtOnce(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := r.Chart(context.Background(), requestFor(template1(configMap))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if n := r.served(); n != 1 {
+		t.Errorf("%d renderings", n)
+	}
+}
+
+// TestFilesAreSentOnce has a worker render files again that it was sent, may have dropped, or
+// never had, as it is a new one.
+func TestFilesAreSentOnce(t *testing.T) {
+	r := newRenderer(t, func(o *Options) { o.Workers, o.MemoryBytes = 1, 256<<20 })
+	revision := 0
+	render := func(files []artifact.File) {
+		t.Helper()
+		revision++
+		req := requestFor(files)
+		req.Release.Revision = revision
+		if result := mustChart(t, r, req); len(result.Objects) != 1 {
+			t.Errorf("%d objects", len(result.Objects))
+		}
+	}
+	small := template1(configMap)
+	large := func(n byte) []artifact.File { // three of them are more than a worker keeps
+		return append(template1(configMap), artifact.File{Name: "files/large", Data: slices.Repeat([]byte{n}, 7<<20)})
+	}
+	for _, files := range [][]artifact.File{small, large(1), large(2), large(3), large(1), small, small} {
+		render(files)
+	}
+	r.retire(r.idle[0])
+	render(small)
+	if task, err := newTask(&request{Chart: &ChartRequest{Files: large(1)}}); err != nil || len(task.payload) > 1<<10 || task.size() < 7<<20 {
+		t.Errorf("a request without its files takes %d bytes, with them %d: %v", len(task.payload), task.size(), err)
+	}
+}
