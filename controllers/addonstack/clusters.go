@@ -109,7 +109,7 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 		return nil, nil, err
 	}
 	all = &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace)); err != nil {
+	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil, nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}
 	of := map[string]*addonsv1.ClusterAddon{}

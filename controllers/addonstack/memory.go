@@ -21,6 +21,8 @@ type memory struct {
 	poll    versionPoll
 	// faults are those that events told last, by the type of the condition.
 	faults map[string]fault
+	// counted is when the clusters were counted last.
+	counted time.Time
 	// surplus names the revisions that were looked for on the clusters of other filters.
 	surplus string
 }
@@ -37,6 +39,25 @@ func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
 	fresh := &memory{uid: s.UID, faults: map[string]fault{}}
 	r.memories.Store(key, fresh)
 	return fresh
+}
+
+// The clusters of a stack are counted at once while they are few. Of more, each adds to the time
+// between two counts: else a fleet of which all change would take the square of their number.
+const (
+	countedAtOnce = 100
+	countPause    = time.Millisecond
+)
+
+// pace returns how long the next count has to wait, 0 if it is due. A new spec doesn't wait.
+func (m *memory) pace(s *addonsv1.AddonStack, now time.Time) time.Duration {
+	if c := s.Status.Clusters; c != nil && m.request.generation == s.Generation {
+		pause := time.Duration(max(0, c.Total-countedAtOnce)) * countPause
+		if wait := m.counted.Add(pause).Sub(now); wait > 0 {
+			return wait
+		}
+	}
+	m.counted = now
+	return 0
 }
 
 // lastFault returns the fault that was told last of a type of condition. Before the first

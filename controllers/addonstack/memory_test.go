@@ -56,3 +56,29 @@ func TestRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestPace counts few clusters at once, and many less often, unless the spec is new.
+func TestPace(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	counted := func(total int32, after time.Duration, generation int64) time.Duration {
+		m, s := &memory{request: request{generation: 1}, counted: now}, followingStack()
+		s.Generation, s.Status.Clusters = generation, &addonsv1.ClusterCounts{Total: total}
+		return m.pace(s, now.Add(after))
+	}
+	for _, tc := range []struct {
+		total      int32
+		after      time.Duration
+		generation int64
+		want       time.Duration
+	}{
+		{total: 100, generation: 1},
+		{total: 1100, generation: 1, want: time.Second},
+		{total: 1100, generation: 1, after: 900 * time.Millisecond, want: 100 * time.Millisecond},
+		{total: 1100, generation: 1, after: time.Second},
+		{total: 1100, generation: 2},
+	} {
+		if got := counted(tc.total, tc.after, tc.generation); got != tc.want {
+			t.Errorf("%+v: waits for %s", tc, got)
+		}
+	}
+}

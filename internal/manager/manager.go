@@ -20,6 +20,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/version"
 )
@@ -78,6 +79,7 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, error) {
 		Cache:                         identity.scope.CacheOptions(o.syncPeriod),
 		Client:                        identity.scope.ClientOptions(),
 		LeaderElection:                o.elects(),
+		LeaderElectionConfig:          registration.OwnConnection(config),
 		LeaderElectionID:              identity.lease,
 		LeaderElectionNamespace:       o.leaderElectNamespace,
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,

@@ -5,6 +5,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -88,16 +89,32 @@ type Registration struct {
 
 var _ manager.LeaderElectionRunnable = &Registration{}
 
+// OwnConnection returns a configuration whose requests wait for no others: neither for a rate
+// limit, nor behind them on one connection. An instance lives by its heartbeats and its lease.
+func OwnConnection(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	own.QPS = -1
+	if own.Dial == nil {
+		own.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext // client-go shares connections of equal configurations
+	}
+	return own
+}
+
+const dialTimeout = 30 * time.Second // that of client-go
+
 // New returns the registration of this process. Its requests don't wait behind
 // those of the controllers.
 func New(mgr manager.Manager, o Options) (*Registration, error) {
-	config := rest.CopyConfig(mgr.GetConfig())
-	config.QPS = -1
-	direct, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	config := OwnConnection(mgr.GetConfig())
+	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the registration: %w", err)
 	}
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(config, mgr.GetHTTPClient())
+	direct, err := client.New(config, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: connection})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the registration: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(config, connection)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the registration: %w", err)
 	}
