@@ -137,3 +137,64 @@ func TestKindsThatAreNotKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestUnchangedAPIsCostOneRequest asks again what a cluster offers, which says that nothing has
+// changed; then that something has, and then that it runs another version.
+func TestUnchangedAPIsCostOneRequest(t *testing.T) {
+	f, s := startFleet(t, quick()), newServer(t)
+	var groups atomic.Pointer[map[string]apidiscoveryv2.DiscoveryFreshness]
+	var requests atomic.Int32
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/api" || r.URL.Path == "/apis" {
+			requests.Add(1)
+		}
+		now, offered := &server{}, *groups.Load()
+		tag := fmt.Sprintf("%q", fmt.Sprint(offered))
+		if r.URL.Path == "/apis" && r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return true
+		}
+		offers(now, offered)
+		return now.instead(tagged{w, tag}, r)
+	}
+	one := map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current}
+	two := map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current, "two.example.com": current}
+	groups.Store(&one)
+	f.add("a/b", s.kubeconfig())
+	conn := f.connected(t, "a/b")
+	ask := func(has string, want int32) {
+		t.Helper()
+		conn.InvalidateFacts()
+		requests.Store(0)
+		facts, err := conn.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := requests.Load(); n != want || !facts.Has(has+".example.com/v1") {
+			t.Errorf("%d requests, want %d; got %v", n, want, facts.APIVersions)
+		}
+	}
+	if _, err := conn.Facts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask("one", 1)
+	ask("one", 1)
+	groups.Store(&two)
+	ask("two", 3)
+	ask("two", 1)
+	newer := "v1.99.0"
+	conn.version.Store(&newer)
+	ask("two", 2)
+}
+
+// tagged sets an ETag of its own.
+type tagged struct {
+	http.ResponseWriter
+	tag string
+}
+
+// Write implements http.ResponseWriter.
+func (w tagged) Write(data []byte) (int, error) {
+	w.Header().Set("ETag", w.tag)
+	return w.ResponseWriter.Write(data)
+}

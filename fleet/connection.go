@@ -53,6 +53,7 @@ type Connection struct {
 	actors      map[string]client.Client // by user; guarded by acting
 	discovering chan struct{}            // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
+	apisTag     apisTag // guarded by discovering
 	factsWanted atomic.Uint64
 	apis        atomic.Pointer[apis] // discovered last; nil before
 	mapper      *mapper

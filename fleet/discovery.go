@@ -24,15 +24,21 @@ import (
 const maxGroupVersions = 1000
 
 // discover reads the APIs of a cluster: in two requests, or one by one where the server
-// doesn't aggregate them.
-func (c *Connection) discover(ctx context.Context) (*apis, error) {
+// doesn't aggregate them. While they are those that are known already, it is one request. The
+// core group, which isn't in it, changes with the version of Kubernetes alone.
+func (c *Connection) discover(ctx context.Context, version string) (*apis, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(errDisconnected) })()
-	client, err := c.discoveryClient(ctx)
+	client, err := c.discoveryClient(ctx, &c.apisTag)
 	if err != nil {
 		return nil, err
 	}
+	known := c.apis.Load()
+	if known != nil && c.facts.KubernetesVersion == version && len(known.facts.Incomplete) == 0 && c.apisTag.holds(ctx, client.RESTClient()) {
+		return known, nil
+	}
+	c.apisTag = apisTag{}
 	groups, found, unavailable, err := client.GroupsAndMaybeResources()
 	if err != nil {
 		return nil, err
@@ -48,6 +54,22 @@ func (c *Connection) discover(ctx context.Context) (*apis, error) {
 	}
 	return d.shared()
 }
+
+// apisTag is the ETag of a server's /apis, and the form in which it was asked for; empty if there is
+// none. It is compared with what the same server says, and with nothing else.
+type apisTag struct{ accept, tag string }
+
+// holds reports whether the server says that its APIs are those of the tag.
+func (t apisTag) holds(ctx context.Context, server rest.Interface) bool {
+	if t.tag == "" {
+		return false
+	}
+	var status int
+	server.Get().AbsPath(apisPath).SetHeader("Accept", t.accept).SetHeader("If-None-Match", t.tag).Do(ctx).StatusCode(&status)
+	return status == http.StatusNotModified
+}
+
+const apisPath = "/apis"
 
 // oneByOne asks for the resources of each API version. It ends with the context.
 func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups []metav1.APIGroup) (lists []*metav1.APIResourceList, failed []schema.GroupVersion, _ error) {
@@ -69,15 +91,16 @@ func oneByOne(ctx context.Context, client discovery.DiscoveryInterface, groups [
 
 // Discovery returns a client that tells which kinds the cluster has. Each call asks it.
 func (c *Connection) Discovery(ctx context.Context) (discovery.DiscoveryInterface, error) {
-	return c.discoveryClient(ctx)
+	return c.discoveryClient(ctx, nil)
 }
 
 // discoveryClient returns a client whose requests end with the context. Client-go's discovery takes no context.
-func (c *Connection) discoveryClient(ctx context.Context) (*discovery.DiscoveryClient, error) {
+// The tag becomes that of what it reads; nil for who doesn't want it.
+func (c *Connection) discoveryClient(ctx context.Context, tag *apisTag) (*discovery.DiscoveryClient, error) {
 	config := rest.CopyConfig(c.config)
 	config.RateLimiter = waiter{RateLimiter: config.RateLimiter, ctx: ctx}
 	return discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{
-		Transport: kinds{under: ctx, base: c.transport}, Timeout: config.Timeout,
+		Transport: kinds{under: ctx, base: c.transport, tag: tag}, Timeout: config.Timeout,
 	})
 }
 
@@ -99,6 +122,7 @@ func (w waiter) Wait(ctx context.Context) error {
 type kinds struct {
 	under context.Context //nolint:containedctx // no request outlives it
 	base  http.RoundTripper
+	tag   *apisTag // of what is read; nil for who doesn't want it
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -112,8 +136,11 @@ func (k kinds) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = &cancelling{ReadCloser: response.Body, cancel: done}
-	if response.StatusCode != http.StatusOK || request.URL.Path != "/api" && request.URL.Path != "/apis" {
+	if response.StatusCode != http.StatusOK || request.URL.Path != "/api" && request.URL.Path != apisPath {
 		return response, nil
+	}
+	if k.tag != nil && request.URL.Path == apisPath {
+		*k.tag = apisTag{accept: request.Header.Get("Accept"), tag: response.Header.Get("ETag")}
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)

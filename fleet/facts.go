@@ -55,7 +55,7 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	if !stale {
 		return f.Facts, nil
 	}
-	found, err := c.discover(ctx)
+	found, err := c.discover(ctx, version)
 	if err != nil {
 		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
 	}
