@@ -21,7 +21,9 @@ func (q *request) desired(in *inputs) deliver.Desired {
 	policy, ignore := a.driftOf()
 	var seen func(deliver.ObjectKey) (drift.Fields, bool)
 	if !q.again && policy != addonsv1.DriftPolicyIgnore { // else all objects are read
-		seen = q.watched.Seen(q.workload.conn, a.release())
+		seen = func(key deliver.ObjectKey) (drift.Fields, bool) {
+			return q.watched.Seen(q.workload.conn, a.release())(key)
+		}
 	}
 	return deliver.Desired{
 		Release:          a.release(),

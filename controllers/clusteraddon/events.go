@@ -177,16 +177,8 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 		return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: action, addon: &is,
 			note: fmt.Sprintf("Add-on %s %s: %s", is.Name, what, is.Message)}
 	}
-	turned := was.Phase != is.Phase || was.Revision != is.Revision
 	switch is.Phase {
-	case addonsv1.AddonInstalling:
-		if turned {
-			return normal("AddonInstalling", "Install", "Installing")
-		}
-	case addonsv1.AddonUpgrading:
-		if turned {
-			return normal("AddonUpgrading", "Upgrade", "Upgrading")
-		}
+	case addonsv1.AddonInstalling, addonsv1.AddonUpgrading: // the status says so; an event tells how it ends
 	case addonsv1.AddonReady:
 		if did := becameReady(was, is); did != "" {
 			return normal("AddonReady", "Install", did)

@@ -176,9 +176,8 @@ func TestTakingOverIsNoInstallation(t *testing.T) {
 	}
 	ready := status("docker-v1", addonsv1.AddonReady, 1)
 	for want, is := range map[string]addonsv1.AddonStatus{
-		"":               status("docker-v2", addonsv1.AddonReady, 1),
-		"AddonReady":     status("docker-v2", addonsv1.AddonReady, 2),
-		"AddonUpgrading": status("docker-v2", addonsv1.AddonUpgrading, 2),
+		"":           status("docker-v2", addonsv1.AddonReady, 1),
+		"AddonReady": status("docker-v2", addonsv1.AddonReady, 2),
 	} {
 		before := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{ready}}}
 		after := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: []addonsv1.AddonStatus{is}}}

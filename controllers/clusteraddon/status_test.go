@@ -130,11 +130,11 @@ func TestEventsTellWhatChanged(t *testing.T) {
 		want    string
 	}{
 		"nothing changed":             {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonReady, "", 1), ""},
-		"an installation starts":      {addonsv1.AddonStatus{}, at(addonsv1.AddonInstalling, "", 1), "AddonInstalling"},
+		"an installation starts":      {addonsv1.AddonStatus{}, at(addonsv1.AddonInstalling, "", 1), ""},
 		"it goes on":                  {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonInstalling, "B", 1), ""},
 		"it is ready":                 {at(addonsv1.AddonInstalling, "A", 1), at(addonsv1.AddonReady, "", 1), "AddonReady"},
-		"an upgrade starts":           {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonUpgrading, "", 2), "AddonUpgrading"},
-		"an upgrade follows the last": {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonUpgrading, "", 3), "AddonUpgrading"},
+		"an upgrade starts":           {at(addonsv1.AddonReady, "", 1), at(addonsv1.AddonUpgrading, "", 2), ""},
+		"an upgrade follows the last": {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonUpgrading, "", 3), ""},
 		"it fails":                    {at(addonsv1.AddonUpgrading, "", 2), at(addonsv1.AddonFailed, "HookFailed", 2), "HookFailed"},
 		"it fails for another reason": {at(addonsv1.AddonFailed, "HookFailed", 2), at(addonsv1.AddonFailed, "ObjectRejected", 2), "ObjectRejected"},
 		"it is removed":               {at(addonsv1.AddonReady, "", 2), at(addonsv1.AddonRemoving, "", 2), "AddonRemoving"},
