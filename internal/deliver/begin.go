@@ -28,12 +28,6 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	if o != nil || err != nil {
 		return o, err
 	}
-	if o, err := r.ensureNamespace(ctx, digest); o != nil || err != nil {
-		return o, err
-	}
-	if o, err := r.mayKeepRecords(ctx, digest); o != nil || err != nil {
-		return o, err
-	}
 	revision := 1
 	if len(r.records) > 0 {
 		revision = r.records[0].Revision + 1
@@ -79,6 +73,12 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	former, err := r.deployedObjects(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o, err := r.ensureNamespace(ctx, digest); o != nil || err != nil {
+		return o, err
+	}
+	if o, err := r.mayKeepRecords(ctx, digest); o != nil || err != nil {
+		return o, err
 	}
 	if o, err := r.create(ctx, digest, rec, inventory, crds, objects); o != nil || err != nil {
 		return o, err

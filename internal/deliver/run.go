@@ -213,11 +213,14 @@ func (r *run) recall(ctx context.Context) error {
 
 // remember leaves the records to the session, if they are as they were written last.
 func (r *run) remember(err error) {
-	if err != nil || r.rec == nil || r.records[0].UID != r.rec.UID {
+	switch {
+	case err == nil && r.rec == nil && len(r.records) == 0: // as while its source is asked
+	case err == nil && r.rec != nil && r.records[0].UID == r.rec.UID:
+		r.records[0] = r.rec.Summary
+	default:
 		r.s.listedAt = time.Time{}
 		return
 	}
-	r.records[0] = r.rec.Summary
 	r.s.records, r.s.parts = r.records, r.parts
 }
 
