@@ -40,9 +40,7 @@ var world struct{ root, dir, binary string }
 func TestMain(m *testing.M) {
 	suite.Suite{Name: "bench", Parallel: 1, Prepare: func(ctx context.Context, root, dir string) (err error) {
 		world.root, world.dir = root, dir
-		if os.Getenv(clustersEnv) != "" {
-			world.binary, err = manager.Build(ctx, root, dir, "v0.0.0")
-		}
+		world.binary, err = manager.Build(ctx, root, dir, "v0.0.0")
 		return err
 	}}.Run(m)
 }
@@ -91,33 +89,17 @@ type fleet struct {
 
 // measure runs all phases once.
 func measure(t *testing.T, n int) result {
-	g := NewWithT(t)
 	f := startFleet(t, n)
 	r := result{}
 
-	begin := f.snapshot()
-	g.Expect(f.hub.Create(t.Context(), f.stack(1))).To(Succeed())
-	f.await(1)
-	r.Install = f.since(begin)
-
-	begin = f.snapshot()
-	stack := f.stack(1)
-	g.Expect(f.hub.Get(t.Context(), client.ObjectKeyFromObject(stack), stack)).To(Succeed())
-	before := stack.DeepCopy()
-	stack.Spec = f.stack(2).Spec
-	g.Expect(f.hub.Patch(t.Context(), stack, client.MergeFrom(before))).To(Succeed())
-	f.await(2)
-	r.Upgrade = f.since(begin)
-
+	r.Install, r.Upgrade = f.install(), f.upgrade()
+	f.settle()
+	r.Drift = f.drift()
 	f.settle()
 	r.PeakMiB = f.memory("VmHWM")
-	f.manager.Stop(t)
-	begin = f.snapshot()
-	f.manager.Launch()
-	f.settle()
-	r.Restart = f.since(begin)
+	r.Restart = f.restart()
 
-	begin = f.snapshot()
+	begin := f.snapshot()
 	time.Sleep(30 * time.Second)
 	r.Rest = f.since(begin)
 	r.RestMiB = f.memory("VmRSS")

@@ -17,6 +17,7 @@ type result struct {
 	Install phase   `json:"install"`
 	Floor   phase   `json:"floor"`
 	Upgrade phase   `json:"upgrade"`
+	Drift   phase   `json:"drift"`
 	Restart phase   `json:"restart"`
 	Rest    phase   `json:"rest"`
 	PeakMiB float64 `json:"peakMiB"` // of the manager
@@ -40,6 +41,9 @@ var rows = []struct {
 	{"upgrade, requests for each cluster", func(r *result) float64 { return r.Upgrade.Requests }, nil},
 	{"upgrade, writes for each cluster", func(r *result) float64 { return r.Upgrade.Writes }, nil},
 	{"upgrade, of these of records", func(r *result) float64 { return r.Upgrade.RecordWrites }, nil},
+	{"change of an object in each cluster at once, seconds until all are set right", func(r *result) float64 { return r.Drift.Seconds }, nil},
+	{"change of an object, requests for each cluster", func(r *result) float64 { return r.Drift.Requests }, nil},
+	{"change of an object, writes for each cluster", func(r *result) float64 { return r.Drift.Writes }, nil},
 	{"restart, requests for each cluster", func(r *result) float64 { return r.Restart.Requests }, nil},
 	{"restart, writes for each cluster", func(r *result) float64 { return r.Restart.Writes }, nil},
 	{"30 s at rest, requests for each cluster", func(r *result) float64 { return r.Rest.Requests }, nil},

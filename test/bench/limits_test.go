@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import "testing"
+
+// TestCounts holds what a fleet costs its clusters: the writes are exact. Of requests there are more
+// or fewer watches, by how soon an object is ready.
+func TestCounts(t *testing.T) {
+	f := startFleet(t, 2)
+	for _, tc := range []struct {
+		name                           string
+		run                            func() phase
+		writes, recordWrites, requests float64
+	}{
+		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 140},
+		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 14},
+		// One of the two writes is a dry run.
+		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 8},
+		{name: "restart", run: f.restart, requests: 40},
+	} {
+		p := tc.run()
+		t.Logf("%s: %v requests, %v writes, of records %v: %s", tc.name, p.Requests, p.Writes, p.RecordWrites, p.RequestsByUse)
+		if p.Writes != tc.writes || p.RecordWrites != tc.recordWrites {
+			t.Errorf("%s: %v writes for each cluster, of records %v; want %v and %v", tc.name, p.Writes, p.RecordWrites, tc.writes, tc.recordWrites)
+		}
+		if p.Requests > tc.requests {
+			t.Errorf("%s: %v requests for each cluster, at most %v", tc.name, p.Requests, tc.requests)
+		}
+	}
+}
