@@ -13,6 +13,8 @@ IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 OUT ?= out
 CLUSTERS ?= 8
 RUNS     ?= 3
+# A checkout of the Cluster API Add-on Provider for Helm, which is then measured, too.
+HELM_PROVIDER ?=
 
 # Tools are pinned in modules of their own, so that theirs never mix with the
 # product's dependencies.
@@ -126,7 +128,7 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 
 .PHONY: bench
 bench: controlplane ## Measure a fleet of CLUSTERS, by default 8, RUNS times, and write a table into OUT. For a machine at rest.
-	CHANDLER_BENCH_CLUSTERS=$(CLUSTERS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS=$(CLUSTERS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 120m ./test/bench -run TestFleet -v
 
 .PHONY: bench-micro

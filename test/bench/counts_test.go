@@ -124,10 +124,13 @@ func (f *fleet) cpu() (own, all time.Duration) {
 }
 
 func (f *fleet) pid() int {
-	if f.manager == nil {
-		return -1
+	switch {
+	case f.manager != nil:
+		return f.manager.PID()
+	case f.other != nil:
+		return f.other.PID()
 	}
-	return f.manager.PID()
+	return -1
 }
 
 // ticks are hundredths of a second.

@@ -24,6 +24,7 @@ import (
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
+	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/realdata"
 	"github.com/cluster-chandler/chandler/test/suite"
 	"github.com/cluster-chandler/chandler/test/wait"
@@ -83,8 +84,8 @@ type fleet struct {
 	*testing.T
 	hub      *apiserver.Server
 	clusters []*apiserver.Server
-	users    []string // of the manager, on each of them
 	manager  *manager.Process
+	other    *process.Process // in place of it: the Helm provider
 }
 
 // measure runs all phases once.
@@ -107,6 +108,9 @@ func measure(t *testing.T, n int) result {
 	objects := f.installed()
 	f.stop()
 	r.Floor = measureFloor(t, n, objects)
+	if checkout := os.Getenv(helmProviderEnv); checkout != "" {
+		r.HelmProvider = measureHelmProvider(t, n, checkout)
+	}
 	return r
 }
 
@@ -119,15 +123,7 @@ func startFleet(t *testing.T, n int) *fleet {
 	f.hub, err = apiserver.Start(t.Context(), world.dir, controlplane.Options{Name: "management", CRDPaths: append(crds, filepath.Join(world.root, "config/crd/bases"))})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
-	for i := range n {
-		s, err := apiserver.Start(t.Context(), world.dir, controlplane.Options{Name: fmt.Sprintf("c%d", i)})
-		g.Expect(err).NotTo(HaveOccurred())
-		simulate(t, s.Clientset)
-		user, err := s.AddUser("chandler", "system:masters")
-		g.Expect(err).NotTo(HaveOccurred())
-		f.clusters, f.users = append(f.clusters, s), append(f.users, "chandler")
-		f.makeCluster(s.Name(), user.Kubeconfig)
-	}
+	f.addClusters("c", n)
 	user, err := f.hub.AddUser("chandler", "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
 	f.manager = manager.Start(t, manager.Options{
@@ -138,6 +134,20 @@ func startFleet(t *testing.T, n int) *fleet {
 		return conditions.IsTrue(ca, addonsv1.ClusterReachableCondition)
 	})
 	return f
+}
+
+// addClusters starts workload clusters, and makes their Clusters.
+func (f *fleet) addClusters(prefix string, n int) {
+	g := NewWithT(f.T)
+	for i := range n {
+		s, err := apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: fmt.Sprint(prefix, i)})
+		g.Expect(err).NotTo(HaveOccurred())
+		simulate(f.T, s.Clientset)
+		user, err := s.AddUser("chandler", "system:masters")
+		g.Expect(err).NotTo(HaveOccurred())
+		f.clusters = append(f.clusters, s)
+		f.makeCluster(s.Name(), user.Kubeconfig)
+	}
 }
 
 func (f *fleet) makeCluster(name string, kubeconfig []byte) {
@@ -221,7 +231,11 @@ func (f *fleet) awaitAll(is string, check func(*addonsv1.ClusterAddon) bool) {
 
 // stop ends all of the fleet.
 func (f *fleet) stop() {
-	f.manager.Stop(f.T)
+	if f.manager != nil {
+		f.manager.Stop(f.T)
+	} else {
+		f.other.Kill()
+	}
 	for _, s := range append(f.clusters, f.hub) {
 		if err := s.Stop(); err != nil {
 			f.Error(err)

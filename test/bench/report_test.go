@@ -14,14 +14,16 @@ import (
 
 // result is that of one run.
 type result struct {
-	Install phase   `json:"install"`
-	Floor   phase   `json:"floor"`
-	Upgrade phase   `json:"upgrade"`
-	Drift   phase   `json:"drift"`
-	Restart phase   `json:"restart"`
-	Rest    phase   `json:"rest"`
-	PeakMiB float64 `json:"peakMiB"` // of the manager
-	RestMiB float64 `json:"restMiB"`
+	Install phase `json:"install"`
+	Floor   phase `json:"floor"`
+	Upgrade phase `json:"upgrade"`
+	Drift   phase `json:"drift"`
+	Restart phase `json:"restart"`
+	Rest    phase `json:"rest"`
+	// HelmProvider is the installation by the other provider, if it was measured.
+	HelmProvider phase   `json:"helmProvider,omitzero"`
+	PeakMiB      float64 `json:"peakMiB"` // of the manager
+	RestMiB      float64 `json:"restMiB"`
 }
 
 // rows of the table: what is measured, and its floor if there is one.
@@ -37,6 +39,10 @@ var rows = []struct {
 	{"install, writes for each cluster", func(r *result) float64 { return r.Install.Writes }, func(r *result) float64 { return r.Floor.Writes }},
 	{"install, of these of records", func(r *result) float64 { return r.Install.RecordWrites }, nil},
 	{"install, requests to the management cluster for each cluster", func(r *result) float64 { return r.Install.HubRequests }, nil},
+	{"the same by the Helm provider, seconds", func(r *result) float64 { return r.HelmProvider.Seconds }, nil},
+	{"the same by the Helm provider, its CPU seconds", func(r *result) float64 { return r.HelmProvider.CPU }, nil},
+	{"the same by the Helm provider, requests for each cluster", func(r *result) float64 { return r.HelmProvider.Requests }, nil},
+	{"the same by the Helm provider, writes for each cluster", func(r *result) float64 { return r.HelmProvider.Writes }, nil},
 	{"upgrade of one value, seconds", func(r *result) float64 { return r.Upgrade.Seconds }, nil},
 	{"upgrade, requests for each cluster", func(r *result) float64 { return r.Upgrade.Requests }, nil},
 	{"upgrade, writes for each cluster", func(r *result) float64 { return r.Upgrade.Writes }, nil},
@@ -59,6 +65,9 @@ func markdown(n int, results []result) string {
 	fmt.Fprintf(&out, "%d clusters, %d runs\n\n| | min | median | max | floor (median) | ratio |\n|---|---|---|---|---|---|\n", n, len(results))
 	for _, row := range rows {
 		values := sorted(results, row.value)
+		if strings.Contains(row.name, "Helm provider") && values[0] == 0 {
+			continue // it wasn't measured
+		}
 		middle := values[len(values)/2]
 		fmt.Fprintf(&out, "| %s | %.4g | %.4g | %.4g |", row.name, values[0], middle, values[len(values)-1])
 		if row.floor == nil {
