@@ -70,6 +70,12 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 		return nil, err
 	}
 	rec.State.Generated = rendering.Generated
+	return r.createAfter(ctx, digest, rec, inventory, crds, objects)
+}
+
+// createAfter records a new revision that was rendered, where that may be, and notes what it has
+// just as the deployed one.
+func (r *run) createAfter(ctx context.Context, digest string, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) (*Outcome, error) {
 	former, err := r.deployedObjects(ctx)
 	if err != nil {
 		return nil, err
