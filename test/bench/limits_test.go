@@ -13,11 +13,11 @@ func TestCounts(t *testing.T) {
 		run                            func() phase
 		writes, recordWrites, requests float64
 	}{
-		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 140},
-		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 14},
+		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 150},
+		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 18},
 		// One of the two writes is a dry run.
-		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 8},
-		{name: "restart", run: f.restart, requests: 40},
+		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 12},
+		{name: "restart", run: f.restart, requests: 45},
 	} {
 		p := tc.run()
 		t.Logf("%s: %v requests, %v writes, of records %v: %s", tc.name, p.Requests, p.Writes, p.RecordWrites, p.RequestsByUse)
