@@ -30,7 +30,8 @@ func (c *Connection) discover(ctx context.Context, version string) (*apis, error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(errDisconnected) })()
-	client, err := c.discoveryClient(ctx, &c.apisTag)
+	var tag apisTag
+	client, err := c.discoveryClient(ctx, &tag)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +39,12 @@ func (c *Connection) discover(ctx context.Context, version string) (*apis, error
 	if known != nil && c.facts.KubernetesVersion == version && len(known.facts.Incomplete) == 0 && c.apisTag.holds(ctx, client.RESTClient()) {
 		return known, nil
 	}
-	c.apisTag = apisTag{}
-	groups, found, unavailable, err := client.GroupsAndMaybeResources()
+	groups, lists, unavailable, err := client.GroupsAndMaybeResources()
 	if err != nil {
 		return nil, err
 	}
-	d := &discovered{Failed: slices.Collect(maps.Keys(unavailable)), Lists: slices.Collect(maps.Values(found))}
-	if found == nil {
+	d := &discovered{Failed: slices.Collect(maps.Keys(unavailable)), Lists: slices.Collect(maps.Values(lists))}
+	if lists == nil {
 		if d.Lists, d.Failed, err = oneByOne(ctx, client, groups.Groups); err != nil {
 			return nil, err
 		}
@@ -52,7 +52,11 @@ func (c *Connection) discover(ctx context.Context, version string) (*apis, error
 	for i := range groups.Groups {
 		d.Groups = append(d.Groups, &groups.Groups[i])
 	}
-	return d.shared()
+	found, err := d.shared()
+	if err == nil {
+		c.apisTag = tag // an answer that broke off has one, too
+	}
+	return found, err
 }
 
 // apisTag is the ETag of a server's /apis, and the form in which it was asked for; empty if there is
