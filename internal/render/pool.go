@@ -79,18 +79,14 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if n := task.size(); n > r.opts.InputBytes {
 		return nil, failf(ReasonChartInvalid, "its files, values and facts take %d bytes, at most %d; make it smaller", n, r.opts.InputBytes)
 	}
-	key, isShared, err := req.shareKey()
+	share, err := req.sharing()
 	if err != nil {
 		return nil, err
 	}
 	if r.isClosed() {
 		return nil, ErrClosed
 	}
-	var facts Facts
-	if req.Chart != nil {
-		facts = req.Chart.Facts
-	}
-	if resp := r.answers.find(key, facts); resp != nil {
+	if resp := r.answers.find(share); resp != nil {
 		return resp, nil
 	}
 	digest := sha256.Sum256(task.payload)
@@ -102,7 +98,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, fmt.Errorf("wait for a render worker: %w", err)
 	}
 	defer release()
-	if resp := r.answers.find(key, facts); resp != nil { // for another one, while this waited
+	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
 		return resp, nil
 	}
 	resp, err := r.serve(ctx, task)
@@ -115,9 +111,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if f := resp.Failure; f != nil {
 		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
-	if isShared {
-		r.answers.keep(key, resp)
-	}
+	r.answers.keep(share, resp)
 	return resp, nil
 }
 

@@ -21,7 +21,7 @@ const (
 // own. What a chart made up, and what it was made of Secrets or of the cluster's objects, is
 // never shared.
 type sharedAnswers struct {
-	mu      sync.Mutex
+	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
 }
 
@@ -40,31 +40,38 @@ func newSharedAnswers() *sharedAnswers {
 	})}
 }
 
-// shareKey identifies all that the answer depends on but the facts; false if it isn't shared.
-func (req *request) shareKey() (key [sha256.Size]byte, _ bool, _ error) {
-	plain := *req
+// sharing is what an answer depends on.
+type sharing struct {
+	key   [sha256.Size]byte // of all but the facts
+	facts *Facts            // nil for what isn't a chart: it can't ask
+}
+
+// sharing returns what the answer to a request depends on; nil if it isn't shared.
+func (req *request) sharing() (*sharing, error) {
+	plain, facts := *req, (*Facts)(nil)
 	switch c := req.Chart; {
 	case c != nil && len(c.Generated)+len(c.Sensitive)+len(c.Answers)+len(c.LiveObjects) > 0:
-		return key, false, nil
+		return nil, nil
 	case c != nil:
 		without := *c
 		without.Facts = Facts{}
-		plain.Chart = &without
+		plain.Chart, facts = &without, &c.Facts
 	case req.Kustomization == nil && req.Manifests == nil:
-		return key, false, nil
+		return nil, nil
 	}
 	payload, err := encodeRequest(&plain)
-	return sha256.Sum256(payload), err == nil, err
+	return &sharing{key: sha256.Sum256(payload), facts: facts}, err
 }
 
-// find returns the answer for a cluster with these facts; nil if there is none.
-func (s *sharedAnswers) find(key [sha256.Size]byte, facts Facts) *response {
-	s.mu.Lock()
-	answers, _ := s.answers.Get(key)
-	s.mu.Unlock()
+// find returns the answer that others got; nil if there is none.
+func (s *sharedAnswers) find(of *sharing) *response {
+	if of == nil {
+		return nil
+	}
+	answers, _ := s.answers.Get(of.key)
 	for _, a := range answers {
 		resp := &response{}
-		if a.used.Holds(facts) && decoding.Unmarshal(a.payload, resp) == nil {
+		if (of.facts == nil || a.used.Holds(*of.facts)) && decoding.Unmarshal(a.payload, resp) == nil {
 			return resp
 		}
 	}
@@ -72,13 +79,13 @@ func (s *sharedAnswers) find(key [sha256.Size]byte, facts Facts) *response {
 }
 
 // keep keeps an answer for others, if it may be theirs.
-func (s *sharedAnswers) keep(key [sha256.Size]byte, resp *response) {
-	if resp.Result == nil || resp.Result.Made || len(resp.Result.Generated)+len(resp.Asked) > 0 {
+func (s *sharedAnswers) keep(of *sharing, resp *response) {
+	if of == nil || resp.Result == nil || resp.Result.Made || len(resp.Result.Generated)+len(resp.Asked) > 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answers, _ := s.answers.Get(key)
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	answers, _ := s.answers.Get(of.key)
 	answers = append(slices.Clone(answers), sharedAnswer{payload: resp.payload, used: resp.Result.FactsUsed})
-	s.answers.Put(key, answers[max(0, len(answers)-sharedVariants):])
+	s.answers.Put(of.key, answers[max(0, len(answers)-sharedVariants):])
 }

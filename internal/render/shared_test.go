@@ -64,6 +64,32 @@ func TestEqualInputsAreRenderedOnce(t *testing.T) {
 	}
 }
 
+// TestEqualFilesAreBuiltOnce has two clusters ask for the same kustomization, and the same manifests.
+func TestEqualFilesAreBuiltOnce(t *testing.T) {
+	files := []artifact.File{
+		{Name: "kustomization.yaml", Data: []byte("resources: [a.yaml]\n")},
+		{Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
+	}
+	r := newRenderer(t, func(o *Options) { o.Workers = 1 })
+	for name, build := range map[string]func(context.Context, FilesRequest) (*Result, error){
+		"kustomization": r.Kustomization, "manifests": r.Manifests,
+	} {
+		before := r.served()
+		req := FilesRequest{Files: files, Release: Release{Name: "a", Namespace: "b"}}
+		if name == "manifests" {
+			req.Files = files[1:]
+		}
+		for range 2 {
+			if result, err := build(t.Context(), req); err != nil || len(result.Objects) != 1 {
+				t.Fatalf("%s: %v, %v", name, result, err)
+			}
+		}
+		if n := r.served() - before; n != 1 {
+			t.Errorf("%s: built %d times", name, n)
+		}
+	}
+}
+
 func mustChart(t *testing.T, r *Renderer, req ChartRequest) *Result {
 	t.Helper()
 	result, err := r.Chart(t.Context(), req)
