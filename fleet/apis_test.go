@@ -138,28 +138,43 @@ func TestKindsThatAreNotKnown(t *testing.T) {
 	}
 }
 
+// offersTagged has a server offer groups with an ETag, and say that nothing has changed to who has
+// that. First may answer in its place.
+func offersTagged(s *server, groups *atomic.Pointer[map[string]apidiscoveryv2.DiscoveryFreshness], first func(http.ResponseWriter, *http.Request) bool) {
+	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+		now, offered := &server{}, *groups.Load()
+		tag := fmt.Sprintf("%q", fmt.Sprint(offered))
+		w = tagged{w, tag}
+		if first(w, r) {
+			return true
+		}
+		if r.URL.Path == "/apis" && r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return true
+		}
+		offers(now, offered)
+		return now.instead(w, r)
+	}
+}
+
+var (
+	oneGroup  = map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current}
+	twoGroups = map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current, "two.example.com": current}
+)
+
 // TestUnchangedAPIsCostOneRequest asks again what a cluster offers, which says that nothing has
 // changed; then that something has, and then that it runs another version.
 func TestUnchangedAPIsCostOneRequest(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	var groups atomic.Pointer[map[string]apidiscoveryv2.DiscoveryFreshness]
 	var requests atomic.Int32
-	s.instead = func(w http.ResponseWriter, r *http.Request) bool {
+	groups.Store(&oneGroup)
+	offersTagged(s, &groups, func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/api" || r.URL.Path == "/apis" {
 			requests.Add(1)
 		}
-		now, offered := &server{}, *groups.Load()
-		tag := fmt.Sprintf("%q", fmt.Sprint(offered))
-		if r.URL.Path == "/apis" && r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return true
-		}
-		offers(now, offered)
-		return now.instead(tagged{w, tag}, r)
-	}
-	one := map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current}
-	two := map[string]apidiscoveryv2.DiscoveryFreshness{"one.example.com": current, "two.example.com": current}
-	groups.Store(&one)
+		return false
+	})
 	f.add("a/b", s.kubeconfig())
 	conn := f.connected(t, "a/b")
 	ask := func(has string, want int32) {
@@ -179,12 +194,55 @@ func TestUnchangedAPIsCostOneRequest(t *testing.T) {
 	}
 	ask("one", 1)
 	ask("one", 1)
-	groups.Store(&two)
+	groups.Store(&twoGroups)
 	ask("two", 3)
 	ask("two", 1)
 	newer := "v1.99.0"
 	conn.version.Store(&newer)
 	ask("two", 2)
+}
+
+// TestAPIsThatWereNotRead has a cluster offer more than before in an answer that can't be taken. What was
+// known must not count as unchanged by that.
+func TestAPIsThatWereNotRead(t *testing.T) {
+	for name, answer := range map[string]string{
+		"broken off": `{"kind"`,
+		"too many":   `{"groups":[{"versions":[` + strings.Repeat("{},", maxGroupVersions) + `{}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, s := startFleet(t, quick()), newServer(t)
+			var groups atomic.Pointer[map[string]apidiscoveryv2.DiscoveryFreshness]
+			var bad atomic.Bool
+			groups.Store(&oneGroup)
+			offersTagged(s, &groups, func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/apis" || !bad.Load() {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(answer))
+				return true
+			})
+			f.add("a/b", s.kubeconfig())
+			conn := f.connected(t, "a/b")
+			if _, err := conn.Facts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			groups.Store(&twoGroups)
+			bad.Store(true)
+			conn.InvalidateFacts()
+			if _, err := conn.Facts(t.Context()); err == nil {
+				t.Error("the answer was taken")
+			}
+			bad.Store(false)
+			facts, err := conn.Facts(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !facts.Has("two.example.com/v1") {
+				t.Errorf("older APIs are taken for the newest: %v", facts.APIVersions)
+			}
+		})
+	}
 }
 
 // tagged sets an ETag of its own.

@@ -65,13 +65,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil // its clusters can't be counted yet
 	}
 
-	if wait := r.memoryOf(s).pace(s, r.Clock.Now()); wait > 0 {
+	known := r.memoryOf(s)
+	if wait := known.pace(s, r.Clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 
 	stackSources.set(s, r.Sources)
 	view := r.viewOf(s)
-	isNew, wait := r.memoryOf(s).request.update(s, r.Clock.Now())
+	isNew, wait := known.request.update(s, r.Clock.Now())
 	if isNew {
 		r.retryRejected(ctx, s)
 	}

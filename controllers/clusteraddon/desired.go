@@ -12,19 +12,12 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // desired is the add-on as the deliverer takes it.
 func (q *request) desired(in *inputs) deliver.Desired {
 	a := in.addon
-	policy, ignore := a.driftOf()
-	var seen func(deliver.ObjectKey) (drift.Fields, bool)
-	if !q.again && policy != addonsv1.DriftPolicyIgnore { // else all objects are read
-		seen = func(key deliver.ObjectKey) (drift.Fields, bool) {
-			return q.watched.Seen(q.workload.conn, a.release())(key)
-		}
-	}
+	_, ignore := a.driftOf()
 	return deliver.Desired{
 		Release:          a.release(),
 		Owner:            ownerOf(q.ca),
@@ -39,7 +32,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
 		Ignore:           ignore,
-		Seen:             seen,
+		Seen:             q.seen(a),
 		DeletionPolicy:   a.deletionPolicy,
 		DataPolicy:       a.DataPolicy,
 		ServiceAccount:   a.serviceAccount,

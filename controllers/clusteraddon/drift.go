@@ -110,9 +110,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 
 // repair compares the objects with the record, and sets right what is to be set right.
 func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, memory *driftMemory, one addonResult) addonResult {
-	if !q.again { // else all objects are read
-		want.Seen = q.watched.Seen(q.workload.conn, a.release())
-	}
+	want.Seen = q.seen(a)
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
 	target, err := q.targetAs(a.serviceAccount)
@@ -157,6 +155,16 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), want.Sensitive, q.now)
 	q.recordDrift(ctx, &one.status, was, found)
 	return one
+}
+
+// seen returns what watches show of an add-on's objects; nil if all of them are to be read.
+func (q *request) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
+	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
+		return nil
+	}
+	return func(key deliver.ObjectKey) (drift.Fields, bool) {
+		return q.watched.Seen(q.workload.conn, a.release())(key)
+	}
 }
 
 // turnTo forgets the failure of another revision.

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -146,8 +145,8 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
 		return &f
 	}
-	if r.leaveAsDeployed(ctx, o) {
-		return nil
+	if left, f := r.leaveAsDeployed(ctx, o, fail); left {
+		return f
 	}
 	o, whole, err := r.yield(ctx, o, entry)
 	if err != nil {
@@ -261,11 +260,6 @@ func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, fail 
 	if err != nil {
 		return fail(err)
 	}
-	r.noteAs(o, result, mapping.Resource, left)
-	return nil
-}
-
-func (r *run) noteAs(o, result *unstructured.Unstructured, resource schema.GroupVersionResource, left bool) {
 	judge := r.checks.For(o).Judge()
 	status := judge(result)
 	if left {
@@ -274,9 +268,10 @@ func (r *run) noteAs(o, result *unstructured.Unstructured, resource schema.Group
 	r.note(record.KeyOf(o), applied{
 		uid: result.GetUID(), version: result.GetResourceVersion(),
 		fields:   drift.FieldsOf(result.GetManagedFields(), r.manager),
-		resource: resource, key: client.ObjectKeyFromObject(result),
+		resource: mapping.Resource, key: client.ObjectKeyFromObject(result),
 		status: status, judge: judge, left: left,
 	})
+	return nil
 }
 
 func (r *run) note(key record.ObjectKey, a applied) {

@@ -49,6 +49,11 @@ func annotate(o *unstructured.Unstructured, key, value string) {
 	o.SetAnnotations(annotations)
 }
 
+// isRun reports whether what is there is a hook's object of this very run, and stays.
+func isRun(there, o metav1.Object) bool {
+	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
+}
+
 // liveHook reads a hook's object, if it is of this run; else it is a NotFound. One that is being
 // deleted isn't.
 func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -57,7 +62,7 @@ func (r *run) liveHook(ctx context.Context, o *unstructured.Unstructured) (*unst
 	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return nil, err
 	}
-	if live.GetAnnotations()[HookRunAnnotation] != o.GetAnnotations()[HookRunAnnotation] || live.GetDeletionTimestamp() != nil {
+	if !isRun(live, o) {
 		return nil, apierrors.NewNotFound(metav1.SchemeGroupVersion.WithResource("hooks").GroupResource(), o.GetName())
 	}
 	return live, nil
@@ -107,12 +112,19 @@ func (r *run) applyHook(ctx context.Context, event helmrelease.HookEvent, h *hel
 // replaceHook applies a hook's object where there may be one of its name. CRDs are never deleted, as
 // in Helm.
 func (r *run) replaceHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*unstructured.Unstructured, *Outcome, error) {
-	live, err := r.liveHook(ctx, o)
-	if !apierrors.IsNotFound(err) {
-		return live, nil, err
-	}
-	if o.GroupVersionKind().GroupKind() != crdKind {
-		if outcome, err := r.clearHook(ctx, event, h, o); outcome != nil || err != nil {
+	e := record.EntryOf(o)
+	e.Helm = true
+	there, err := r.metadata(ctx, e)
+	switch {
+	case apierrors.IsNotFound(err), isNoMatch(err): // nothing is in its place
+	case err != nil:
+		return nil, nil, err
+	case isRun(there, o):
+		if live, err := r.liveHook(ctx, o); !apierrors.IsNotFound(err) {
+			return live, nil, err
+		}
+	case o.GroupVersionKind().GroupKind() != crdKind:
+		if outcome, err := r.clearLive(ctx, event, h, e, there); outcome != nil || err != nil {
 			return nil, outcome, err
 		}
 	}
@@ -132,20 +144,6 @@ func (r *run) noteHook(key hookKey, o, result *unstructured.Unstructured) error 
 		judge: hookDone, status: hookDone(result),
 	}
 	return nil
-}
-
-// clearHook deletes what is in the place of a hook's object, and waits until it is gone.
-func (r *run) clearHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, o *unstructured.Unstructured) (*Outcome, error) {
-	e := record.EntryOf(o)
-	e.Helm = true
-	live, err := r.metadata(ctx, e)
-	if apierrors.IsNotFound(err) || isNoMatch(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
-	}
-	return r.clearLive(ctx, event, h, e, live)
 }
 
 // clearLive deletes what is in the place of a hook's object, if that is allowed.

@@ -95,11 +95,11 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 		return r.failHook(ctx, event, h, err.Error())
 	}
 	starts := progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown
-	attempt := 1
+	attempt := 0
 	if progress != nil {
 		attempt = progress.Attempt
 	}
-	if starts && progress != nil {
+	if starts {
 		attempt++
 	}
 	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, event, attempt, r.rec.UID))

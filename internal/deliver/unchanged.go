@@ -59,29 +59,25 @@ func asDeployed(deployed, wanted []*unstructured.Unstructured, inventory []recor
 
 // leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
 // has changed it since. It is read, unless a watch shows it and it has no status to wait for.
-func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) bool {
+func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) (left bool, _ *failure) {
 	key := record.KeyOf(o)
 	e, same := r.s.asDeployed[key]
 	if !same {
-		return false
+		return false, nil
 	}
 	if r.want.Seen != nil && readiness.HasNoStatus(o) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
 			r.note(key, applied{uid: e.UID, fields: e.Fields, status: observe.Status{UID: e.UID, Phase: observe.Current}})
-			return true
+			return true, nil
 		}
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-		return false // applying it tells what is wrong
+		return false, nil // applying it tells what is wrong
 	}
 	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.manager) != e.Fields {
-		return false
+		return false, nil
 	}
-	mapping, err := r.scope.mapping(o.GroupVersionKind())
-	if err == nil {
-		r.noteAs(o, live, mapping.Resource, false)
-	}
-	return err == nil
+	return true, r.noteApplied(o, live, false, fail)
 }

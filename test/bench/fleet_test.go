@@ -117,12 +117,8 @@ func measure(t *testing.T, n int) result {
 // startFleet returns once all clusters are connected.
 func startFleet(t *testing.T, n int) *fleet {
 	g := NewWithT(t)
-	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
-	g.Expect(err).NotTo(HaveOccurred())
 	f := &fleet{T: t}
-	f.hub, err = apiserver.Start(t.Context(), world.dir, controlplane.Options{Name: "management", CRDPaths: append(crds, filepath.Join(world.root, "config/crd/bases"))})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	f.startManagement("management", filepath.Join(world.root, "config/crd/bases"))
 	f.addClusters("c", n)
 	user, err := f.hub.AddUser("chandler", "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -134,6 +130,16 @@ func startFleet(t *testing.T, n int) *fleet {
 		return conditions.IsTrue(ca, addonsv1.ClusterReachableCondition)
 	})
 	return f
+}
+
+// startManagement starts the management cluster, with a provider's CRDs beside those of Cluster API.
+func (f *fleet) startManagement(name, providerCRDs string) {
+	g := NewWithT(f.T)
+	crds, err := apiserver.ClusterAPICRDs(f.Context(), "clusters", "clusterclasses")
+	g.Expect(err).NotTo(HaveOccurred())
+	f.hub, err = apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: name, CRDPaths: append(crds, providerCRDs)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.hub.Create(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }
 
 // addClusters starts workload clusters, and makes their Clusters.

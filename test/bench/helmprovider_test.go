@@ -14,15 +14,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"helm.sh/helm/v4/pkg/repo/v1"
 
-	"github.com/cluster-chandler/chandler/test/apiserver"
-	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/pki"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/realdata"
@@ -43,11 +39,7 @@ func measureHelmProvider(t *testing.T, n int, checkout string) phase {
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
 	f := &fleet{T: t}
-	crds, err := apiserver.ClusterAPICRDs(t.Context(), "clusters", "clusterclasses")
-	g.Expect(err).NotTo(HaveOccurred())
-	f.hub, err = apiserver.Start(t.Context(), world.dir, controlplane.Options{Name: "helm-management", CRDPaths: append(crds, filepath.Join(checkout, "config/crd/bases"))})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	f.startManagement("helm-management", filepath.Join(checkout, "config/crd/bases"))
 	f.addClusters("h", n)
 	f.startHelmProvider(binary)
 
@@ -81,17 +73,16 @@ func measureHelmProvider(t *testing.T, n int, checkout string) phase {
 func chartRepository(t *testing.T) string {
 	g := NewWithT(t)
 	charts := realdata.Path(t, "charts")
-	server := httptest.NewServer(http.FileServer(http.Dir(charts)))
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(charts)))
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	index, err := repo.IndexDirectory(charts, server.URL)
 	g.Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(t.TempDir(), "index.yaml")
 	g.Expect(index.WriteFile(file, 0o644)).To(Succeed())
-	mux := http.NewServeMux()
 	mux.HandleFunc("/index.yaml", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) })
-	front := httptest.NewServer(mux)
-	t.Cleanup(front.Close)
-	return front.URL
+	return server.URL
 }
 
 // startHelmProvider runs the provider with webhooks that nobody calls.
