@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualcluster
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
+)
+
+// Address leads to an API server.
+type Address struct {
+	// Kubeconfig leads to the address.
+	Kubeconfig []byte
+	// Prefix is that of namespaces and cluster-scoped objects on the server. Empty if the server isn't shared.
+	Prefix string
+
+	listener net.Listener
+	bytes    atomic.Int64
+}
+
+// Bytes returns how many bytes went both ways so far, with those of TLS.
+func (a *Address) Bytes() int64 { return a.bytes.Load() }
+
+func listen(t *testing.T) *Address {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Address{listener: l}
+}
+
+// Direct returns an address that passes on all there is, as it is. It ends with the test.
+func Direct(t *testing.T, user *controlplane.User) *Address {
+	t.Helper()
+	a := listen(t)
+	config, err := clientcmd.Load(user.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := user.Config.Host[len("https://"):]
+	for _, c := range config.Clusters {
+		c.Server = "https://" + a.listener.Addr().String()
+	}
+	if a.Kubeconfig, err = clientcmd.Write(*config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.listener.Close() })
+	go func() {
+		for {
+			from, err := a.listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			go pass(to, counted{from, &a.bytes})
+			go pass(counted{from, &a.bytes}, to)
+		}
+	}()
+	return a
+}
+
+// pass copies until one of both is closed, and closes both.
+func pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+	_ = from.Close()
+}
+
+// counted is a connection whose bytes are counted.
+type counted struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// countedListener counts the bytes of all connections.
+type countedListener struct {
+	net.Listener
+	bytes *atomic.Int64
+}
+
+func (l countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return counted{c, l.bytes}, nil
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualcluster_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/virtualcluster"
+)
+
+func clientOf(t *testing.T, a *virtualcluster.Address) *kubernetes.Clientset {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(a.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestClustersOfOneServer(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	server, err := controlplane.Start(ctx, controlplane.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = server.Stop() })
+	user, err := server.AddUser("somebody", "system:masters")
+	g.Expect(err).NotTo(HaveOccurred())
+	authority := virtualcluster.NewAuthority(t)
+	address := authority.New(t, user, "a")
+	a, b := clientOf(t, address), clientOf(t, authority.New(t, user, "b"))
+
+	for _, client := range []kubernetes.Interface{a, b} {
+		watch, err := client.CoreV1().ConfigMaps("").Watch(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		applied, err := client.CoreV1().ConfigMaps("default").Apply(ctx, corev1ac.ConfigMap("same", "default").WithData(map[string]string{"key": "value"}),
+			metav1.ApplyOptions{FieldManager: "test"})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(applied.Namespace).To(Equal("default"))
+		g.Expect(applied.Labels).To(BeEmpty())
+		g.Expect(string(applied.ManagedFields[0].FieldsV1.Raw)).To(MatchJSON(`{"f:data": {"f:key": {}}}`))
+		event := <-watch.ResultChan()
+		g.Expect(event.Object.(*corev1.ConfigMap).UID).To(Equal(applied.UID))
+		watch.Stop()
+
+		role := &rbacv1.ClusterRole{}
+		role.Name = "system:same"
+		_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		all, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(all.Items).To(HaveLen(1))
+		g.Expect(all.Items[0].Name).To(Equal("system:same"))
+		namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(namespaces.Items).To(HaveLen(2))
+	}
+	g.Expect(a.CoreV1().ConfigMaps("default").Delete(ctx, "same", metav1.DeleteOptions{})).To(Succeed())
+	_, err = a.CoreV1().ConfigMaps("default").Get(ctx, "same", metav1.GetOptions{})
+	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	kept, err := b.CoreV1().ConfigMaps("default").Get(ctx, "same", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	kept.Data["key"] = "other"
+	_, err = b.CoreV1().ConfigMaps("default").Update(ctx, kept, metav1.UpdateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	listed, err := b.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(listed.Items).To(HaveLen(1))
+	g.Expect(listed.Items[0].Data).To(HaveKeyWithValue("key", "other"))
+	_, err = b.Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(address.Bytes()).To(BeNumerically(">", 1000))
+}
