@@ -3,134 +3,83 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/apiserver"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 	"github.com/cluster-chandler/chandler/test/manager"
 	"github.com/cluster-chandler/chandler/test/process"
 	"github.com/cluster-chandler/chandler/test/realdata"
-	"github.com/cluster-chandler/chandler/test/suite"
-	"github.com/cluster-chandler/chandler/test/wait"
+	"github.com/cluster-chandler/chandler/test/virtualcluster"
 )
-
-// patience is how long a phase may take on a busy machine.
-const patience = 10 * time.Minute
 
 // namespace of all Clusters.
 const namespace = "fleet"
 
-var world struct{ root, dir, binary string }
+// user is the name that Chandler, the Helm provider and the floor have at API servers.
+const user = "chandler"
 
-func TestMain(m *testing.M) {
-	suite.Suite{Name: "bench", Parallel: 1, Prepare: func(ctx context.Context, root, dir string) (err error) {
-		world.root, world.dir = root, dir
-		world.binary, err = manager.Build(ctx, root, dir, "v0.0.0")
-		return err
-	}}.Run(m)
+// size says how large a fleet is.
+type size struct {
+	Clusters int `json:"clusters"`
+	// Servers is the number of API servers that the clusters share; of no more than there are clusters.
+	Servers   int `json:"servers"`
+	Instances int `json:"instances"` // of Chandler, each with a share of the clusters
+	Addons    int `json:"addons"`    // four, or five
 }
 
-// Variables that say what is measured.
-const (
-	clustersEnv = "CHANDLER_BENCH_CLUSTERS" // how many, each with an API server
-	runsEnv     = "CHANDLER_BENCH_RUNS"     // how often, by default once
-	outEnv      = "CHANDLER_BENCH_OUT"      // where the results go, as JSON and Markdown
-)
-
-// TestFleet measures installation, an upgrade of one value, a restart, and a while at rest.
-func TestFleet(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv(clustersEnv))
-	if err != nil {
-		t.Skip(clustersEnv + " says how many clusters there are to be")
-	}
-	runs, err := strconv.Atoi(os.Getenv(runsEnv))
-	if err != nil {
-		runs = 1
-	}
-	var results []result
-	for i := range runs {
-		t.Run(fmt.Sprint(i), func(t *testing.T) { results = append(results, measure(t, n)) })
-	}
-	if t.Failed() {
-		return
-	}
-	table := markdown(n, results)
-	t.Log("\n" + table)
-	if out := os.Getenv(outEnv); out != "" {
-		if err := write(out, results, table); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// fleet is a management cluster, its workload clusters, and the manager.
+// fleet is a management cluster, its workload clusters, and the managers.
 type fleet struct {
 	*testing.T
+	size     size
 	hub      *apiserver.Server
-	clusters []*apiserver.Server
-	manager  *manager.Process
-	other    *process.Process // in place of it: the Helm provider
+	servers  []*apiserver.Server
+	clusters []*cluster
+	managers []*manager.Process
+	other    *process.Process // in place of them: the Helm provider
 }
 
-// measure runs all phases once.
-func measure(t *testing.T, n int) result {
-	f := startFleet(t, n)
-	r := result{}
-
-	r.Install, r.Upgrade = f.install(), f.upgrade()
-	f.settle()
-	r.Drift = f.drift()
-	f.settle()
-	r.PeakMiB = f.memory("VmHWM")
-	r.Restart = f.restart()
-
-	begin := f.snapshot()
-	time.Sleep(30 * time.Second)
-	r.Rest = f.since(begin)
-	r.RestMiB = f.memory("VmRSS")
-
-	objects := f.installed()
-	f.stop()
-	r.Floor = measureFloor(t, n, objects)
-	if checkout := os.Getenv(helmProviderEnv); checkout != "" {
-		r.HelmProvider = measureHelmProvider(t, n, checkout)
-	}
-	return r
+// cluster is a workload cluster.
+type cluster struct {
+	*virtualcluster.Address
+	name   string
+	server *apiserver.Server // which it may share
 }
 
 // startFleet returns once all clusters are connected.
-func startFleet(t *testing.T, n int) *fleet {
+func startFleet(t *testing.T, s size) *fleet {
 	g := NewWithT(t)
-	f := &fleet{T: t}
+	f := &fleet{T: t, size: s}
 	f.startManagement("management", filepath.Join(world.root, "config/crd/bases"))
-	f.addClusters("c", n)
-	user, err := f.hub.AddUser("chandler", "system:masters")
+	f.addClusters("c")
+	f.makeClusters()
+	hubUser, err := f.hub.AddUser(user, "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
-	f.manager = manager.Start(t, manager.Options{
-		Binary: world.binary, Kubeconfig: user.Kubeconfig,
-		Args: []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + realdata.Path(t, "charts"), "--render-workers=2"},
-	})
-	f.awaitAll("is connected", func(ca *addonsv1.ClusterAddon) bool {
-		return conditions.IsTrue(ca, addonsv1.ClusterReachableCondition)
-	})
+	for i := range s.Instances {
+		args := []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + realdata.Path(t, "charts"), "--render-workers=2"}
+		if s.Instances > 1 {
+			args = append(args, "--watch-filter="+filterOf(i), "--leader-elect-namespace="+namespace, fmt.Sprintf("--instance-name=i%d", i))
+		}
+		f.managers = append(f.managers, manager.Start(t, manager.Options{
+			Name: fmt.Sprint("manager", i), Binary: world.binary, Kubeconfig: hubUser.Kubeconfig, Args: args,
+		}))
+	}
+	f.await("connected", connected)
 	return f
 }
+
+// filterOf returns the label of what an instance looks after.
+func filterOf(instance int) string { return fmt.Sprint("i", instance) }
 
 // startManagement starts the management cluster, with a provider's CRDs beside those of Cluster API.
 func (f *fleet) startManagement(name, providerCRDs string) {
@@ -142,107 +91,89 @@ func (f *fleet) startManagement(name, providerCRDs string) {
 	g.Expect(f.hub.Create(f.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }
 
-// addClusters starts workload clusters, and makes their Clusters.
-func (f *fleet) addClusters(prefix string, n int) {
+// addClusters starts API servers, and has the clusters on them.
+func (f *fleet) addClusters(prefix string) {
 	g := NewWithT(f.T)
-	for i := range n {
-		s, err := apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: fmt.Sprint(prefix, i)})
+	users := make([]*controlplane.User, f.size.Servers)
+	for i := range f.size.Servers {
+		s, err := apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: fmt.Sprint(prefix, "-server-", i)})
 		g.Expect(err).NotTo(HaveOccurred())
-		simulate(f.T, s.Clientset)
-		user, err := s.AddUser("chandler", "system:masters")
+		f.servers = append(f.servers, s)
+		users[i], err = s.AddUser(user, "system:masters")
 		g.Expect(err).NotTo(HaveOccurred())
-		f.clusters = append(f.clusters, s)
-		f.makeCluster(s.Name(), user.Kubeconfig)
+	}
+	authority := virtualcluster.NewAuthority(f.T)
+	for i := range f.size.Clusters {
+		on := i % f.size.Servers
+		c := &cluster{name: fmt.Sprintf("%s%04d", prefix, i), server: f.servers[on]}
+		if f.size.Clusters > f.size.Servers {
+			c.Address = authority.New(f.T, users[on], c.name)
+		} else {
+			c.Address = virtualcluster.Direct(f.T, users[on])
+		}
+		f.clusters = append(f.clusters, c)
 	}
 }
 
-func (f *fleet) makeCluster(name string, kubeconfig []byte) {
+// makeClusters makes the Cluster objects, and has workloads be ready.
+func (f *fleet) makeClusters() {
+	for _, s := range f.servers {
+		simulate(f.T, s.Clientset)
+	}
+	f.each(func(i int, c *cluster) {
+		labels := map[string]string{clusterv1.ClusterNameLabel: c.name}
+		if f.size.Instances > 1 {
+			labels[clusterv1.WatchLabel] = filterOf(i % f.size.Instances)
+		}
+		f.makeCluster(c, labels)
+	})
+}
+
+// each calls a function for all clusters, eight at a time.
+func (f *fleet) each(do func(i int, c *cluster)) {
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := worker; i < len(f.clusters); i += 8 {
+				do(i, f.clusters[i])
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (f *fleet) makeCluster(of *cluster, labels map[string]string) {
 	g := NewWithT(f.T)
 	g.Expect(f.hub.Create(f.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: name}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of.name + "-kubeconfig", Labels: labels},
+		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": of.Kubeconfig},
 	})).To(Succeed())
 	c := &clusterv1.Cluster{}
-	c.Namespace, c.Name = namespace, name
+	c.Namespace, c.Name, c.Labels = namespace, of.name, labels
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
 	g.Expect(f.hub.Create(f.Context(), c)).To(Succeed())
 	c.Status.Initialization.ControlPlaneInitialized, c.Status.Initialization.InfrastructureProvisioned = ptr.To(true), ptr.To(true)
 	g.Expect(f.hub.Status().Update(f.Context(), c)).To(Succeed())
 }
 
-// stack returns the add-ons: 49 objects, and 7 of hooks. One value is other in each generation.
-func (f *fleet) stack(generation int) *addonsv1.AddonStack {
-	values := func(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
-	s := &addonsv1.AddonStack{}
-	s.Namespace, s.Name = namespace, "platform"
-	s.Spec.ClusterSelector = &metav1.LabelSelector{}
-	s.Spec.Addons = []addonsv1.Addon{
-		{Name: "cilium", Namespace: "kube-system", Chart: addonsv1.ChartSource{Path: "cilium-1.19.5.tgz"}, ValuesTemplate: "cluster:\n  name: '{{ .Cluster.metadata.name }}'\n"},
-		{Name: "metrics-server", Namespace: "kube-system", Chart: addonsv1.ChartSource{Path: "metrics-server-3.13.1.tgz"},
-			Values: values(fmt.Sprintf(`{"apiService": {"create": false}, "replicas": %d}`, generation))},
-		{Name: "ingress-nginx", Namespace: "ingress-nginx", Chart: addonsv1.ChartSource{Path: "ingress-nginx-4.15.1.tgz"}, Values: values(`{"controller": {"service": {"type": "ClusterIP"}}}`)},
-		{Name: "kube-state-metrics", Namespace: "monitoring", Chart: addonsv1.ChartSource{Path: "kube-state-metrics-8.4.0.tgz"}},
-	}
-	return s
-}
-
-// await returns once all clusters have a generation of the stack.
-func (f *fleet) await(generation int64) {
-	f.Helper()
-	f.awaitAll("is ready", func(ca *addonsv1.ClusterAddon) bool {
-		ready := conditions.Get(ca, addonsv1.ReadyCondition)
-		current := len(ca.Status.Addons) == 4
-		for _, a := range ca.Status.Addons {
-			current = current && a.Phase == addonsv1.AddonReady && (a.Name != "metrics-server" || a.Revision == int32(generation))
-		}
-		return current && ready != nil && ready.Status == metav1.ConditionTrue
-	})
-}
-
-// settle returns once no cluster has anything left to do.
-func (f *fleet) settle() {
-	f.Helper()
-	last, same := 0, 0
-	wait.Until(f.T, patience, "nothing happens any more", func() error {
-		now := f.requests()
-		if same++; now != last {
-			last, same = now, 0
-		}
-		if same < 20 {
-			return fmt.Errorf("%d requests", now)
-		}
-		return nil
-	})
-}
-
-func (f *fleet) awaitAll(is string, check func(*addonsv1.ClusterAddon) bool) {
-	f.Helper()
-	wait.Until(f.T, patience, "each cluster "+is, func() error {
-		all := &addonsv1.ClusterAddonList{}
-		if err := f.hub.List(f.Context(), all, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-		done := 0
-		for i := range all.Items {
-			if check(&all.Items[i]) {
-				done++
-			}
-		}
-		if done < len(f.clusters) {
-			return fmt.Errorf("%d of %d", done, len(f.clusters))
-		}
-		return nil
-	})
+// patience is how long a phase may take on a busy machine.
+func (f *fleet) patience() time.Duration {
+	return 10*time.Minute + time.Duration(f.size.Clusters)*5*time.Second
 }
 
 // stop ends all of the fleet.
 func (f *fleet) stop() {
-	if f.manager != nil {
-		f.manager.Stop(f.T)
-	} else {
+	for _, m := range f.managers {
+		m.Stop(f.T)
+	}
+	if f.other != nil {
 		f.other.Kill()
 	}
-	for _, s := range append(f.clusters, f.hub) {
+	servers := f.servers
+	if f.hub != nil {
+		servers = append(servers, f.hub)
+	}
+	for _, s := range servers {
 		if err := s.Stop(); err != nil {
 			f.Error(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/test/apiserver"
-	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
 // The floor applies objects of so many clusters at once, and so many objects of each. No other setting was faster.
@@ -31,9 +30,12 @@ const floorClusters, floorObjects = 8, 4
 func (f *fleet) installed() [][]*unstructured.Unstructured {
 	g := NewWithT(f.T)
 	all := make([][]*unstructured.Unstructured, len(f.clusters))
-	for i, c := range f.clusters {
+	f.each(func(i int, c *cluster) {
+		reader, err := client.New(c.config(f.T), client.Options{Mapper: c.server.RESTMapper()})
+		g.Expect(err).NotTo(HaveOccurred())
 		releases := &corev1.SecretList{}
-		g.Expect(c.List(f.Context(), releases, client.MatchingLabels{"owner": "helm", "status": "deployed"})).To(Succeed())
+		g.Expect(reader.List(f.Context(), releases, client.MatchingLabels{"owner": "helm", "status": "deployed"})).To(Succeed())
+		g.Expect(releases.Items).To(HaveLen(f.size.Addons))
 		for _, secret := range releases.Items {
 			unzipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(string(secret.Data["release"]))))
 			g.Expect(err).NotTo(HaveOccurred())
@@ -42,50 +44,57 @@ func (f *fleet) installed() [][]*unstructured.Unstructured {
 			objects, err := record.ParseManifest(release.Manifest)
 			g.Expect(err).NotTo(HaveOccurred())
 			for _, o := range objects {
-				if mapping, err := c.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version); err == nil &&
+				if mapping, err := c.server.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version); err == nil &&
 					mapping.Scope.Name() == "namespace" && o.GetNamespace() == "" {
 					o.SetNamespace(release.Namespace)
 				}
 			}
 			all[i] = append(all[i], objects...)
 		}
-	}
+	})
 	return all
 }
 
+// config leads to the cluster.
+func (c *cluster) config(t *testing.T) *rest.Config {
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
 // measureFloor applies the objects to new API servers, each by one connection, and reads nothing.
-func measureFloor(t *testing.T, n int, objects [][]*unstructured.Unstructured) phase {
+func measureFloor(t *testing.T, s size, objects [][]*unstructured.Unstructured) phase {
 	g := NewWithT(t)
-	f := &fleet{T: t}
+	f := &fleet{T: t, size: s}
+	f.addClusters("f")
 	type request struct {
 		client dynamic.ResourceInterface
 		object *unstructured.Unstructured
 	}
-	requests := make([][]request, n)
-	for i := range n {
-		s, err := apiserver.Start(t.Context(), world.dir, controlplane.Options{Name: fmt.Sprintf("f%d", i)})
+	requests := make([][]request, len(f.clusters))
+	f.each(func(i int, c *cluster) {
+		dyn, err := dynamic.NewForConfig(c.config(t))
 		g.Expect(err).NotTo(HaveOccurred())
-		f.clusters = append(f.clusters, s)
-		user, err := s.AddUser("chandler", "system:masters")
-		g.Expect(err).NotTo(HaveOccurred())
-		config := user.Config
-		config.QPS = -1
-		dyn, err := dynamic.NewForConfig(config)
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"ingress-nginx", "monitoring"} {
-			g.Expect(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		for _, a := range f.stack(1).Spec.Addons {
+			namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+			namespace.SetName(a.Namespace)
+			_, err := dyn.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Apply(t.Context(), a.Namespace, namespace, metav1.ApplyOptions{FieldManager: "floor"})
+			g.Expect(err).NotTo(HaveOccurred())
 		}
 		for _, o := range objects[i] {
-			mapping, err := s.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+			mapping, err := c.server.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
 			g.Expect(err).NotTo(HaveOccurred())
 			requests[i] = append(requests[i], request{dyn.Resource(mapping.Resource).Namespace(o.GetNamespace()), o})
 		}
-	}
+	})
 	begin := f.snapshot()
 	used := processTime()
 	var clusters errgroup.Group
 	clusters.SetLimit(floorClusters)
-	for i := range n {
+	for i := range f.clusters {
 		clusters.Go(func() error {
 			var applying errgroup.Group
 			applying.SetLimit(floorObjects)
@@ -103,8 +112,6 @@ func measureFloor(t *testing.T, n int, objects [][]*unstructured.Unstructured) p
 	own := processTime() - used
 	p := f.since(begin)
 	p.Seconds, p.CPU, p.AllCPU = took.Seconds(), own.Seconds(), p.AllCPU+own.Seconds()
-	for _, s := range f.clusters {
-		g.Expect(s.Stop()).To(Succeed())
-	}
+	f.stop()
 	return p
 }

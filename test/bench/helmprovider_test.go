@@ -30,7 +30,7 @@ const helmProviderEnv = "CHANDLER_BENCH_HELM_PROVIDER"
 
 // measureHelmProvider has the Cluster API Add-on Provider for Helm install the same charts. It doesn't
 // wait for objects to be ready, which is its lightest setting.
-func measureHelmProvider(t *testing.T, n int, checkout string) phase {
+func measureHelmProvider(t *testing.T, s size, checkout string) phase {
 	g := NewWithT(t)
 	binary := filepath.Join(t.TempDir(), "helm-provider")
 	build := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-o", binary, ".")
@@ -38,9 +38,10 @@ func measureHelmProvider(t *testing.T, n int, checkout string) phase {
 	out, err := build.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
-	f := &fleet{T: t}
+	f := &fleet{T: t, size: s}
 	f.startManagement("helm-management", filepath.Join(checkout, "config/crd/bases"))
-	f.addClusters("h", n)
+	f.addClusters("h")
+	f.makeClusters()
 	f.startHelmProvider(binary)
 
 	repository := chartRepository(t)
@@ -63,7 +64,7 @@ func measureHelmProvider(t *testing.T, n int, checkout string) phase {
 		proxy.SetName(a.Name)
 		g.Expect(f.hub.Create(t.Context(), proxy)).To(Succeed())
 	}
-	f.awaitReleases(n * len(f.stack(1).Spec.Addons))
+	f.awaitReleases(s.Clusters * s.Addons)
 	p := f.since(begin)
 	f.stop()
 	return p
@@ -89,9 +90,9 @@ func chartRepository(t *testing.T) string {
 func (f *fleet) startHelmProvider(binary string) {
 	g := NewWithT(f.T)
 	home := f.TempDir()
-	user, err := f.hub.AddUser("chandler", "system:masters")
+	identity, err := f.hub.AddUser(user, "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.WriteFile(filepath.Join(home, "kubeconfig"), user.Kubeconfig, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(home, "kubeconfig"), identity.Kubeconfig, 0o600)).To(Succeed())
 	authority, err := pki.NewAuthority("helm-provider")
 	g.Expect(err).NotTo(HaveOccurred())
 	pair, err := authority.Server("helm-provider")
@@ -117,7 +118,7 @@ func (f *fleet) startHelmProvider(binary string) {
 
 // awaitReleases returns once so many releases are deployed.
 func (f *fleet) awaitReleases(n int) {
-	wait.Until(f.T, patience, "each release is deployed", func() error {
+	wait.Until(f.T, f.patience(), "each release is deployed", func() error {
 		all := &unstructured.UnstructuredList{}
 		all.SetAPIVersion("addons.cluster.x-k8s.io/v1alpha1")
 		all.SetKind("HelmReleaseProxyList")

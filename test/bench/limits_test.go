@@ -7,7 +7,7 @@ import "testing"
 // TestCounts holds what a fleet costs its clusters: the writes are exact. Of requests there are more
 // or fewer watches, by how soon an object is ready.
 func TestCounts(t *testing.T) {
-	f := startFleet(t, 2)
+	f := startFleet(t, size{Clusters: 20, Servers: 2, Instances: 1, Addons: 4})
 	for _, tc := range []struct {
 		name                           string
 		run                            func() phase

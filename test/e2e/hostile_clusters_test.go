@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/fleettest"
 	"github.com/cluster-chandler/chandler/test/long"
+	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // hostileFor is how long the memory of the manager is looked at.
@@ -94,19 +93,9 @@ func TestHostileClusters(t *testing.T) {
 // memoryOf is what the manager has in memory, in MiB, without its render workers.
 func memoryOf(t *testing.T, m *manager) int {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
+	mib, err := process.Memory(m.PID(), process.Resident)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib >> 10
-		}
-	}
-	t.Fatal("the manager's memory isn't known")
-	return 0
+	return int(mib)
 }

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // What 1,000 connected clusters that offer the same may cost at rest.
@@ -70,18 +71,9 @@ func requestsOf(t *testing.T, m *manager) float64 {
 // cpuOf is what the manager has computed, without its render workers.
 func cpuOf(t *testing.T, m *manager) time.Duration {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.PID()))
+	used, err := process.CPU(m.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	var ticks int64
-	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return used
 }

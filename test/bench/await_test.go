@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
+	"github.com/cluster-chandler/chandler/test/wait"
+)
+
+func connected(ca *addonsv1.ClusterAddon) bool {
+	return conditions.IsTrue(ca, addonsv1.ClusterReachableCondition)
+}
+
+// ready returns a check whether a cluster has a generation of the stack.
+func (f *fleet) ready(generation int32) func(*addonsv1.ClusterAddon) bool {
+	return func(ca *addonsv1.ClusterAddon) bool {
+		for _, a := range ca.Status.Addons {
+			if a.Phase != addonsv1.AddonReady || a.Name == "metrics-server" && a.Revision != generation {
+				return false
+			}
+		}
+		return len(ca.Status.Addons) == f.size.Addons && conditions.IsTrue(ca, addonsv1.ReadyCondition)
+	}
+}
+
+// await returns once all ClusterAddons are as a check wants them. It watches, as to list a large fleet again and again
+// would take what is measured.
+func (f *fleet) await(state string, check func(*addonsv1.ClusterAddon) bool) {
+	f.Helper()
+	begin := time.Now()
+	watch, err := f.hub.Watch(f.Context(), &addonsv1.ClusterAddonList{}, client.InNamespace(namespace))
+	NewWithT(f.T).Expect(err).NotTo(HaveOccurred())
+	defer watch.Stop()
+	late := time.NewTimer(f.patience())
+	defer late.Stop()
+	said := time.Now()
+	for are := map[string]bool{}; len(are) < len(f.clusters); {
+		select {
+		case event := <-watch.ResultChan():
+			ca, ok := event.Object.(*addonsv1.ClusterAddon)
+			switch {
+			case !ok:
+				f.Fatalf("the watch of ClusterAddons has ended: %v", event)
+			case check(ca):
+				are[ca.Name] = true
+			default:
+				delete(are, ca.Name)
+			}
+		case <-late.C:
+			f.Fatalf("%d of %d clusters are %s", len(are), len(f.clusters), state)
+		}
+		if time.Since(said) > 30*time.Second {
+			said = time.Now()
+			f.Logf("%s: %d of %d clusters are %s", time.Since(begin).Round(time.Second), len(are), len(f.clusters), state)
+		}
+	}
+}
+
+// settle returns how long it took until nothing was asked any more. It waits a while longer.
+func (f *fleet) settle() time.Duration {
+	f.Helper()
+	const calm = 20
+	marks := make([]audit.Mark, 0, len(f.servers))
+	for _, s := range f.servers {
+		marks = append(marks, s.Audit.Mark(f.T))
+	}
+	same, begin, last := 0, time.Now(), time.Now()
+	wait.Until(f.T, f.patience(), "nothing happens any more", func() error {
+		n := 0
+		for i := range marks {
+			// Before it is read: what comes in between is counted twice, rather than never.
+			next := f.servers[i].Audit.Mark(f.T)
+			n += len(marks[i].Requests(f.T, notProbe))
+			marks[i] = next
+		}
+		if same++; n > 0 {
+			same, last = 0, time.Now()
+		}
+		if same < calm {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	return last.Sub(begin)
+}
+
+// notProbe reports whether a request is Chandler's, and none by which it sees whether the server is there.
+func notProbe(e *audit.Event) bool {
+	return e.User.Username == user && e.RequestURI != "/version" && e.RequestURI != "/readyz"
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cluster-chandler/chandler/test/process"
+)
+
+// cpu returns the processor time of the managers with their renderers, and that with all API servers and their storage.
+func (f *fleet) cpu() (own, all time.Duration) {
+	f.Helper()
+	running, err := process.List()
+	if err != nil {
+		f.Fatal(err)
+	}
+	managers := f.pids()
+	for _, p := range running {
+		switch {
+		case slices.Contains(managers, p.PID):
+			own += p.CPU + p.ChildrenCPU // of renderers that have ended, too
+		case slices.Contains(managers, p.Parent):
+			own += p.CPU
+		case p.Name == "kube-apiserver" || p.Name == "etcd":
+			all += p.CPU
+		}
+	}
+	return own, all + own
+}
+
+// pids are those of the processes that are measured.
+func (f *fleet) pids() []int {
+	var all []int
+	for _, m := range f.managers {
+		all = append(all, m.PID())
+	}
+	if f.other != nil {
+		all = append(all, f.other.PID())
+	}
+	return all
+}
+
+// memory returns a figure of all managers', without their renderers, in MiB.
+func (f *fleet) memory(figure string) (sum float64) {
+	f.Helper()
+	for _, pid := range f.pids() {
+		mib, err := process.Memory(pid, figure)
+		if err != nil {
+			f.Fatal(err)
+		}
+		sum += mib
+	}
+	return sum
+}
+
+// metric returns a metric's sum over all managers.
+func (f *fleet) metric(name string) (sum float64) {
+	f.Helper()
+	for _, m := range f.managers {
+		value, err := m.Sum(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		sum += value
+	}
+	return sum
+}
