@@ -11,8 +11,11 @@ VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
 OUT ?= out
-CLUSTERS ?= 8
-RUNS     ?= 3
+CLUSTERS  ?= 8
+INSTANCES ?= 1
+SERVERS   ?= 8
+ADDONS    ?= 4
+RUNS      ?= 3
 # A checkout of the Cluster API Add-on Provider for Helm, which is then measured, too.
 HELM_PROVIDER ?=
 
@@ -127,9 +130,11 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 	done
 
 .PHONY: bench
-bench: controlplane ## Measure a fleet of CLUSTERS, by default 8, RUNS times, and write a table into OUT. For a machine at rest.
-	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS=$(CLUSTERS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
-		go test -count=1 -timeout 120m ./test/bench -run TestFleet -v
+bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables and plots into OUT. For a machine at rest.
+	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
+		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
+	go -C hack/plot run . $(abspath $(OUT))
 
 .PHONY: bench-micro
 bench-micro: controlplane ## Run the benchmarks of single functions, for benchstat.

@@ -13,7 +13,7 @@ func TestCounts(t *testing.T) {
 		run                            func() phase
 		writes, recordWrites, requests float64
 	}{
-		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 150},
+		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 145},
 		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 18},
 		// One of the two writes is a dry run.
 		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 12},

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Plot draws what `make bench` measured: time and memory against the number of clusters, as time.svg and memory.svg beside
+// fleet.json, in the folder that it is given.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+)
+
+// measured are the runs of a fleet, in the format of fleet.json.
+type measured struct {
+	Size struct{ Clusters, Instances int }
+	Runs []struct {
+		Install, Floor, HelmProvider, Upgrade, Restart struct{ Seconds float64 }
+		PeakMiB, RestMiB, HeapMiB                      float64
+	}
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: plot FOLDER")
+	}
+	if err := draw(os.Args[1]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func draw(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, "fleet.json"))
+	if err != nil {
+		return err
+	}
+	var all []measured
+	if err := json.Unmarshal(data, &all); err != nil {
+		return fmt.Errorf("reading fleet.json: %w", err)
+	}
+	return errors.Join(
+		save(filepath.Join(dir, "time.svg"), "Time", "seconds",
+			line{"install", points(all, func(m *measured, run int) float64 { return m.Runs[run].Install.Seconds })},
+			line{"install, floor", points(all, func(m *measured, run int) float64 { return m.Runs[run].Floor.Seconds })},
+			line{"install, Helm provider", points(all, func(m *measured, run int) float64 { return m.Runs[run].HelmProvider.Seconds })},
+			line{"upgrade of one value", points(all, func(m *measured, run int) float64 { return m.Runs[run].Upgrade.Seconds })},
+			line{"restart", points(all, func(m *measured, run int) float64 { return m.Runs[run].Restart.Seconds })},
+		),
+		save(filepath.Join(dir, "memory.svg"), "Memory of the manager", "MiB",
+			line{"peak", points(all, func(m *measured, run int) float64 { return m.Runs[run].PeakMiB })},
+			line{"at rest after a restart", points(all, func(m *measured, run int) float64 { return m.Runs[run].RestMiB })},
+			line{"heap at rest", points(all, func(m *measured, run int) float64 { return m.Runs[run].HeapMiB })},
+		),
+	)
+}
+
+// line is a named row of points.
+type line struct {
+	name   string
+	points plotter.XYs
+}
+
+// points returns the median of the runs of each fleet with one instance. What wasn't measured has none.
+func points(all []measured, value func(m *measured, run int) float64) plotter.XYs {
+	var xys plotter.XYs
+	for i := range all {
+		if all[i].Size.Instances != 1 {
+			continue
+		}
+		var values []float64
+		for run := range all[i].Runs {
+			values = append(values, value(&all[i], run))
+		}
+		slices.Sort(values)
+		if middle := values[len(values)/2]; middle > 0 {
+			xys = append(xys, plotter.XY{X: float64(all[i].Size.Clusters), Y: middle})
+		}
+	}
+	return xys
+}
+
+func save(file, title, unit string, lines ...line) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "clusters", unit
+	p.X.Min, p.Y.Min = 0, 0
+	p.Legend.Top, p.Legend.Left = true, true
+	for i, l := range lines {
+		if len(l.points) == 0 {
+			continue
+		}
+		drawn, marks, err := plotter.NewLinePoints(l.points)
+		if err != nil {
+			return fmt.Errorf("drawing %s: %w", l.name, err)
+		}
+		drawn.Color, marks.Color, marks.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
+		p.Add(drawn, marks)
+		p.Legend.Add(l.name, drawn, marks)
+	}
+	return p.Save(18*vg.Centimeter, 10*vg.Centimeter, file)
+}
