@@ -35,6 +35,7 @@ type size struct {
 	// Servers is the number of API servers that the clusters share; of no more than there are clusters.
 	Servers   int `json:"servers"`
 	Instances int `json:"instances"` // of Chandler, each with a share of the clusters
+	Renderers int `json:"renderers"` // of each instance
 	Addons    int `json:"addons"`    // four, or five
 }
 
@@ -66,7 +67,7 @@ func startFleet(t *testing.T, s size) *fleet {
 	hubUser, err := f.hub.AddUser(user, "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
 	for i := range s.Instances {
-		args := []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + realdata.Path(t, "charts"), "--render-workers=2"}
+		args := []string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + realdata.Path(t, "charts"), fmt.Sprint("--render-workers=", s.Renderers)}
 		if s.Instances > 1 {
 			args = append(args, "--watch-filter="+filterOf(i), "--leader-elect-namespace="+namespace, fmt.Sprintf("--instance-name=i%d", i))
 		}

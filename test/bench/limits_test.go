@@ -4,28 +4,42 @@ package bench
 
 import "testing"
 
-// TestCounts holds what a fleet costs its clusters: the writes are exact. Of requests there are more
-// or fewer watches, by how soon an object is ready.
+// TestCounts holds what a fleet costs: writes, downloads, and renderings are exact. Of requests there are more or fewer
+// watches, by how soon an object is ready.
 func TestCounts(t *testing.T) {
-	f := startFleet(t, size{Clusters: 20, Servers: 2, Instances: 1, Addons: 4})
+	const n = 20
+	// With one renderer, none renders what another one is about to.
+	f := startFleet(t, size{Clusters: n, Servers: 2, Instances: 1, Addons: 4, Renderers: 1})
 	for _, tc := range []struct {
 		name                           string
 		run                            func() phase
 		writes, recordWrites, requests float64
+		unpackings, renderings         int
 	}{
-		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 145},
-		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 18},
+		// Cilium is rendered for each cluster, as it makes certificates.
+		{name: "install", run: f.install, writes: 85, recordWrites: 10, requests: 145, unpackings: 4, renderings: n + 3},
+		{name: "upgrade", run: f.upgrade, writes: 4, recordWrites: 3, requests: 18, renderings: 1},
 		// One of the two writes is a dry run.
 		{name: "drift", run: func() phase { f.settle(); return f.drift() }, writes: 2, requests: 12},
 		{name: "restart", run: f.restart, requests: 45},
 	} {
+		unpackings, renderings := f.metric("chandler_source_unpackings_total"), f.metric("chandler_renderings_total", `result="Rendered"`)
+		if tc.name == "restart" {
+			unpackings, renderings = 0, 0
+		}
 		p := tc.run()
-		t.Logf("%s: %v requests, %v writes, of records %v: %s", tc.name, p.Requests, p.Writes, p.RecordWrites, p.RequestsByUse)
+		unpackings = f.metric("chandler_source_unpackings_total") - unpackings
+		renderings = f.metric("chandler_renderings_total", `result="Rendered"`) - renderings
+		t.Logf("%s: %v requests, %v writes, of records %v; %v unpackings, %v renderings: %s",
+			tc.name, p.Requests, p.Writes, p.RecordWrites, unpackings, renderings, p.RequestsByUse)
 		if p.Writes != tc.writes || p.RecordWrites != tc.recordWrites {
 			t.Errorf("%s: %v writes for each cluster, of records %v; want %v and %v", tc.name, p.Writes, p.RecordWrites, tc.writes, tc.recordWrites)
 		}
 		if p.Requests > tc.requests {
 			t.Errorf("%s: %v requests for each cluster, at most %v", tc.name, p.Requests, tc.requests)
+		}
+		if int(unpackings) != tc.unpackings || int(renderings) != tc.renderings {
+			t.Errorf("%s: %v unpackings and %v renderings, want %d and %d", tc.name, unpackings, renderings, tc.unpackings, tc.renderings)
 		}
 	}
 }

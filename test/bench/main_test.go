@@ -46,7 +46,7 @@ func TestFleet(t *testing.T) {
 	for _, clusters := range numbers(t, clustersEnv, 0) {
 		for _, instances := range numbers(t, instancesEnv, 1) {
 			m := measured{Size: size{
-				Clusters: clusters, Instances: instances, Addons: numbers(t, addonsEnv, 4)[0], Servers: min(clusters, numbers(t, serversEnv, 8)[0]),
+				Clusters: clusters, Instances: instances, Renderers: 2, Addons: numbers(t, addonsEnv, 4)[0], Servers: min(clusters, numbers(t, serversEnv, 8)[0]),
 			}}
 			for i := range numbers(t, runsEnv, 1)[0] {
 				t.Run(fmt.Sprintf("%d clusters/%d instances/%d", clusters, instances, i), func(t *testing.T) { m.Runs = append(m.Runs, measure(t, m.Size)) })

@@ -55,11 +55,11 @@ func (f *fleet) memory(figure string) (sum float64) {
 	return sum
 }
 
-// metric returns a metric's sum over all managers.
-func (f *fleet) metric(name string) (sum float64) {
+// metric returns the sum of a metric's samples with these labels over all managers.
+func (f *fleet) metric(name string, labels ...string) (sum float64) {
 	f.Helper()
 	for _, m := range f.managers {
-		value, err := m.Sum(name)
+		value, err := m.Sum(name, labels...)
 		if err != nil {
 			f.Fatal(err)
 		}
