@@ -50,6 +50,7 @@ func (c *cluster) relay(w http.ResponseWriter, r *http.Request, info *request.Re
 	switch {
 	case !renamed || response.StatusCode >= http.StatusMultipleChoices:
 		w.WriteHeader(response.StatusCode)
+		w.(http.Flusher).Flush() // a watch may have no event for long
 		_, err = io.Copy(flushing{w}, response.Body)
 		return err
 	case info.Verb == "watch":

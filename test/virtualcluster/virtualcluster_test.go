@@ -4,6 +4,7 @@ package virtualcluster_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,10 @@ func TestClustersOfOneServer(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed.Items).To(HaveLen(1))
 	g.Expect(listed.Items[0].Data).To(HaveKeyWithValue("key", "other"))
+	// A watch of what isn't renamed begins without an event, too.
+	quiet, err := b.RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Param("watch", "true").Timeout(time.Minute).Stream(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(quiet.Close()).To(Succeed())
 	_, err = b.Discovery().ServerVersion()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(address.Bytes()).To(BeNumerically(">", 1000))
