@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// renderings has no label for a cluster or a chart: a fleet may have thousands.
-var renderings = prometheus.NewCounterVec(prometheus.CounterOpts{
+// renderingsTotal has no label for a cluster or a chart: a fleet may have thousands.
+var renderingsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "chandler_renderings_total",
 	Help: "Number of times that a chart, a kustomization or manifests were rendered, by result: Rendered, Shared (with an equal input), or Failed.",
 }, []string{"result"})
 
-func init() { metrics.Registry.MustRegister(renderings) }
+func init() { metrics.Registry.MustRegister(renderingsTotal) }
 
 // Results of a rendering.
 const (

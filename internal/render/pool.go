@@ -87,7 +87,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, ErrClosed
 	}
 	if resp := r.answers.find(share); resp != nil {
-		renderings.WithLabelValues(resultShared).Inc()
+		renderingsTotal.WithLabelValues(resultShared).Inc()
 		return resp, nil
 	}
 	digest := sha256.Sum256(task.payload)
@@ -100,7 +100,7 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	}
 	defer release()
 	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
-		renderings.WithLabelValues(resultShared).Inc()
+		renderingsTotal.WithLabelValues(resultShared).Inc()
 		return resp, nil
 	}
 	resp, err := r.serve(ctx, task)
@@ -108,14 +108,14 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		r.pauses.note(digest, err)
 	}
 	if err != nil {
-		renderings.WithLabelValues(resultFailed).Inc()
+		renderingsTotal.WithLabelValues(resultFailed).Inc()
 		return nil, err
 	}
 	if f := resp.Failure; f != nil {
-		renderings.WithLabelValues(resultFailed).Inc()
+		renderingsTotal.WithLabelValues(resultFailed).Inc()
 		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
-	renderings.WithLabelValues(resultRendered).Inc()
+	renderingsTotal.WithLabelValues(resultRendered).Inc()
 	r.answers.keep(share, resp)
 	return resp, nil
 }

@@ -54,7 +54,8 @@ func (c *cluster) relay(w http.ResponseWriter, r *http.Request, info *request.Re
 		_, err = io.Copy(flushing{w}, response.Body)
 		return err
 	case info.Verb == "watch":
-		return c.watch(w, response.Body)
+		c.watch(w, response.Body)
+		return nil
 	}
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -98,8 +99,8 @@ func (c *cluster) request(r *http.Request, info *request.RequestInfo, renamed bo
 	return out, nil
 }
 
-// watch passes on each event as it comes.
-func (c *cluster) watch(w http.ResponseWriter, events io.Reader) error {
+// watch passes on each event as it comes, until either side ends it.
+func (c *cluster) watch(w http.ResponseWriter, events io.Reader) {
 	out := flushing{w}
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
@@ -109,10 +110,10 @@ func (c *cluster) watch(w http.ResponseWriter, events io.Reader) error {
 			Object json.RawMessage `json:"object"`
 		}
 		if err := decoder.Decode(&event); err != nil {
-			return nil // it has ended
+			return
 		}
 		if _, err := fmt.Fprintf(out, `{"type":%q,"object":%s}`+"\n", event.Type, c.fromServer(event.Object)); err != nil {
-			return nil
+			return
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestClustersOfOneServer(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(applied.Namespace).To(Equal("default"))
 		g.Expect(applied.Labels).To(BeEmpty())
-		g.Expect(string(applied.ManagedFields[0].FieldsV1.Raw)).To(MatchJSON(`{"f:data": {"f:key": {}}}`))
+		g.Expect(applied.ManagedFields[0].FieldsV1.GetRawString()).To(MatchJSON(`{"f:data": {"f:key": {}}}`))
 		event := <-watch.ResultChan()
 		g.Expect(event.Object.(*corev1.ConfigMap).UID).To(Equal(applied.UID))
 		watch.Stop()
