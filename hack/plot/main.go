@@ -22,10 +22,12 @@ import (
 // measured are the runs of a fleet, in the format of fleet.json.
 type measured struct {
 	Size struct{ Clusters, Instances int }
-	Runs []struct {
-		Install, Floor, HelmProvider, Upgrade, Restart struct{ Seconds float64 }
-		PeakMiB, RestMiB, HeapMiB                      float64
-	}
+	Runs []run
+}
+
+type run struct {
+	Install, Floor, HelmProvider, Upgrade, Restart struct{ Seconds float64 }
+	PeakMiB, RestMiB, HeapMiB                      float64
 }
 
 func main() {
@@ -49,16 +51,16 @@ func draw(dir string) error {
 	}
 	return errors.Join(
 		save(filepath.Join(dir, "time.svg"), "Time", "seconds",
-			line{"install", points(all, func(m *measured, run int) float64 { return m.Runs[run].Install.Seconds })},
-			line{"install, floor", points(all, func(m *measured, run int) float64 { return m.Runs[run].Floor.Seconds })},
-			line{"install, Helm provider", points(all, func(m *measured, run int) float64 { return m.Runs[run].HelmProvider.Seconds })},
-			line{"upgrade of one value", points(all, func(m *measured, run int) float64 { return m.Runs[run].Upgrade.Seconds })},
-			line{"restart", points(all, func(m *measured, run int) float64 { return m.Runs[run].Restart.Seconds })},
+			line{"install", points(all, func(r run) float64 { return r.Install.Seconds })},
+			line{"install, floor", points(all, func(r run) float64 { return r.Floor.Seconds })},
+			line{"install, Helm provider", points(all, func(r run) float64 { return r.HelmProvider.Seconds })},
+			line{"upgrade of one value", points(all, func(r run) float64 { return r.Upgrade.Seconds })},
+			line{"restart", points(all, func(r run) float64 { return r.Restart.Seconds })},
 		),
 		save(filepath.Join(dir, "memory.svg"), "Memory of the manager", "MiB",
-			line{"peak", points(all, func(m *measured, run int) float64 { return m.Runs[run].PeakMiB })},
-			line{"at rest after a restart", points(all, func(m *measured, run int) float64 { return m.Runs[run].RestMiB })},
-			line{"heap at rest", points(all, func(m *measured, run int) float64 { return m.Runs[run].HeapMiB })},
+			line{"peak", points(all, func(r run) float64 { return r.PeakMiB })},
+			line{"at rest after a restart", points(all, func(r run) float64 { return r.RestMiB })},
+			line{"heap at rest", points(all, func(r run) float64 { return r.HeapMiB })},
 		),
 	)
 }
@@ -70,19 +72,19 @@ type line struct {
 }
 
 // points returns the median of the runs of each fleet with one instance. What wasn't measured has none.
-func points(all []measured, value func(m *measured, run int) float64) plotter.XYs {
+func points(all []measured, value func(run) float64) plotter.XYs {
 	var xys plotter.XYs
-	for i := range all {
-		if all[i].Size.Instances != 1 {
+	for _, m := range all {
+		if m.Size.Instances != 1 {
 			continue
 		}
 		var values []float64
-		for run := range all[i].Runs {
-			values = append(values, value(&all[i], run))
+		for _, r := range m.Runs {
+			values = append(values, value(r))
 		}
 		slices.Sort(values)
 		if middle := values[len(values)/2]; middle > 0 {
-			xys = append(xys, plotter.XY{X: float64(all[i].Size.Clusters), Y: middle})
+			xys = append(xys, plotter.XY{X: float64(m.Size.Clusters), Y: middle})
 		}
 	}
 	return xys

@@ -87,7 +87,6 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return nil, ErrClosed
 	}
 	if resp := r.answers.find(share); resp != nil {
-		renderingsTotal.WithLabelValues(resultShared).Inc()
 		return resp, nil
 	}
 	digest := sha256.Sum256(task.payload)
@@ -100,22 +99,19 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	}
 	defer release()
 	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
-		renderingsTotal.WithLabelValues(resultShared).Inc()
 		return resp, nil
 	}
 	resp, err := r.serve(ctx, task)
+	renderingsTotal.WithLabelValues(outcomeOf(resp, err)).Inc()
 	if err == nil || ctx.Err() == nil {
 		r.pauses.note(digest, err)
 	}
 	if err != nil {
-		renderingsTotal.WithLabelValues(resultFailed).Inc()
 		return nil, err
 	}
 	if f := resp.Failure; f != nil {
-		renderingsTotal.WithLabelValues(resultFailed).Inc()
 		return resp, &Error{Reason: f.Reason, Err: errors.New(f.Message)}
 	}
-	renderingsTotal.WithLabelValues(resultRendered).Inc()
 	r.answers.keep(share, resp)
 	return resp, nil
 }

@@ -72,6 +72,7 @@ func (s *sharedAnswers) find(of *sharing) *response {
 	for _, a := range answers {
 		resp := &response{}
 		if (of.facts == nil || a.used.Holds(*of.facts)) && decoding.Unmarshal(a.payload, resp) == nil {
+			renderingsTotal.WithLabelValues(resultShared).Inc()
 			return resp
 		}
 	}

@@ -20,6 +20,9 @@ var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollecti
 // Write says whether the request changed something, or would have.
 func Write(e *Event) bool { return slices.Contains(writeVerbs, e.Verb) }
 
+// Probe reports whether the request is one by which Chandler sees that the server is there.
+func Probe(e *Event) bool { return e.RequestURI == "/version" }
+
 // Forbidden says whether the server refused the request for want of rights.
 func Forbidden(e *Event) bool {
 	return e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden

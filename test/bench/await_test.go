@@ -94,5 +94,5 @@ func (f *fleet) settle() time.Duration {
 
 // notProbe reports whether a request is Chandler's, and none by which it sees whether the server is there.
 func notProbe(e *audit.Event) bool {
-	return e.User.Username == user && e.RequestURI != "/version" && e.RequestURI != "/readyz"
+	return audit.By(user)(e) && !audit.Probe(e)
 }

@@ -14,8 +14,10 @@ type snapshot struct {
 	at       time.Time
 	cpu, all time.Duration
 	bytes    int64
-	marks    []audit.Mark
-	hub      *audit.Mark // nil without a management cluster
+	// Of the managers; none of those that have ended.
+	unpackings, renderings float64
+	marks                  []audit.Mark
+	hub                    *audit.Mark // nil without a management cluster
 }
 
 // phase is what a phase used.
@@ -28,6 +30,8 @@ type phase struct {
 	RecordWrites  float64 `json:"recordWrites"`
 	KiB           float64 `json:"kib"`         // to and from a workload cluster
 	HubRequests   float64 `json:"hubRequests"` // for a cluster
+	Unpackings    float64 `json:"unpackings"`  // of charts, by all managers
+	Renderings    float64 `json:"renderings"`  // by workers, of all clusters
 	RequestsByUse string  `json:"requestsByUse,omitempty"`
 }
 
@@ -40,9 +44,14 @@ func (f *fleet) snapshot() snapshot {
 	for _, server := range f.servers {
 		s.marks = append(s.marks, server.Audit.Mark(f.T))
 	}
+	s.unpackings, s.renderings = f.work()
 	s.cpu, s.all = f.cpu()
 	s.at = time.Now()
 	return s
+}
+
+func (f *fleet) work() (unpackings, renderings float64) {
+	return f.metric("chandler_source_unpackings_total"), f.metric("chandler_renderings_total", `result="Rendered"`)
 }
 
 func (f *fleet) bytes() (sum int64) {
@@ -56,6 +65,8 @@ func (f *fleet) since(begin snapshot) phase {
 	p := phase{Seconds: time.Since(begin.at).Seconds()}
 	cpu, all := f.cpu()
 	p.CPU, p.AllCPU = (cpu - begin.cpu).Seconds(), (all - begin.all).Seconds()
+	unpackings, renderings := f.work()
+	p.Unpackings, p.Renderings = unpackings-begin.unpackings, renderings-begin.renderings
 	var requests, writes, recordWrites int
 	uses := map[string]int{}
 	for _, mark := range begin.marks {

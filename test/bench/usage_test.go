@@ -55,10 +55,13 @@ func (f *fleet) memory(figure string) (sum float64) {
 	return sum
 }
 
-// metric returns the sum of a metric's samples with these labels over all managers.
+// metric returns the sum of a metric's samples with these labels over all managers that run.
 func (f *fleet) metric(name string, labels ...string) (sum float64) {
 	f.Helper()
 	for _, m := range f.managers {
+		if m.Ended() != nil {
+			continue // its successor counts anew
+		}
 		value, err := m.Sum(name, labels...)
 		if err != nil {
 			f.Fatal(err)

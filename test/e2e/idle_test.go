@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -120,7 +121,7 @@ func (tn *tenant) moveAway(cluster, stack string) {
 }
 
 // notProbe leaves out the requests that ask whether a cluster is alive.
-func notProbe(e auditEvent) bool { return e.RequestURI != "/version" }
+func notProbe(e auditEvent) bool { return !audit.Probe(&e) }
 
 func (tn *tenant) configMapWithChart(name string, archive []byte) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{BinaryData: map[string][]byte{addonsv1.DefaultArtifactKey: archive}}
