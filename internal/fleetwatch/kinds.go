@@ -67,6 +67,7 @@ func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- 
 			return crds.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.AllowWatchBookmarks = false
 			return crds.Watch(ctx, o)
 		},
 	}}
@@ -76,7 +77,7 @@ func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- 
 		default: // a look is due already
 		}
 	}}
-	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, told, toolscache.ReflectorOptions{Name: "kinds"}).RunWithContext(ctx)
+	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, told, toolscache.ReflectorOptions{Name: "kinds", MinWatchTimeout: watchTimeout}).RunWithContext(ctx)
 }
 
 // look discovers the kinds when it is time, and says when there are others.

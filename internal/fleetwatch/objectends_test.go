@@ -3,7 +3,10 @@
 package fleetwatch
 
 import (
+	"net/http"
+	"net/url"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -71,6 +74,28 @@ func TestWatchesEnd(t *testing.T) {
 	w.Accept(w.conn, web, nil)
 	if _, known := w.seen(settings()); known || len(w.clusters) != 0 {
 		t.Error("something is kept of a connection that is over")
+	}
+}
+
+// TestWatchesAtRest last long and have no bookmarks: a fleet has tens of thousands of them.
+func TestWatchesAtRest(t *testing.T) {
+	w := watchObjects(t)
+	asked := make(chan url.Values, 1)
+	w.server.set(func(s *objectServer) {
+		s.strange = func(_ string, _ http.ResponseWriter, r *http.Request) bool {
+			if watches(r) {
+				asked <- r.URL.Query()
+			}
+			return false
+		}
+	})
+	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"))}})
+	query := <-asked
+	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err != nil || seconds < 1800 {
+		t.Errorf("a watch lasts %q seconds", query.Get("timeoutSeconds"))
+	}
+	if query.Has("allowWatchBookmarks") {
+		t.Error("a watch has bookmarks")
 	}
 }
 

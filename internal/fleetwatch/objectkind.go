@@ -136,13 +136,14 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector = selector
+			o.AllowWatchBookmarks = false
 			events, err := objects.Watch(ctx, o)
 			return events, end(err)
 		},
 	}}
 	quiet := logr.Discard() // it logs each request that fails
 	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &objectStore{k, end},
-		toolscache.ReflectorOptions{Name: "objects", Logger: &quiet, Backoff: &objectRetry})
+		toolscache.ReflectorOptions{Name: "objects", Logger: &quiet, Backoff: &objectRetry, MinWatchTimeout: watchTimeout})
 	reflector.RunWithContext(klog.NewContext(ctx, quiet))
 	return context.Cause(ctx)
 }

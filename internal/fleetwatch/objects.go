@@ -3,6 +3,7 @@
 package fleetwatch
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -153,12 +154,11 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{},
 	}
 	w.clusters[conn] = c
-	go func() {
-		<-conn.Done()
+	context.AfterFunc(conn.Context(), func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.clusters, conn)
-	}()
+	})
 	return c
 }
 

@@ -69,6 +69,11 @@ func (t *watchTime) wasCut(now time.Time, seconds *int64) bool {
 // watchSlack is how much earlier than asked for a server may end a watch.
 const watchSlack = 5 * time.Second
 
+// watchTimeout is how long a watch lasts at least, up to twice as long, in a fleet with many of
+// them. For the same reason they have no bookmarks: those cost more than a LIST of the few
+// objects of add-ons, which follows when a watch can't go on where the one before it ended.
+const watchTimeout = 30 * time.Minute
+
 // listFirst has a reflector list and then watch: the events with which a watch may begin
 // would all be kept until the last of them.
 type listFirst struct{ *toolscache.ListWatch }
