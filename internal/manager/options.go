@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/flags"
 
+	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/source/store"
 	"github.com/cluster-chandler/chandler/webhooks/hooks"
 )
@@ -119,13 +120,13 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 
 	fs.StringVar(&o.instanceName, "instance-name", "", "Name of this instance's ProviderInstance. If unspecified, it is made of the scope.")
 	fs.StringVar(&o.instanceNamespace, "instance-namespace", "", "Namespace of this instance's ProviderInstance. Defaults to the namespace the process runs in; outside of a cluster to --leader-elect-namespace, then to the first --namespace, then to default.")
-	fs.DurationVar(&o.instanceHeartbeat, "instance-heartbeat", 10*time.Second, "How often this instance says that it is alive. Other instances wait for four times as long before they take over its scope.")
+	fs.DurationVar(&o.instanceHeartbeat, "instance-heartbeat", registration.DefaultHeartbeat, "How often this instance says that it is alive. Other instances wait for four times as long before they take over its scope.")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "Elect a leader, so that of several replicas just one works.")
 	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "Namespace of the lease. Defaults to the namespace the process runs in.")
-	fs.DurationVar(&o.leaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long candidates wait before they take over a lease that isn't renewed.")
-	fs.DurationVar(&o.leaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew its lease before it gives up.")
-	fs.DurationVar(&o.leaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "How long to wait between tries to take or renew the lease.")
+	fs.DurationVar(&o.leaderElectLeaseDuration, "leader-elect-lease-duration", time.Minute, "How long candidates wait before they take over a lease that isn't renewed.")
+	fs.DurationVar(&o.leaderElectRenewDeadline, "leader-elect-renew-deadline", 40*time.Second, "How long the leader tries to renew its lease before it gives up.")
+	fs.DurationVar(&o.leaderElectRetryPeriod, "leader-elect-retry-period", 5*time.Second, "How long to wait between tries to take or renew the lease.")
 
 	fs.IntVar(&o.addonStackConcurrency, "addonstack-concurrency", 10, "Number of AddonStacks to process at once.")
 	fs.IntVar(&o.clusterConcurrency, "cluster-concurrency", 10, "Number of Clusters to assign AddonStacks to at once.")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -124,5 +125,16 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("identity() = %s/%s with lease %q, want %s/%s with lease %q", i.namespace, i.name, i.leaseBeside(o.elects()), tc.namespace, tc.name, tc.lease)
 			}
 		})
+	}
+}
+
+// TestDefaultLease says that a leader outlives as long a stall as its instance does.
+func TestDefaultLease(t *testing.T) {
+	o, _, err := Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := o.leaderElectRenewDeadline - o.leaderElectRetryPeriod - 27*time.Second; left < o.leaderElectRetryPeriod {
+		t.Errorf("after a stall of 27 s there are %s left to renew the lease", left)
 	}
 }

@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -50,5 +51,19 @@ func TestLifetime(t *testing.T) {
 				t.Errorf("goesOn() = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestDefaultHeartbeat outlives a machine so loaded that nothing could be written for 27 seconds, which was seen.
+func TestDefaultHeartbeat(t *testing.T) {
+	const stall = 27 * time.Second
+	clock := testclock.NewFakeClock(time.Now())
+	r := Registration{o: Options{Heartbeat: DefaultHeartbeat, Clock: clock}}
+	r.life = lifetime{clock: clock, length: fenceAfter(r.expirySeconds())}
+	r.life.begin(clock.Now())
+	clock.Step(r.untilNext(nil)) // the stall begins when the next one is due
+	clock.Step(stall)
+	if left := r.life.left(); left < r.untilNext(errors.New("it failed")) {
+		t.Errorf("after %s the process ends in %s, and has no time for another try", stall, left)
 	}
 }

@@ -24,10 +24,12 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 )
 
-// Bounds of Options.Heartbeat: spec.expirySeconds is four times as long.
+// Bounds of Options.Heartbeat, and its default: spec.expirySeconds is four times as long. With the
+// default a process outlives half a minute in which it can't write.
 const (
-	MinHeartbeat = time.Second
-	MaxHeartbeat = 75 * time.Second
+	MinHeartbeat     = time.Second
+	DefaultHeartbeat = 20 * time.Second
+	MaxHeartbeat     = 75 * time.Second
 )
 
 const (
