@@ -102,7 +102,9 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 		return resp, nil
 	}
 	resp, err := r.serve(ctx, task)
-	renderingsTotal.WithLabelValues(outcomeOf(resp, err)).Inc()
+	if req.makesObjects() {
+		renderingsTotal.WithLabelValues(outcomeOf(resp, err)).Inc()
+	}
 	if err == nil || ctx.Err() == nil {
 		r.pauses.note(digest, err)
 	}

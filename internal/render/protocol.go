@@ -37,6 +37,11 @@ type request struct {
 	NewFiles []artifact.File
 }
 
+// makesObjects reports whether the answer has objects: not values, nor files.
+func (req *request) makesObjects() bool {
+	return req.Chart != nil || req.Kustomization != nil || req.Manifests != nil
+}
+
 // response is a worker's answer to one request; one of the pointers is set.
 type response struct {
 	Failure  *failure

@@ -56,7 +56,7 @@ func (req *request) sharing() (*sharing, error) {
 		without := *c
 		without.Facts = Facts{}
 		plain.Chart, facts = &without, &c.Facts
-	case req.Kustomization == nil && req.Manifests == nil:
+	case !req.makesObjects():
 		return nil, nil
 	}
 	payload, err := encodeRequest(&plain)
