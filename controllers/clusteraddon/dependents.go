@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -65,4 +66,19 @@ func dependent(record deliver.Summary, records []deliver.Summary) string {
 		return ""
 	}
 	return slices.Min(names)
+}
+
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take some
+// away, by the kinds of its objects before and after it. An operator may bring some that nothing
+// shows, so those that depend on the add-on look for them. All others learn it by a watch.
+func (q *request) mayBringKinds(a *addon, before, after string) bool {
+	for kind := range strings.SplitSeq(before+","+after, ",") {
+		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
+			return true
+		}
+	}
+	own := stack.Qualified(a.stack, a.Name)
+	return slices.ContainsFunc(q.wanted, func(other addon) bool {
+		return slices.ContainsFunc(other.DependsOn, func(d string) bool { return stack.Qualified(other.stack, d) == own })
+	})
 }

@@ -170,8 +170,8 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))
 	}
-	if outcome.Phase == addonsv1.AddonReady {
-		q.workload.conn.InvalidateFacts() // it may have brought kinds that other charts ask about
+	if outcome.Phase == addonsv1.AddonReady && q.mayBringKinds(a, record.Kinds, outcome.Kinds) {
+		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
 	return keepReady(a, record, delivered(outcome, status))
 }

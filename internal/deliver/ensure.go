@@ -165,7 +165,7 @@ func (r *run) unreadable(s Summary, err error) string {
 func readyOutcome(s Summary) Outcome {
 	return Outcome{
 		Phase: addonsv1.AddonReady, Reason: ReasonReady,
-		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest,
+		Version: s.Version, Revision: int32(s.Revision), Digest: s.Digest, Kinds: s.Kinds,
 		Total: s.Objects, Ready: s.Objects,
 	}
 }

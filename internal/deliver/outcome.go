@@ -25,6 +25,8 @@ type Outcome struct {
 	Version  string
 	Revision int32
 	Digest   string
+	// Kinds are those of its objects, as a [Summary] has them, once it is ready.
+	Kinds string
 	// Total is the number of objects, Ready that of those that are applied and ready.
 	Total, Ready int32
 
