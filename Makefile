@@ -16,6 +16,7 @@ INSTANCES ?= 1
 SERVERS   ?= 8
 ADDONS    ?= 4
 RUNS      ?= 3
+MEMORY_LIMIT ?=
 # A checkout of the Cluster API Add-on Provider for Helm, which is then measured, too.
 HELM_PROVIDER ?=
 
@@ -132,7 +133,7 @@ fuzz: ## Run each fuzz target FUZZRUNS times.
 .PHONY: bench
 bench: controlplane ## Measure fleets of CLUSTERS, as in "8 40 200", RUNS times, and write tables and plots into OUT. For a machine at rest.
 	CHANDLER_BENCH_HELM_PROVIDER=$(abspath $(HELM_PROVIDER)) CHANDLER_BENCH_CLUSTERS="$(CLUSTERS)" CHANDLER_BENCH_INSTANCES="$(INSTANCES)" \
-		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
+		CHANDLER_BENCH_SERVERS=$(SERVERS) CHANDLER_BENCH_ADDONS=$(ADDONS) CHANDLER_BENCH_RUNS=$(RUNS) CHANDLER_BENCH_MEMORY_LIMIT=$(MEMORY_LIMIT) CHANDLER_BENCH_OUT=$(abspath $(OUT)) \
 		go test -count=1 -timeout 5h ./test/bench -run TestFleet -v
 	go -C hack/plot run . $(abspath $(OUT))
 

@@ -37,6 +37,8 @@ type size struct {
 	Instances int `json:"instances"` // of Chandler, each with a share of the clusters
 	Renderers int `json:"renderers"` // of each instance
 	Addons    int `json:"addons"`    // four, or five
+	// MemoryLimit is the GOMEMLIMIT of each instance, "" for none.
+	MemoryLimit string `json:"memoryLimit,omitempty"`
 }
 
 // fleet is a management cluster, its workload clusters, and the managers.
@@ -72,7 +74,7 @@ func startFleet(t *testing.T, s size) *fleet {
 			args = append(args, "--watch-filter="+filterOf(i), "--leader-elect-namespace="+namespace, fmt.Sprintf("--instance-name=i%d", i))
 		}
 		f.managers = append(f.managers, manager.Start(t, manager.Options{
-			Name: fmt.Sprint("manager", i), Binary: world.binary, Kubeconfig: hubUser.Kubeconfig, Args: args,
+			Name: fmt.Sprint("manager", i), Binary: world.binary, Kubeconfig: hubUser.Kubeconfig, Args: args, Env: []string{"GOMEMLIMIT=" + s.MemoryLimit},
 		}))
 	}
 	f.await("connected", connected)

@@ -28,12 +28,13 @@ func TestMain(m *testing.M) {
 
 // Variables that say what is measured. The first three are lists of numbers with spaces between.
 const (
-	clustersEnv  = "CHANDLER_BENCH_CLUSTERS"  // how many
-	instancesEnv = "CHANDLER_BENCH_INSTANCES" // how many share them, by default one
-	serversEnv   = "CHANDLER_BENCH_SERVERS"   // the most API servers, by default eight
-	addonsEnv    = "CHANDLER_BENCH_ADDONS"    // four by default, or five
-	runsEnv      = "CHANDLER_BENCH_RUNS"      // how often, by default once
-	outEnv       = "CHANDLER_BENCH_OUT"       // where the results go, as JSON and Markdown
+	clustersEnv  = "CHANDLER_BENCH_CLUSTERS"     // how many
+	instancesEnv = "CHANDLER_BENCH_INSTANCES"    // how many share them, by default one
+	serversEnv   = "CHANDLER_BENCH_SERVERS"      // the most API servers, by default eight
+	addonsEnv    = "CHANDLER_BENCH_ADDONS"       // four by default, or five
+	memoryEnv    = "CHANDLER_BENCH_MEMORY_LIMIT" // GOMEMLIMIT of each instance, by default none
+	runsEnv      = "CHANDLER_BENCH_RUNS"         // how often, by default once
+	outEnv       = "CHANDLER_BENCH_OUT"          // where the results go, as JSON and Markdown
 )
 
 // TestFleet measures fleets of some sizes: installation, an upgrade of one value, a change of an object in each cluster, a
@@ -47,6 +48,7 @@ func TestFleet(t *testing.T) {
 		for _, instances := range numbers(t, instancesEnv, 1) {
 			m := measured{Size: size{
 				Clusters: clusters, Instances: instances, Renderers: 2, Addons: numbers(t, addonsEnv, 4)[0], Servers: min(clusters, numbers(t, serversEnv, 8)[0]),
+				MemoryLimit: os.Getenv(memoryEnv),
 			}}
 			for i := range numbers(t, runsEnv, 1)[0] {
 				t.Run(fmt.Sprintf("%d clusters/%d instances/%d", clusters, instances, i), func(t *testing.T) { m.Runs = append(m.Runs, measure(t, m.Size)) })

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -83,8 +84,8 @@ var helmProviderRows = []row{
 // markdown returns the table of some runs.
 func (m *measured) markdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%d clusters on %d API servers, %d instances, %d add-ons, %d runs\n\n| | min | median | max | floor (median) | ratio |\n|---|---|---|---|---|---|\n",
-		m.Size.Clusters, m.Size.Servers, m.Size.Instances, m.Size.Addons, len(m.Runs))
+	fmt.Fprintf(&out, "%d clusters on %d API servers, %d instances, %d add-ons, %d runs, memory limit %s\n\n| | min | median | max | floor (median) | ratio |\n|---|---|---|---|---|---|\n",
+		m.Size.Clusters, m.Size.Servers, m.Size.Instances, m.Size.Addons, len(m.Runs), cmp.Or(m.Size.MemoryLimit, "none"))
 	all := rows
 	if m.Runs[0].HelmProvider.Seconds > 0 {
 		all = slices.Concat(rows, helmProviderRows)
