@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/test/helmtemplate"
 )
 
 // TestValuesOfSubchartsAsHelm has values for subcharts, their subcharts and aliases, with conditions,
@@ -79,7 +80,7 @@ func TestValuesOfSubchartsAsHelm(t *testing.T) {
 			req := requestFor(files)
 			req.Values, req.Facts = clone(), helmFacts()
 			got, err := render(t, req)
-			helms, helmErr := tryHelmTemplate(t, []byte(archive), clone())
+			helms, helmErr := helmtemplate.Of([]byte(archive), clone(), facts.KubeVersion, facts.APIVersions...)
 			if err != nil || helmErr != nil {
 				if (err == nil) != (helmErr == nil) {
 					t.Errorf("ours: %v, Helm's: %v", err, helmErr)

@@ -3,66 +3,29 @@
 package render
 
 import (
-	"bytes"
-	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/kube/fake"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
-	"helm.sh/helm/v4/pkg/storage"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cluster-chandler/chandler/test/helmtemplate"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
 // helmTemplate renders as `helm template` does, with Helm's own install action.
 func helmTemplate(t *testing.T, files []byte, values map[string]any) *helmrelease.Release {
 	t.Helper()
-	rel, err := tryHelmTemplate(t, files, values)
+	rel, err := helmtemplate.Of(files, values, facts.KubeVersion, facts.APIVersions...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rel
-}
-
-func tryHelmTemplate(t *testing.T, files []byte, values map[string]any) (rel *helmrelease.Release, err error) {
-	t.Helper()
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("panic: %v", problem)
-		}
-	}()
-	ch, err := loader.LoadArchive(bytes.NewReader(files))
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := common.ParseKubeVersion(facts.KubeVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := action.NewInstall(&action.Configuration{
-		Releases:   storage.Init(driver.NewMemory()),
-		KubeClient: &fake.PrintingKubeClient{Out: &bytes.Buffer{}},
-	})
-	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace = "demo", "kube-system"
-	install.KubeVersion, install.APIVersions = version, facts.APIVersions
-	releaser, err := install.RunWithContext(context.Background(), ch, values)
-	if err != nil {
-		return nil, err
-	}
-	return releaser.(*helmrelease.Release), nil
 }
 
 // helmFacts are what `helm template --api-versions` makes of facts.
@@ -281,32 +244,4 @@ func TestFactsThatRealChartsAsk(t *testing.T) {
 	if !used.Holds(facts) || used.Holds(newer) != (used.KubeVersion == "") {
 		t.Errorf("%+v holds wrongly", used)
 	}
-}
-
-func BenchmarkCilium(b *testing.B) {
-	files := realChart(b, "cilium-1.19.6.tgz")
-	r := newRenderer(b)
-	first, err := r.Chart(b.Context(), requestFor(files))
-	if err != nil {
-		b.Fatal(err)
-	}
-	run := func(name string, generated Generated, one func() *Renderer) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				req := requestFor(files)
-				req.Generated = generated
-				if _, err := one().Chart(b.Context(), req); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	run("warm, with memory", first.Generated, func() *Renderer { return r })
-	run("warm, first time", nil, func() *Renderer { return r })
-	run("cold, with memory", first.Generated, func() *Renderer {
-		fresh := New(Options{Workers: 1})
-		b.Cleanup(fresh.Close)
-		return fresh
-	})
-	b.ReportMetric(float64(len(strings.Split(first.Manifest, "\n---"))), "documents")
 }

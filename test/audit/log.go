@@ -37,7 +37,7 @@ type Mark struct {
 func (l *Log) Beginning() Mark { return Mark{log: l} }
 
 // Mark returns this moment: what was answered before is before it.
-func (l *Log) Mark(t *testing.T) Mark {
+func (l *Log) Mark(t testing.TB) Mark {
 	t.Helper()
 	begin := l.Beginning()
 	if info, err := os.Stat(l.file); err == nil {
@@ -48,7 +48,7 @@ func (l *Log) Mark(t *testing.T) Mark {
 }
 
 // Requests are those to keep of all that were answered since the mark, up to now; watches at their start.
-func (m Mark) Requests(t *testing.T, keep func(*Event) bool) []Event {
+func (m Mark) Requests(t testing.TB, keep func(*Event) bool) []Event {
 	t.Helper()
 	events, _ := m.fence(t)
 	return slices.DeleteFunc(events, func(e Event) bool {
@@ -57,7 +57,7 @@ func (m Mark) Requests(t *testing.T, keep func(*Event) bool) []Event {
 }
 
 // fence makes a request that stands out, and reads the log up to it.
-func (m Mark) fence(t *testing.T) (events []Event, end int64) {
+func (m Mark) fence(t testing.TB) (events []Event, end int64) {
 	t.Helper()
 	name := "fence-" + string(uuid.NewUUID())
 	_, _ = m.log.server.CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{}) // there is none

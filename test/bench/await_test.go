@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,19 +37,19 @@ func (f *fleet) ready(generation int32) func(*addonsv1.ClusterAddon) bool {
 func (f *fleet) await(state string, check func(*addonsv1.ClusterAddon) bool) {
 	f.Helper()
 	begin := time.Now()
-	watch, err := f.hub.Watch(f.Context(), &addonsv1.ClusterAddonList{}, client.InNamespace(namespace))
-	NewWithT(f.T).Expect(err).NotTo(HaveOccurred())
-	defer watch.Stop()
+	addons := f.watchAddons()
+	defer func() { addons.Stop() }()
 	late := time.NewTimer(f.patience())
 	defer late.Stop()
 	said := time.Now()
 	for are := map[string]bool{}; len(are) < len(f.clusters); {
 		select {
-		case event := <-watch.ResultChan():
+		case event := <-addons.ResultChan():
 			ca, ok := event.Object.(*addonsv1.ClusterAddon)
 			switch {
-			case !ok:
-				f.Fatalf("the watch of ClusterAddons has ended: %v", event)
+			case !ok: // as the API server does with one that is slow
+				addons.Stop()
+				addons = f.watchAddons()
 			case check(ca):
 				are[ca.Name] = true
 			default:
@@ -64,21 +65,28 @@ func (f *fleet) await(state string, check func(*addonsv1.ClusterAddon) bool) {
 	}
 }
 
+// watchAddons begins with all ClusterAddons as they are.
+func (f *fleet) watchAddons() watch.Interface {
+	w, err := f.hub.Watch(f.Context(), &addonsv1.ClusterAddonList{}, client.InNamespace(namespace))
+	NewWithT(f.TB).Expect(err).NotTo(HaveOccurred())
+	return w
+}
+
 // settle returns how long it took until nothing was asked any more. It waits a while longer.
 func (f *fleet) settle() time.Duration {
 	f.Helper()
 	const calm = 20
 	marks := make([]audit.Mark, 0, len(f.servers))
 	for _, s := range f.servers {
-		marks = append(marks, s.Audit.Mark(f.T))
+		marks = append(marks, s.Audit.Mark(f.TB))
 	}
 	same, begin, last := 0, time.Now(), time.Now()
-	wait.Until(f.T, f.patience(), "nothing happens any more", func() error {
+	wait.Until(f.TB, f.patience(), "nothing happens any more", func() error {
 		n := 0
 		for i := range marks {
 			// Before it is read: what comes in between is counted twice, rather than never.
-			next := f.servers[i].Audit.Mark(f.T)
-			n += len(marks[i].Requests(f.T, notProbe))
+			next := f.servers[i].Audit.Mark(f.TB)
+			n += len(marks[i].Requests(f.TB, notProbe))
 			marks[i] = next
 		}
 		if same++; n > 0 {

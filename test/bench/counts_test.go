@@ -38,11 +38,11 @@ type phase struct {
 func (f *fleet) snapshot() snapshot {
 	s := snapshot{bytes: f.bytes()}
 	if f.hub != nil {
-		hub := f.hub.Audit.Mark(f.T)
+		hub := f.hub.Audit.Mark(f.TB)
 		s.hub = &hub
 	}
 	for _, server := range f.servers {
-		s.marks = append(s.marks, server.Audit.Mark(f.T))
+		s.marks = append(s.marks, server.Audit.Mark(f.TB))
 	}
 	s.unpackings, s.renderings = f.work()
 	s.cpu, s.all = f.cpu()
@@ -70,7 +70,7 @@ func (f *fleet) since(begin snapshot) phase {
 	var requests, writes, recordWrites int
 	uses := map[string]int{}
 	for _, mark := range begin.marks {
-		for _, e := range mark.Requests(f.T, notProbe) {
+		for _, e := range mark.Requests(f.TB, notProbe) {
 			requests++
 			uses[useOf(&e)]++
 			if !audit.Write(&e) {
@@ -86,7 +86,7 @@ func (f *fleet) since(begin snapshot) phase {
 	p.Requests, p.Writes, p.RecordWrites = float64(requests)/n, float64(writes)/n, float64(recordWrites)/n
 	p.KiB = float64(f.bytes()-begin.bytes) / 1024 / n
 	if begin.hub != nil {
-		p.HubRequests = float64(len(begin.hub.Requests(f.T, audit.By(user)))) / n
+		p.HubRequests = float64(len(begin.hub.Requests(f.TB, audit.By(user)))) / n
 	}
 	p.RequestsByUse = listed(uses, len(f.clusters))
 	return p

@@ -43,7 +43,7 @@ type size struct {
 
 // fleet is a management cluster, its workload clusters, and the managers.
 type fleet struct {
-	*testing.T
+	testing.TB
 	size     size
 	hub      *apiserver.Server
 	servers  []*apiserver.Server
@@ -60,9 +60,9 @@ type cluster struct {
 }
 
 // startFleet returns once all clusters are connected.
-func startFleet(t *testing.T, s size) *fleet {
+func startFleet(t testing.TB, s size) *fleet {
 	g := NewWithT(t)
-	f := &fleet{T: t, size: s}
+	f := &fleet{TB: t, size: s}
 	f.startManagement("management", filepath.Join(world.root, "config/crd/bases"))
 	f.addClusters("c")
 	f.makeClusters()
@@ -86,7 +86,7 @@ func filterOf(instance int) string { return fmt.Sprint("i", instance) }
 
 // startManagement starts the management cluster, with a provider's CRDs beside those of Cluster API.
 func (f *fleet) startManagement(name, providerCRDs string) {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	crds, err := apiserver.ClusterAPICRDs(f.Context(), "clusters", "clusterclasses")
 	g.Expect(err).NotTo(HaveOccurred())
 	f.hub, err = apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: name, CRDPaths: append(crds, providerCRDs)})
@@ -96,7 +96,7 @@ func (f *fleet) startManagement(name, providerCRDs string) {
 
 // addClusters starts API servers, and has the clusters on them.
 func (f *fleet) addClusters(prefix string) {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	users := make([]*controlplane.User, f.size.Servers)
 	for i := range f.size.Servers {
 		s, err := apiserver.Start(f.Context(), world.dir, controlplane.Options{Name: fmt.Sprint(prefix, "-server-", i)})
@@ -105,14 +105,14 @@ func (f *fleet) addClusters(prefix string) {
 		users[i], err = s.AddUser(user, "system:masters")
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	authority := virtualcluster.NewAuthority(f.T)
+	authority := virtualcluster.NewAuthority(f.TB)
 	for i := range f.size.Clusters {
 		on := i % f.size.Servers
 		c := &cluster{name: fmt.Sprintf("%s%04d", prefix, i), server: f.servers[on]}
 		if f.size.Clusters > f.size.Servers {
-			c.Address = authority.New(f.T, users[on], c.name)
+			c.Address = authority.New(f.TB, users[on], c.name)
 		} else {
-			c.Address = virtualcluster.Direct(f.T, users[on])
+			c.Address = virtualcluster.Direct(f.TB, users[on])
 		}
 		f.clusters = append(f.clusters, c)
 	}
@@ -121,7 +121,7 @@ func (f *fleet) addClusters(prefix string) {
 // makeClusters makes the Cluster objects, and has workloads be ready.
 func (f *fleet) makeClusters() {
 	for _, s := range f.servers {
-		simulate(f.T, s.Clientset)
+		simulate(f.TB, s.Clientset)
 	}
 	f.each(func(i int, c *cluster) {
 		labels := map[string]string{clusterv1.ClusterNameLabel: c.name}
@@ -146,7 +146,7 @@ func (f *fleet) each(do func(i int, c *cluster)) {
 }
 
 func (f *fleet) makeCluster(of *cluster, labels map[string]string) {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	g.Expect(f.hub.Create(f.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of.name + "-kubeconfig", Labels: labels},
 		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": of.Kubeconfig},
@@ -167,7 +167,7 @@ func (f *fleet) patience() time.Duration {
 // stop ends all of the fleet.
 func (f *fleet) stop() {
 	for _, m := range f.managers {
-		m.Stop(f.T)
+		m.Stop(f.TB)
 	}
 	if f.other != nil {
 		f.other.Kill()

@@ -28,10 +28,10 @@ const floorClusters, floorObjects = 8, 4
 
 // installed returns the objects of each cluster, as they were rendered.
 func (f *fleet) installed() [][]*unstructured.Unstructured {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	all := make([][]*unstructured.Unstructured, len(f.clusters))
 	f.each(func(i int, c *cluster) {
-		reader, err := client.New(c.config(f.T), client.Options{Mapper: c.server.RESTMapper()})
+		reader, err := client.New(c.config(f.TB), client.Options{Mapper: c.server.RESTMapper()})
 		g.Expect(err).NotTo(HaveOccurred())
 		releases := &corev1.SecretList{}
 		g.Expect(reader.List(f.Context(), releases, client.MatchingLabels{"owner": "helm", "status": "deployed"})).To(Succeed())
@@ -56,7 +56,7 @@ func (f *fleet) installed() [][]*unstructured.Unstructured {
 }
 
 // config leads to the cluster.
-func (c *cluster) config(t *testing.T) *rest.Config {
+func (c *cluster) config(t testing.TB) *rest.Config {
 	config, err := clientcmd.RESTConfigFromKubeConfig(c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func (c *cluster) config(t *testing.T) *rest.Config {
 // measureFloor applies the objects to new API servers, each by one connection, and reads nothing.
 func measureFloor(t *testing.T, s size, objects [][]*unstructured.Unstructured) phase {
 	g := NewWithT(t)
-	f := &fleet{T: t, size: s}
+	f := &fleet{TB: t, size: s}
 	f.addClusters("f")
 	type request struct {
 		client dynamic.ResourceInterface

@@ -38,7 +38,7 @@ func measureHelmProvider(t *testing.T, s size, checkout string) phase {
 	out, err := build.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
-	f := &fleet{T: t, size: s}
+	f := &fleet{TB: t, size: s}
 	f.startManagement("helm-management", filepath.Join(checkout, "config/crd/bases"))
 	f.addClusters("h")
 	f.makeClusters()
@@ -88,7 +88,7 @@ func chartRepository(t *testing.T) string {
 
 // startHelmProvider runs the provider with webhooks that nobody calls.
 func (f *fleet) startHelmProvider(binary string) {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	home := f.TempDir()
 	identity, err := f.hub.AddUser(user, "system:masters")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -118,7 +118,7 @@ func (f *fleet) startHelmProvider(binary string) {
 
 // awaitReleases returns once so many releases are deployed.
 func (f *fleet) awaitReleases(n int) {
-	wait.Until(f.T, f.patience(), "each release is deployed", func() error {
+	wait.Until(f.TB, f.patience(), "each release is deployed", func() error {
 		all := &unstructured.UnstructuredList{}
 		all.SetAPIVersion("addons.cluster.x-k8s.io/v1alpha1")
 		all.SetKind("HelmReleaseProxyList")

@@ -21,14 +21,14 @@ const atRest = time.Minute
 // install makes the stack, and returns once all clusters are ready.
 func (f *fleet) install() phase {
 	begin := f.snapshot()
-	NewWithT(f.T).Expect(f.hub.Create(f.Context(), f.stack(1))).To(Succeed())
+	NewWithT(f.TB).Expect(f.hub.Create(f.Context(), f.stack(1))).To(Succeed())
 	f.await("ready", f.ready(1))
 	return f.since(begin)
 }
 
 // upgrade changes one value, and with it one object of each cluster.
 func (f *fleet) upgrade() phase {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	begin := f.snapshot()
 	stack := &addonsv1.AddonStack{}
 	g.Expect(f.hub.Get(f.Context(), client.ObjectKeyFromObject(f.stack(1)), stack)).To(Succeed())
@@ -41,7 +41,7 @@ func (f *fleet) upgrade() phase {
 
 // drift changes a field of one object in each cluster at the same time, and returns once all are as they were.
 func (f *fleet) drift() phase {
-	g := NewWithT(f.T)
+	g := NewWithT(f.TB)
 	begin := f.snapshot()
 	const other = 7
 	f.each(func(_ int, c *cluster) {
@@ -77,13 +77,13 @@ func (c *cluster) metricsServer() *appsv1.Deployment {
 // restart ends the managers and starts them again. It returns once nothing is asked any more.
 func (f *fleet) restart() phase {
 	for _, m := range f.managers {
-		m.Stop(f.T)
+		m.Stop(f.TB)
 	}
 	begin := f.snapshot()
 	for _, m := range f.managers {
 		m.Launch()
 	}
-	wait.Until(f.T, f.patience(), "all are connected again", func() error {
+	wait.Until(f.TB, f.patience(), "all are connected again", func() error {
 		n := 0.0
 		for _, m := range f.managers {
 			// A manager that starts has no metrics yet.

@@ -19,7 +19,7 @@ import (
 )
 
 // simulate has workloads be ready at once, by a request each: controllers and nodes would take more than what is measured.
-func simulate(t *testing.T, server kubernetes.Interface) {
+func simulate(t testing.TB, server kubernetes.Interface) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	t.Cleanup(cancel)
 	factory := informers.NewSharedInformerFactory(server, 0)

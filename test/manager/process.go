@@ -43,13 +43,13 @@ type Process struct {
 	// Metrics is the URL of its metrics, if Start started it.
 	Metrics string
 
-	t       *testing.T
+	t       testing.TB
 	options process.Options
 }
 
 // Start starts a manager with flags that suit a process on this host: no health and webhook ports, metrics in the clear
 // on a free port of loopback, one renderer, workload clusters on loopback. The arguments override them.
-func Start(t *testing.T, o Options) *Process {
+func Start(t testing.TB, o Options) *Process {
 	t.Helper()
 	metrics := FreeAddress(t)
 	o.Args = append([]string{
@@ -63,7 +63,7 @@ func Start(t *testing.T, o Options) *Process {
 }
 
 // New prepares a manager that has no arguments but the given ones.
-func New(t *testing.T, o Options) *Process {
+func New(t testing.TB, o Options) *Process {
 	t.Helper()
 	name, home := cmp.Or(o.Name, "manager"), o.Home
 	if home == "" {
@@ -91,7 +91,7 @@ func (p *Process) Launch() {
 }
 
 // Stop ends the process as a kubelet would.
-func (p *Process) Stop(t *testing.T) {
+func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	if err := p.Terminate(grace); err != nil {
 		t.Errorf("%v: a rollout would hang", err)
@@ -128,7 +128,7 @@ func (p *Process) cleanUp() {
 }
 
 // FreeAddress is process.FreeAddress for a test.
-func FreeAddress(t *testing.T) string {
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, err := process.FreeAddress()
 	if err != nil {

@@ -25,7 +25,7 @@ func (p *Process) AwaitRest() {
 }
 
 // AwaitRest returns when none of the managers has anything to do any more: what one does may be an event for another.
-func AwaitRest(t *testing.T, managers ...*Process) {
+func AwaitRest(t testing.TB, managers ...*Process) {
 	t.Helper()
 	var last Activity
 	since := time.Now()

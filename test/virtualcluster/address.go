@@ -27,7 +27,7 @@ type Address struct {
 // Bytes returns how many bytes went both ways so far, with those of TLS.
 func (a *Address) Bytes() int64 { return a.bytes.Load() }
 
-func listen(t *testing.T) *Address {
+func listen(t testing.TB) *Address {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,7 +37,7 @@ func listen(t *testing.T) *Address {
 }
 
 // Direct returns an address that passes on all there is, as it is. It ends with the test.
-func Direct(t *testing.T, user *controlplane.User) *Address {
+func Direct(t testing.TB, user *controlplane.User) *Address {
 	t.Helper()
 	a := listen(t)
 	config, err := clientcmd.Load(user.Kubeconfig)

@@ -32,7 +32,7 @@ type Authority struct {
 }
 
 // NewAuthority makes a certificate.
-func NewAuthority(t *testing.T) *Authority {
+func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	authority, err := pki.NewAuthority("virtual-clusters")
 	if err != nil {
@@ -61,7 +61,7 @@ type cluster struct {
 
 // New returns the address of a virtual cluster with its first namespaces. Whoever uses it is the user on the server. It
 // ends with the test.
-func (authority *Authority) New(t *testing.T, user *controlplane.User, name string) *Address {
+func (authority *Authority) New(t testing.TB, user *controlplane.User, name string) *Address {
 	t.Helper()
 	c := &cluster{name: name, prefix: name + "-"}
 	var err error

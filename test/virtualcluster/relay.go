@@ -54,15 +54,22 @@ func (c *cluster) relay(w http.ResponseWriter, r *http.Request, info *request.Re
 		_, err = io.Copy(flushing{w}, response.Body)
 		return err
 	case info.Verb == "watch":
-		c.watch(w, response.Body)
+		c.watch(w, response.Body, wantsMetadata(r))
 		return nil
 	}
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
+	answer = c.fromServer(answer)
+	if wantsMetadata(r) {
+		if answer, err = metadataAsProtobuf(answer); err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", protobufType)
+	}
 	w.WriteHeader(response.StatusCode)
-	_, err = w.Write(c.fromServer(answer))
+	_, err = w.Write(answer)
 	return err
 }
 
@@ -75,7 +82,7 @@ func (c *cluster) request(r *http.Request, info *request.RequestInfo, renamed bo
 	if !renamed {
 		return out, nil
 	}
-	out.Header.Set("Accept", strings.ReplaceAll(out.Header.Get("Accept"), "application/vnd.kubernetes.protobuf", "application/json"))
+	out.Header.Set("Accept", strings.ReplaceAll(out.Header.Get("Accept"), protobufType, "application/json"))
 	out.URL.Path = c.path(info)
 	query, err := c.query(out.URL.Query(), info)
 	if err != nil {
@@ -86,7 +93,7 @@ func (c *cluster) request(r *http.Request, info *request.RequestInfo, renamed bo
 	if err != nil || len(body) == 0 {
 		return out, err
 	}
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/vnd.kubernetes.protobuf") {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), protobufType) {
 		if body, err = asJSON(body); err != nil {
 			return nil, err
 		}
@@ -100,8 +107,16 @@ func (c *cluster) request(r *http.Request, info *request.RequestInfo, renamed bo
 }
 
 // watch passes on each event as it comes, until either side ends it.
-func (c *cluster) watch(w http.ResponseWriter, events io.Reader) {
+func (c *cluster) watch(w http.ResponseWriter, events io.Reader, inProtobuf bool) {
 	out := flushing{w}
+	send := func(eventType string, object []byte) error {
+		_, err := fmt.Fprintf(out, `{"type":%q,"object":%s}`+"\n", eventType, object)
+		return err
+	}
+	if inProtobuf {
+		w.Header().Set("Content-Type", protobufType+";stream=watch")
+		send = protobufEvents(out)
+	}
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	for decoder := json.NewDecoder(events); ; {
@@ -112,7 +127,7 @@ func (c *cluster) watch(w http.ResponseWriter, events io.Reader) {
 		if err := decoder.Decode(&event); err != nil {
 			return
 		}
-		if _, err := fmt.Fprintf(out, `{"type":%q,"object":%s}`+"\n", event.Type, c.fromServer(event.Object)); err != nil {
+		if err := send(event.Type, c.fromServer(event.Object)); err != nil {
 			return
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
@@ -80,6 +82,26 @@ func TestClustersOfOneServer(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed.Items).To(HaveLen(1))
 	g.Expect(listed.Items[0].Data).To(HaveKeyWithValue("key", "other"))
+	// Metadata comes in protobuf.
+	config, err := clientcmd.RESTConfigFromKubeConfig(address.Kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	config = metadata.ConfigFor(config)
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf"
+	meta, err := metadata.NewForConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	namespaces := meta.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	known, err := namespaces.List(ctx, metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(known.Items).To(HaveLen(2))
+	g.Expect(known.Items[0].Name).To(Equal("default"))
+	events, err := namespaces.Watch(ctx, metav1.ListOptions{ResourceVersion: known.ResourceVersion})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = a.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	event := <-events.ResultChan()
+	g.Expect(event.Type).To(Equal(watch.Added))
+	g.Expect(event.Object.(*metav1.PartialObjectMetadata).Name).To(Equal("new"))
+	events.Stop()
 	// A watch of what isn't renamed begins without an event, too.
 	quiet, err := b.RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Param("watch", "true").Timeout(time.Minute).Stream(ctx)
 	g.Expect(err).NotTo(HaveOccurred())

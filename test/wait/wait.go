@@ -17,7 +17,7 @@ var ErrFinal = errors.New("no use to wait")
 
 // Until asks until check has nothing to say against it, and returns how long that took. If the time is up, the test
 // fails with the reason, and with what check said last.
-func Until(t *testing.T, timeout time.Duration, reason string, check func() error) time.Duration {
+func Until(t testing.TB, timeout time.Duration, reason string, check func() error) time.Duration {
 	t.Helper()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func Until(t *testing.T, timeout time.Duration, reason string, check func() erro
 }
 
 // Throughout fails the test as soon as check has something to say.
-func Throughout(t *testing.T, duration time.Duration, reason string, check func() error) {
+func Throughout(t testing.TB, duration time.Duration, reason string, check func() error) {
 	t.Helper()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/realdata"
+)
+
+// BenchmarkPlan measures what tells which objects of an upgrade are to be applied: none of these.
+func BenchmarkPlan(b *testing.B) {
+	for _, archive := range []string{"cilium-1.19.6.tgz", "ingress-nginx-4.15.1.tgz", "kube-state-metrics-8.4.0.tgz", "metrics-server-3.13.1.tgz"} {
+		release, err := helmtemplate.Of(realdata.Read(b, "charts", archive), nil, "v1.36.3")
+		if err != nil {
+			b.Fatal(err)
+		}
+		wanted, err := record.ParseManifest(release.Manifest)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var inventory []record.Entry
+		for _, o := range wanted {
+			e := record.EntryOf(o)
+			e.UID, e.Fields = "known", drift.Fields(1)
+			inventory = append(inventory, e)
+		}
+		b.Run(archive, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				deployed, err := record.ParseManifest(release.Manifest)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if same := asDeployed(deployed, wanted, inventory); len(same) != len(wanted) {
+					b.Fatalf("%d of %d objects are the same", len(same), len(wanted))
+				}
+			}
+		})
+	}
+}

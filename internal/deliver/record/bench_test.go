@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"testing"
+
+	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/test/helmtemplate"
+	"github.com/cluster-chandler/chandler/test/realdata"
+)
+
+// BenchmarkRecord measures the Secret of a release: to make one, and to read it.
+func BenchmarkRecord(b *testing.B) {
+	for _, archive := range []string{"cilium-1.19.6.tgz", "ingress-nginx-4.15.1.tgz", "kube-state-metrics-8.4.0.tgz", "metrics-server-3.13.1.tgz"} {
+		release, err := helmtemplate.Of(realdata.Read(b, "charts", archive), nil, "v1.36.3")
+		if err != nil {
+			b.Fatal(err)
+		}
+		objects, err := ParseManifest(release.Manifest)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := &Record{
+			Summary: Summary{Release: Release{Namespace: release.Namespace, Name: release.Name}, Revision: 1, Status: "deployed", Complete: true},
+			Helm:    release,
+			State:   &State{Format: currentFormat},
+		}
+		r.Helm.Chart.Templates, r.Helm.Chart.Files, r.Helm.Chart.Raw = nil, nil, nil // they aren't recorded
+		for _, o := range objects {
+			r.State.Inventory = append(r.State.Inventory, EntryOf(o))
+		}
+		store := &Store{Clock: clock.RealClock{}}
+		secret, _, err := store.encode(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(archive+"/write", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := store.encode(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(size(secret)), "B/record")
+		})
+		b.Run(archive+"/read", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decode(secret); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import "testing"
+
+// BenchmarkSteps measures the steps of a rendering within a worker, and all of them: with what an earlier rendering
+// generated, as for each upgrade.
+func BenchmarkSteps(b *testing.B) {
+	for _, archive := range []string{"cilium-1.19.6.tgz", "ingress-nginx-4.15.1.tgz", "kube-state-metrics-8.4.0.tgz", "metrics-server-3.13.1.tgz"} {
+		req := requestFor(realChart(b, archive))
+		limits := Options{}.withDefaults().limits()
+		all := func() (*Result, error) { return renderChart(&req, newLookups(nil), limits, func(stage) {}) }
+		first, err := all()
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Generated = first.Generated
+		ch, err := loadChart(req.Files)
+		if err != nil {
+			b.Fatal(err)
+		}
+		values, err := coalesce(ch, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		measure := func(step string, do func() error) {
+			b.Run(archive+"/"+step, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := do(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		measure("load", func() error { _, err := loadChart(req.Files); return err })
+		measure("values", func() error { _, err := coalesce(ch, nil); return err })
+		measure("schema", func() error { return checkSchemas(ch, values) })
+		measure("render", func() error { _, err := all(); return err })
+	}
+}
+
+// BenchmarkWorker measures renderings of Cilium by a worker process: one that had the chart before and one that is started
+// for it, with certificates that are there and with new ones.
+func BenchmarkWorker(b *testing.B) {
+	files := realChart(b, "cilium-1.19.6.tgz")
+	r := newRenderer(b)
+	first, err := r.Chart(b.Context(), requestFor(files))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(name string, generated Generated, one func() *Renderer) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				req := requestFor(files)
+				req.Generated = generated
+				if _, err := one().Chart(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	run("warm, with memory", first.Generated, func() *Renderer { return r })
+	run("warm, first time", nil, func() *Renderer { return r })
+	run("cold, with memory", first.Generated, func() *Renderer {
+		fresh := New(Options{Workers: 1})
+		b.Cleanup(fresh.Close)
+		return fresh
+	})
+}
