@@ -39,6 +39,7 @@ type Connection struct {
 	direct    client.Client
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
+	watches   *rest.RESTClient // of metadata
 	clock     clock.PassiveClock
 	version   atomic.Pointer[string]
 
@@ -166,6 +167,9 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watches); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
+	}
+	if c.watches, err = newWatches(watchConfig, watches); err != nil {
+		return fmt.Errorf("making the client for watches: %w", err)
 	}
 	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
 		options.MapperProvider = c.newMapper

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,9 +29,9 @@ const (
 	// answer for pingTimeout is closed, with every watch on it.
 	keepAlive, pingAfter, pingTimeout = 30 * time.Second, 30 * time.Second, 15 * time.Second
 	idleTimeout                       = 90 * time.Second
-	// watchTimeout ends a watch that the server doesn't end by itself. Reflectors ask
-	// for less.
-	watchTimeout = 15 * time.Minute
+	// watchTimeout ends a watch that the server doesn't end by itself: so long after the
+	// time that was asked for.
+	watchTimeout = 5 * time.Minute
 )
 
 // errForeignHost is returned instead of following a redirect away from the
@@ -185,7 +186,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	watch, timeout := isWatch(request), t.timeout
 	if watch {
-		timeout = watchTimeout
+		asked, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
+		timeout = time.Duration(asked)*time.Second + watchTimeout
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	request = request.Clone(ctx)

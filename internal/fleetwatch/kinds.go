@@ -9,10 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -61,23 +59,26 @@ func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, us
 }
 
 func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {
-	crds := conn.Metadata().Resource(crdResource)
-	source := listFirst{&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return crds.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.AllowWatchBookmarks = false
-			return crds.Watch(ctx, o)
-		},
-	}}
-	told := &changes{after: func() {
+	hear := func() {
 		select {
 		case heard <- struct{}{}:
 		default: // a look is due already
 		}
-	}}
-	toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, told, toolscache.ReflectorOptions{Name: "kinds", MinWatchTimeout: watchTimeout}).RunWithContext(ctx)
+	}
+	f := following{
+		server: conn, resource: crdResource, clock: k.clock,
+		list: func(ctx context.Context, crds metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			o.Limit = 1 // its version alone is of use
+			return crds.List(ctx, o)
+		},
+		// A list follows a gap, in which anything may have happened: the first one, the time since the kinds were discovered.
+		listed:  func(*metav1.PartialObjectMetadataList) { hear() },
+		changed: func(*metav1.PartialObjectMetadata, bool) { hear() },
+	}
+	_ = watchRetry.DelayWithReset(k.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		_ = f.run(ctx) // what a broken watch missed is heard of with the next list
+		return false, nil
+	})
 }
 
 // look discovers the kinds when it is time, and says when there are others.
@@ -109,25 +110,6 @@ func (k *Kinds) look(ctx context.Context, conn *fleet.Connection, heard <-chan s
 		}
 	}
 }
-
-// changes is a reflector's store that keeps nothing, and tells of each change.
-type changes struct{ after func() }
-
-// Add implements cache.ReflectorStore.
-func (c *changes) Add(any) error { c.after(); return nil }
-
-// Update implements cache.ReflectorStore.
-func (c *changes) Update(any) error { c.after(); return nil }
-
-// Delete implements cache.ReflectorStore.
-func (c *changes) Delete(any) error { c.after(); return nil }
-
-// Replace implements cache.ReflectorStore. A list follows a gap, in which anything
-// may have happened: the first one, the time since the kinds were discovered.
-func (c *changes) Replace([]any, string) error { c.after(); return nil }
-
-// Resync implements cache.ReflectorStore.
-func (c *changes) Resync() error { return nil }
 
 // When to look after a change of a CRD. The API server shows a new group in discovery
 // at once, or nearly so; a kind that comes to a group it knows already, with the

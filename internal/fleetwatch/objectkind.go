@@ -8,18 +8,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
@@ -66,15 +61,21 @@ func (c *clusterObjects) start(kind schema.GroupKind) {
 	c.kinds[kind] = k
 	go func() {
 		defer cancel()
-		retry := objectRetry
-		for ctx.Err() == nil {
-			pause := retry.Step()
+		for retry := objectRetry; ctx.Err() == nil; {
+			begin, unwatchable := c.clock.Now(), false
 			contained(ctx, c.name, func() {
-				if err := k.watch(ctx); isUnwatchable(err) {
+				err := k.watch(ctx)
+				if unwatchable = isUnwatchable(err); unwatchable {
 					k.note(err)
-					pause, retry = wait.Jitter(unwatchedRetry, 0.2), objectRetry
 				}
 			})
+			if unwatchable || c.clock.Since(begin) > objectRetry.Cap {
+				retry = objectRetry
+			}
+			pause := retry.Step()
+			if unwatchable {
+				pause = wait.Jitter(unwatchedRetry, 0.2)
+			}
 			select {
 			case <-ctx.Done():
 			case <-c.clock.After(pause):
@@ -106,7 +107,7 @@ func isUnwatchable(err error) bool {
 	return exceeded || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
-// watch lists and watches until the context ends, or the kind turns out to be unwatchable.
+// watch lists and watches until the context ends, or something fails.
 func (k *kindOfObjects) watch(ctx context.Context) error {
 	mapping, err := k.mapping(ctx)
 	if err != nil {
@@ -114,38 +115,24 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	end := func(err error) error {
-		if isUnwatchable(err) {
-			cancel(err)
-		}
-		return err
-	}
 	selector := addonsv1.AddonLabel
 	if k.kind == (schema.GroupKind{Kind: "Secret"}) {
 		selector += ",owner notin (helm,chandler)" // release records change all the time
 	}
-	objects := k.cluster.conn.Metadata().Resource(mapping.Resource)
-	source := listFirst{&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, listTimeout)
-			defer cancel()
-			o.LabelSelector = selector
-			o.ResourceVersion = "" // one that is behind would show our own writes as drift
-			list, err := listObjects(ctx, objects, o, k.cluster.limit)
-			return list, end(err)
+	store := &objectStore{k, cancel}
+	f := following{
+		server: k.cluster.conn, resource: mapping.Resource, selector: selector, clock: k.cluster.clock,
+		list: func(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			return listObjects(ctx, objects, o, k.cluster.limit)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			o.AllowWatchBookmarks = false
-			events, err := objects.Watch(ctx, o)
-			return events, end(err)
-		},
-	}}
-	quiet := logr.Discard() // it logs each request that fails
-	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &objectStore{k, end},
-		toolscache.ReflectorOptions{Name: "objects", Logger: &quiet, Backoff: &objectRetry, MinWatchTimeout: watchTimeout})
-	reflector.RunWithContext(klog.NewContext(ctx, quiet))
-	return context.Cause(ctx)
+		listed:  func(list *metav1.PartialObjectMetadataList) { store.replace(list.Items) },
+		changed: store.change,
+	}
+	err = f.run(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // mapping returns where the kind is. The mapper keeps the versions that it knows, so the cluster is

@@ -3,6 +3,8 @@
 package fleetwatch
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,37 +50,23 @@ func objectOf(m *metav1.PartialObjectMetadata) object {
 	return o
 }
 
-// objectStore is a reflector's store of hashes.
+// objectStore keeps hashes of the objects that are followed.
 type objectStore struct {
 	*kindOfObjects
-	fail func(error) error
+	end context.CancelCauseFunc // of the watch
 }
 
-// Add implements cache.ReflectorStore.
-func (s *objectStore) Add(obj any) error { return s.change(obj, true) }
-
-// Update implements cache.ReflectorStore.
-func (s *objectStore) Update(obj any) error { return s.change(obj, true) }
-
-// Delete implements cache.ReflectorStore.
-func (s *objectStore) Delete(obj any) error { return s.change(obj, false) }
-
-// Resync implements cache.ReflectorStore.
-func (s *objectStore) Resync() error { return nil }
-
-// Replace implements cache.ReflectorStore.
-func (s *objectStore) Replace(list []any, _ string) error {
+// replace takes in a list, which is complete.
+func (s *objectStore) replace(list []metav1.PartialObjectMetadata) {
 	objects, sums := make(map[types.NamespacedName]object, len(list)), map[deliver.Release]drift.Sum{}
-	for _, item := range list {
-		if m, ok := item.(*metav1.PartialObjectMetadata); ok {
-			put(objects, sums, nameOf(m), objectOf(m))
-		}
+	for i := range list {
+		put(objects, sums, nameOf(&list[i]), objectOf(&list[i]))
 	}
 	c := s.cluster
 	c.mu.Lock()
 	if c.kinds[s.kind] != s.kindOfObjects {
 		c.mu.Unlock()
-		return nil
+		return
 	}
 	wasUnwatched := s.err != nil
 	c.objects += len(objects) - len(s.objects)
@@ -90,15 +78,10 @@ func (s *objectStore) Replace(list []any, _ string) error {
 	}
 	s.objects, s.sums, s.err = objects, sums, nil
 	s.unlockAndTell(c.anyNews(changed) || wasUnwatched)
-	return nil
 }
 
 // change takes in an event. What isn't about fields of an add-on ends here.
-func (s *objectStore) change(obj any, there bool) error {
-	m, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil
-	}
+func (s *objectStore) change(m *metav1.PartialObjectMetadata, there bool) {
 	var now object
 	if there {
 		now = objectOf(m)
@@ -108,13 +91,12 @@ func (s *objectStore) change(obj any, there bool) error {
 	was := s.objects[name]
 	if c.kinds[s.kind] != s.kindOfObjects || s.objects == nil || was == now {
 		c.mu.Unlock()
-		return nil
+		return
 	}
 	before := len(s.objects)
 	put(s.objects, s.sums, name, now)
 	c.objects += len(s.objects) - before
 	s.unlockAndTell(c.anyNews([]deliver.Release{was.release, now.release}))
-	return nil
 }
 
 // unlockAndTell gives the cluster's lock back, which the caller has, and tells of news and of
@@ -124,7 +106,7 @@ func (s *objectStore) unlockAndTell(news bool) {
 	tooMany := c.objects > c.limit
 	c.mu.Unlock()
 	if tooMany {
-		_ = s.fail(errTooManyObjects)
+		s.end(errTooManyObjects)
 	}
 	if news {
 		c.notify()

@@ -47,13 +47,13 @@ func BenchmarkObjectsKept(b *testing.B) {
 		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{}}
 		store := &objectStore{kindOfObjects: &kindOfObjects{cluster: c, kind: kind}}
 		c.kinds[kind] = store.kindOfObjects
-		_ = store.Replace(nil, "1")
+		store.replace(nil)
 		for _, text := range texts {
 			o := &metav1.PartialObjectMetadata{}
 			if err := json.Unmarshal(text, o); err != nil {
 				b.Fatal(err)
 			}
-			_ = store.Add(o)
+			store.change(o, true)
 		}
 		kept, last = heap()-before, store
 	}

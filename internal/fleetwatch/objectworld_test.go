@@ -31,7 +31,8 @@ var (
 	marker = deliver.Release{Namespace: "apps", Name: "marker"}
 )
 
-// stepClock stands still until it is stepped. What is due then is done within the step.
+// stepClock stands still until it is stepped. What is due then is done within the step. Pauses between
+// tries are real.
 type stepClock struct {
 	clock.RealClock
 	mu     sync.Mutex
@@ -58,6 +59,9 @@ func (c *stepClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 }
 
 func (c *stepClock) After(d time.Duration) <-chan time.Time {
+	if d <= 2*objectRetry.Cap {
+		return time.After(d)
+	}
 	rings := make(chan time.Time, 1)
 	c.AfterFunc(d, func() { rings <- time.Time{} })
 	return rings

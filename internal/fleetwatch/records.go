@@ -12,11 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,6 +33,8 @@ const (
 	// begun anew: the next one may do the same.
 	failureStays = 2 * time.Minute
 )
+
+var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // watchRetry is how long to wait before the records are listed again, after a list that
 // failed, or a watch that ended with an error.
@@ -79,7 +78,7 @@ func (w *Records) Start(ctx context.Context) error {
 // Engage starts watching a cluster's records. It doesn't wait for them.
 func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	conn, ok := cl.(interface {
-		Metadata() metadata.Interface
+		metadataServer
 		Restored()
 	})
 	if !ok {
@@ -92,7 +91,7 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	go func() {
 		_ = watchRetry.DelayWithReset(w.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 			isFormer := false
-			contained(ctx, name.String(), func() { isFormer = w.watch(ctx, name, known, conn.Metadata()) })
+			contained(ctx, name.String(), func() { isFormer = w.watch(ctx, name, known, conn) })
 			if isFormer {
 				logf.FromContext(ctx).Info("Connecting anew: "+errFormerState.Error(), "Cluster", name)
 				w.restored(name)
@@ -116,7 +115,7 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 
 // watch lists and watches until something fails, or the records are too many. It reports whether
 // they are those of a former time.
-func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, client metadata.Interface) (isFormer bool) {
+func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) (isFormer bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	note := func(err error) {
@@ -135,33 +134,26 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 		}
 		cancel()
 	})
-	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
-	var watched watchTime
-	source := listFirst{&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	f := following{
+		server: server, resource: secretResource, selector: recordsSelector, clock: w.clock,
+		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
+		cutIsFailure: true,
+		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 			ctx, cancel := context.WithTimeout(ctx, w.timeout)
 			defer cancel()
-			if known.store.isFilled() {
-				o.ResourceVersion = "" // a cache of the API server may be older than what is known
+			if !known.store.isFilled() {
+				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
 			list, err := listRecords(ctx, secrets, o)
 			note(err)
 			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if watched.wasCut(w.clock.Now(), o.TimeoutSeconds) {
-				return nil, errWatchCut
-			}
-			o.LabelSelector = recordsSelector
-			events, err := secrets.Watch(ctx, o)
-			if note(err); err != nil {
-				return nil, err
-			}
-			return noteErrors(events, note), nil
-		},
-	}}
-	reflector := toolscache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, &known.store, toolscache.ReflectorOptions{Name: "records"})
-	_ = reflector.ListAndWatchWithContext(ctx) // its requests have been noted
+		listed:  known.store.replace,
+		changed: known.store.change,
+	}
+	if err := f.run(ctx); err != nil && !errors.Is(err, errWatchCut) && !isExpired(err) {
+		note(err)
+	}
 	return isFormer
 }
 
@@ -192,7 +184,7 @@ func (w *Records) Failure(name multicluster.ClusterName) error {
 
 // listRecords lists all records page by page, and keeps of each what is needed.
 func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	o.LabelSelector, o.Limit = recordsSelector, recordsPage
+	o.Limit = recordsPage
 	number, room := 0, maxRecordsSize
 	return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 		record := needed(m)

@@ -35,7 +35,7 @@ var errTooManyRecords = &fleet.LimitError{
 // errFormerState ends the watch of a cluster that shows an older state than before.
 var errFormerState = errors.New("the release records are those of a former time, as after a restore")
 
-// recordStore is a reflector's store of what is needed of the metadata of records.
+// recordStore keeps what is needed of the metadata of records.
 type recordStore struct {
 	mu      sync.RWMutex
 	records map[types.NamespacedName]*metav1.PartialObjectMetadata // nil until they have been listed
@@ -65,52 +65,34 @@ func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
 	return records, s.records != nil
 }
 
-// Add implements cache.ReflectorStore.
-func (s *recordStore) Add(obj any) error { return s.change(obj, true) }
-
-// Update implements cache.ReflectorStore.
-func (s *recordStore) Update(obj any) error { return s.change(obj, true) }
-
-// Delete implements cache.ReflectorStore.
-func (s *recordStore) Delete(obj any) error { return s.change(obj, false) }
-
-// Resync implements cache.ReflectorStore.
-func (s *recordStore) Resync() error { return nil }
-
-// Replace implements cache.ReflectorStore. What is listed has been bounded before.
-func (s *recordStore) Replace(list []any, version string) error {
-	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list)), 0
-	for _, obj := range list {
-		if record, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			records[nameOf(record)] = record
-			size += sizeOf(record)
-		}
+// replace takes in a list, which is complete. It has been bounded before.
+func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) {
+	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list.Items)), 0
+	for i := range list.Items {
+		record := &list.Items[i]
+		records[nameOf(record)] = record
+		size += sizeOf(record)
 	}
 	s.mu.Lock()
-	isFormer := s.isBefore(version, records)
-	s.records, s.size, s.version = records, size, version
+	isFormer := s.isBefore(list.ResourceVersion, records)
+	s.records, s.size, s.version = records, size, list.ResourceVersion
 	changed, failed := s.changed, s.failed
 	s.mu.Unlock()
 	if isFormer {
 		failed(errFormerState)
-		return nil
+		return
 	}
 	changed()
-	return nil
 }
 
 // change puts a record in place of the one of its name, or takes that away. Records
 // that are too many are dropped, all of them: what is missing would be taken for gone.
-func (s *recordStore) change(obj any, there bool) error {
-	record, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil
-	}
+func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) {
 	s.mu.Lock()
 	changed, failed := s.changed, s.failed
 	if s.records == nil {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	name := nameOf(record)
 	s.version = record.ResourceVersion
@@ -136,7 +118,6 @@ func (s *recordStore) change(obj any, there bool) error {
 	if excess || concerned {
 		changed()
 	}
-	return nil
 }
 
 // concerns reports whether a record may be of the owner. Others that have add-ons on the same

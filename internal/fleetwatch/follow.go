@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+)
+
+// watchTimeout is how long a watch lasts at least, up to twice as long: a fleet has tens of thousands of them. For the
+// same reason they have no bookmarks: those cost more than a LIST of the few objects of add-ons, which follows when a
+// watch can't go on where the one before it ended.
+const watchTimeout = 30 * time.Minute
+
+const (
+	// watchSlack is how much earlier than asked for a server may end a watch.
+	watchSlack = 5 * time.Second
+	// leastWatch is what a watch lasts at least, unless the server won't have any.
+	leastWatch = time.Second
+)
+
+// errWatchCut ends a watch that the server, or the network, ended before its time.
+var errWatchCut = errors.New("the watch ended before its time")
+
+// brokenWatch is the end of a watch that the server, or a limit, didn't let go on.
+type brokenWatch struct{ error }
+
+// Unwrap returns what ended it.
+func (b *brokenWatch) Unwrap() error { return b.error }
+
+// metadataServer is a connection to a cluster whose metadata can be watched.
+type metadataServer interface {
+	Metadata() metadata.Interface
+	WatchMetadata(context.Context, schema.GroupVersionResource, metav1.ListOptions, func(watch.Event)) error
+}
+
+// following lists the metadata of a resource, and watches it from there on, as client-go's reflector does. It takes one
+// goroutine, and a reflector three, of which a fleet would have a hundred thousand.
+type following struct {
+	server   metadataServer
+	resource schema.GroupVersionResource
+	selector string
+	clock    clock.PassiveClock
+	// cutIsFailure has objects listed anew after a watch that ended before its time. Else the next one goes on where it ended.
+	cutIsFailure bool
+
+	list    func(context.Context, metadata.ResourceInterface, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+	listed  func(*metav1.PartialObjectMetadataList)
+	changed func(m *metav1.PartialObjectMetadata, there bool)
+}
+
+// run follows until something fails, or the context ends. Callers run it again after a while.
+func (f *following) run(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, listTimeout)
+	list, err := f.list(limited, f.server.Metadata().Resource(f.resource), metav1.ListOptions{LabelSelector: f.selector})
+	cancel()
+	if err != nil {
+		return err
+	}
+	f.listed(list)
+	for version := list.ResourceVersion; ctx.Err() == nil; {
+		asked := watchTimeout + rand.N(watchTimeout) //nolint:gosec // it spreads requests
+		begin := f.clock.Now()
+		var broken error
+		err := f.server.WatchMetadata(ctx, f.resource, metav1.ListOptions{
+			LabelSelector: f.selector, ResourceVersion: version, TimeoutSeconds: new(int64(asked.Seconds())),
+		}, func(e watch.Event) {
+			if m, ok := e.Object.(*metav1.PartialObjectMetadata); ok {
+				version = m.ResourceVersion
+				f.changed(m, e.Type != watch.Deleted)
+			} else if e.Type == watch.Error && broken == nil {
+				broken = apierrors.FromObject(e.Object)
+			}
+		})
+		lasted := f.clock.Since(begin)
+		switch {
+		case err != nil:
+			return fmt.Errorf("watching %s: %w", f.resource.Resource, err)
+		case broken != nil:
+			return &brokenWatch{broken}
+		case f.cutIsFailure && lasted < asked-watchSlack, lasted < leastWatch:
+			return errWatchCut
+		}
+	}
+	return nil
+}
+
+// isExpired reports whether a watch ended because the server has forgotten where it began.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
