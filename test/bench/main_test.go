@@ -93,6 +93,7 @@ func measure(t *testing.T, s size) result {
 	r.Drift = f.drift()
 	f.settle()
 	r.PeakMiB = f.memory(process.PeakResident)
+	time.Sleep(atRest) // what was used for a while is given back
 	r.AfterInstallMiB = f.memory(process.Resident)
 	r.Restart = f.restart()
 
