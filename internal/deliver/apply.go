@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,35 +102,6 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 		}
 	}
 	return todo
-}
-
-// inParallel calls f for 0 to n-1, and returns what failed, in that order. It panics if
-// one of them does.
-func (r *run) inParallel(n int, f func(int) *failure) failures {
-	results, panics := make([]*failure, n), make([]*observe.Panic, n)
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, r.d.options.MaxParallel)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			defer func() { panics[i] = observe.PanicOf(recover()) }()
-			results[i] = f(i)
-		})
-	}
-	wg.Wait()
-	for _, there := range panics {
-		if there != nil {
-			panic(there) // where it is contained
-		}
-	}
-	var failed failures
-	for _, each := range results {
-		if each != nil {
-			failed = append(failed, *each)
-		}
-	}
-	return failed
 }
 
 // applyOne applies an object, if it is ours to apply. The server tells whether that is so: what is
