@@ -118,6 +118,11 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 	}
 }
 
-// AddTarget enqueues the ClusterAddon of a workload cluster by the name that
-// the deliverer knows it by.
-func (q *Queue) AddTarget(name string) { q.AddCluster(multicluster.ClusterName(name)) }
+// AddTarget enqueues the ClusterAddon of a workload cluster by the name that the deliverer knows
+// it by, when what it waited for has come. It goes first: else all clusters of a fleet would be
+// begun before the first one is done, and what is kept of a delivery would be kept of all of them.
+func (q *Queue) AddTarget(name string) {
+	if key, ok := q.Names.ClusterAddon(multicluster.ClusterName(name)); ok {
+		q.AddBegun(key)
+	}
+}
