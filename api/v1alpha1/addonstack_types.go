@@ -78,9 +78,9 @@ type AddonStackSpec struct {
 	ReleaseNamespace string `json:"namespace,omitempty"`
 
 	// valuesTemplate is a Go template that makes a YAML map of values, in the
-	// syntax of the Helm add-on provider: .Cluster, .ControlPlane and
-	// .InfraCluster are the Cluster API objects, the functions are sprig's less
-	// env, expandenv and getHostByName. At most 256 KiB.
+	// syntax of the Helm add-on provider. In it, .Cluster, .ControlPlane and
+	// .InfraCluster are the Cluster API objects. Its functions are those of
+	// sprig without env, expandenv and getHostByName. At most 256 KiB.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144

@@ -15,10 +15,10 @@ type ChartLocation struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z]([0-9A-Za-z._-]*[0-9A-Za-z])?$`
 	ChartName string `json:"chartName,omitempty"`
 
-	// repoURL is the URL of the chart's repository: "https://charts.example.org" of
-	// a classic one, with an index.yaml; "oci://registry.example.org/charts" of one
-	// in an OCI registry, to which chartName is added as the last part of the path.
-	// User names, passwords and queries don't belong in it.
+	// repoURL is the URL of the chart's repository. That of a classic one, with an
+	// index.yaml, is as "https://charts.example.org". That of one in an OCI
+	// registry is as "oci://registry.example.org/charts": chartName is added as the
+	// last part of the path. User names, passwords and queries don't belong in it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -67,7 +67,7 @@ type Addon struct {
 	Patches []Patch `json:"patches,omitempty"`
 
 	// values for the chart. Of valuesFrom, values and valuesTemplate, each later
-	// one wins over the ones before it: maps are merged, lists and all else are
+	// one wins over the ones before it. Maps are merged, lists and all else are
 	// replaced, and null takes a default of the chart away.
 	// +optional
 	// +kubebuilder:validation:Type=object
@@ -76,9 +76,9 @@ type Addon struct {
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 
 	// valuesTemplate is a Go template that makes a YAML map of values, in the
-	// syntax of the Helm add-on provider: .Cluster, .ControlPlane and
-	// .InfraCluster are the Cluster API objects, the functions are sprig's less
-	// env, expandenv and getHostByName. At most 256 KiB.
+	// syntax of the Helm add-on provider. In it, .Cluster, .ControlPlane and
+	// .InfraCluster are the Cluster API objects. Its functions are those of
+	// sprig without env, expandenv and getHostByName. At most 256 KiB.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=262144
@@ -87,9 +87,10 @@ type Addon struct {
 	// valuesTemplateMode says what happens when valuesTemplate asks for a field
 	// that isn't there. Strict (the default) fails and names the field. Lenient
 	// puts "<no value>" in its place, as templates written for the Helm add-on
-	// provider may expect. ClusterStack is for templates of Cluster Stacks: as
-	// Lenient, but .Cluster is in the form of cluster.x-k8s.io/v1beta1, and if the
-	// template makes a map with a string in its key "values", that is the values.
+	// provider may expect. ClusterStack is for templates of Cluster Stacks. It is
+	// as Lenient, but .Cluster is in the form of cluster.x-k8s.io/v1beta1. And if
+	// the template makes a map with a string in its key "values", that string is
+	// the values.
 	// +optional
 	ValuesTemplateMode ValuesTemplateMode `json:"valuesTemplateMode,omitempty"`
 

@@ -50,9 +50,9 @@ type AddonStackStatus struct {
 	Sources []StackSource `json:"sources,omitempty"`
 
 	// instances are there if the stack is meant for the Clusters of all filters
-	// (label cluster.x-k8s.io/watch-filter: shared): each instance that has Clusters
-	// in the namespace says what it sees, and the rest of the status sums them up.
-	// At most 64.
+	// (label cluster.x-k8s.io/watch-filter: shared). Each instance that has Clusters
+	// in the namespace says what it sees. The rest of the status sums them up. At
+	// most 64.
 	// +optional
 	// +listType=map
 	// +listMapKey=watchFilter
@@ -108,8 +108,9 @@ type StackSource struct {
 
 	// conditions: Available says whether the source gave what it was asked for. It is
 	// False with the source's reason for as long as a cluster, or the stack itself,
-	// fails to get it; clusters that have it already don't ask, and stay as they are.
-	// It is Unknown with reason NotAsked while nobody has asked. At most 8.
+	// fails to get it. Clusters that have it already don't ask, and stay as they are.
+	// Available is Unknown with reason NotAsked while no cluster has asked. At most
+	// 8.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

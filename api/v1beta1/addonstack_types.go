@@ -73,11 +73,11 @@ type AddonStackSpec struct {
 	// +optional
 	Updates *Updates `json:"updates,omitempty"`
 
-	// deletionPolicy says what becomes of the add-ons of a Cluster that is no
-	// longer selected, of an add-on that is taken off the list, and of all of
-	// them when this object is deleted. Delete (the default) uninstalls them,
-	// Orphan leaves them as they are. When the Cluster itself is deleted, nothing
-	// is uninstalled.
+	// deletionPolicy says what becomes of add-ons that a Cluster is no longer to
+	// have. These are the add-ons of a Cluster that is no longer selected, an
+	// add-on that is taken off the list, and all of them when this object is
+	// deleted. Delete (the default) uninstalls them, Orphan leaves them as they
+	// are. When the Cluster itself is deleted, nothing is uninstalled.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 

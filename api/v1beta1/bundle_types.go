@@ -28,8 +28,8 @@ type BundleSource struct {
 	ClusterStack string `json:"clusterStack,omitempty"`
 
 	// channel of clusterStack. stable (the default) has the releases with a plain
-	// version, as v2; any other channel has those with its name in the version, as
-	// "beta" has v2-beta-7; custom has all that aren't stable.
+	// version, as v2. custom has all that aren't stable. Any other channel has
+	// those with its name in the version, as "beta" has v2-beta-7.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

@@ -57,13 +57,13 @@ type ChartSource struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 
-	// version of the chart, for oci, helm and github: an exact one, as in "1.17.4" or
-	// "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2", of which the
-	// newest published one is taken; see spec.updates. In an OCI registry a version is
-	// the tag, written just so, but that "+" is "_" there; at GitHub it is the release's
-	// tag without github.tagPrefix. What a version was resolved
-	// to stays: it isn't looked up again while the add-on is unchanged. Optional with
-	// oci.digest; both together say which version the digest has to be of.
+	// version of the chart, for oci, helm and github. It is an exact one, as in "1.17.4"
+	// or "v1.15.3", or a range, as in "1.17.x", "~1.17.2" or ">=1.2 <2". Of a range the
+	// newest published version is taken; see spec.updates. In an OCI registry a version
+	// is the tag, written just so, but that "+" is "_" there. At GitHub it is the
+	// release's tag without github.tagPrefix. What a version was resolved to stays: it
+	// isn't looked up again while the add-on is unchanged. Optional with oci.digest;
+	// both together say which version the digest has to be of.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128

@@ -81,10 +81,10 @@ type ArtifactSource struct {
 	GitHub *GitHubSource `json:"github,omitempty"`
 
 	// version is the tag of oci or github, as it is written there, but for
-	// github.tagPrefix; or a range of semantic versions, as in "1.17.x", "~1.17.2" or
-	// ">=1.2 <2", of which the newest published one is taken; see spec.updates. A range
-	// has an operator, or an "x" or "*" for a number: "1.17" is a tag. Optional with
-	// oci.digest.
+	// github.tagPrefix. Or it is a range of semantic versions, as in "1.17.x",
+	// "~1.17.2" or ">=1.2 <2", of which the newest published one is taken; see
+	// spec.updates. A range has an operator, or an "x" or "*" for a number: "1.17" is a
+	// tag. Optional with oci.digest.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -171,10 +171,11 @@ type GitHubSource struct {
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z_.+*-]+$`
 	Asset string `json:"asset,omitempty"`
 
-	// digest of the file, as sha256:<hex>: what sha256sum prints. Of a bundle
+	// digest of the file, as sha256:<hex>: what sha256sum prints. For a bundle
 	// without asset it is the digest of the list of its files, which the stack's
-	// revisions show: of the line "chandler release v1", and, sorted by name, a line
-	// "sha256:<hex> <size in bytes> <name>" for each. The content has to be that one.
+	// revisions show. The list is a line "chandler release v1" and, sorted by name, a
+	// line "sha256:<hex> <size in bytes> <name>" for each file. The content has to be
+	// that one.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`

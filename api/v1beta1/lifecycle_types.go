@@ -27,10 +27,10 @@ type AddonLifecycle struct {
 	// +optional
 	Upgrade UpgradePoint `json:"upgrade,omitempty"`
 
-	// present says when the add-on is there: Always (the default), BeforeUpgrade, from when an
-	// upgrade of the cluster's Kubernetes is wanted until the control plane changes, or
-	// DuringUpgrade, until the upgrade is done. The control plane is upgraded once an add-on of
-	// BeforeUpgrade is Ready.
+	// present says when the add-on is there. The default is Always. With BeforeUpgrade it is
+	// there from when an upgrade of the cluster's Kubernetes is wanted until the control plane
+	// changes. With DuringUpgrade it is there from when one is wanted until the upgrade is
+	// done. The control plane is upgraded once an add-on of BeforeUpgrade is Ready.
 	// +optional
 	Present Present `json:"present,omitempty"`
 
