@@ -14,8 +14,8 @@ import (
 
 // mapper is the RESTMapper of a connection. It knows the kinds by the APIs that clusters share. For
 // a kind that isn't among them it asks the cluster, by a mapper of its own, until the APIs are
-// discovered anew: only the server can say that it doesn't have a kind, and not that an aggregated
-// API doesn't answer.
+// discovered anew. Only the server can tell a kind that it doesn't have from an aggregated API that
+// doesn't answer.
 type mapper struct {
 	conn *Connection
 	make func() (meta.RESTMapper, error)
@@ -32,7 +32,8 @@ func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.R
 	return c.mapper, nil
 }
 
-// ask asks the shared mapper, and the connection's own one for what that doesn't know.
+// ask asks the shared mapper, and then the connection's own one for what the shared one doesn't
+// know.
 func ask[T any](m *mapper, question func(meta.RESTMapper) (T, error)) (answer T, err error) {
 	shared, err := m.conn.shared()
 	if err != nil {

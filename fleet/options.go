@@ -37,10 +37,11 @@ type Options struct {
 	// kubeconfig is tried at once. Default to 1s and 60s.
 	RetryMin, RetryMax time.Duration
 
-	// ProbeInterval is the time from the start of one probe to the next. After one that
-	// failed, and after a request that got no answer, it is ProbeRetry, which is never more.
+	// ProbeInterval is the time from the start of one probe to the next. After one that failed,
+	// and after a request that got no answer, it is ProbeRetry, which is never more.
 	// ProbeTimeout is the deadline of one. After ProbeFailures in a row the connection is given
-	// up. Default to 60s, 5s, 5s and 5: between probes, HTTP/2 pings and watches tell.
+	// up. Default to 60s, 5s, 5s and 5: between probes, HTTP/2 pings and watches notice a lost
+	// connection.
 	ProbeInterval, ProbeRetry, ProbeTimeout time.Duration
 	ProbeFailures                           int
 
@@ -49,8 +50,9 @@ type Options struct {
 	QPS   float32
 	Burst int
 	// Timeout is the deadline of one request that isn't a watch. The server is
-	// told four fifths of it: the API server waits 10s for a webhook, if that says
-	// no more, and so has the time to answer that it didn't. Defaults to 15s.
+	// told four fifths of it. The API server waits 10s for a webhook that sets no
+	// time of its own. So it has the time to answer that the webhook didn't
+	// answer. Defaults to 15s.
 	Timeout time.Duration
 	// HeaderTimeout is how long an answer may take to begin. ListTimeout is the deadline
 	// of a list for a watch, which Timeout doesn't bound. Default to 30s and 2m.
@@ -65,9 +67,9 @@ type Options struct {
 	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
 	// certificate, or that name an http:// server.
 	AllowInsecureTLS bool
-	// AllowExec accepts kubeconfigs that run a program to get a credential:
-	// whoever can write a kubeconfig Secret then runs programs in this process'
-	// container.
+	// AllowExec accepts kubeconfigs that run a program to get a credential: a
+	// user who can write a kubeconfig Secret then runs programs in this
+	// process' container.
 	AllowExec bool
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.

@@ -30,9 +30,9 @@ import (
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
-// A fleet with clusters that are bad in every way: the good ones connect while
-// the bad ones hang, each bad one says what is wrong with it, and recovers by
-// itself.
+// TestBadClustersDelayNoOther has a fleet with clusters that are bad in every
+// way. The good ones connect while the bad ones hang. Each bad one says what is
+// wrong with it, and recovers by itself.
 func TestBadClustersDelayNoOther(t *testing.T) {
 	o := quick()
 	o.Concurrency = 2 // fewer than there are bad clusters
@@ -461,7 +461,7 @@ func TestFailedEngage(t *testing.T) {
 	f.connected(t, "a/b")
 }
 
-// A change is visible when subscribers are told, and they may call back.
+// A change is visible when subscribers are called, and they may call back.
 func TestSubscribe(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	var mu sync.Mutex

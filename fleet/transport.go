@@ -74,8 +74,8 @@ type transport struct {
 	identity     *identity
 	base         http.RoundTripper
 	dialer       *connrotation.Dialer
-	// serverTimeout is how long the server is told at most to work on a request
-	// that comes with a time; 0 leaves that time as it is.
+	// serverTimeout is the longest time that the server is told to work on a
+	// request that comes with a time; 0 leaves that time as it is.
 	serverTimeout time.Duration
 	// timeout bounds any other request than a watch, with the reading of its answer.
 	timeout time.Duration
@@ -83,8 +83,9 @@ type transport struct {
 	closed  atomic.Bool // no request is sent any more
 	// unauthorized is called when the server answers 401.
 	unauthorized func()
-	// unanswered is called when a request gets no answer that somebody waits for still, and when
-	// the server ends a TCP connection, as an API server does that is replaced by a newer one.
+	// unanswered is called when a request gets no answer, unless its caller has given it up. It
+	// is also called when the server ends a TCP connection, as an API server does that is
+	// replaced by a newer one.
 	unanswered func()
 }
 
@@ -237,9 +238,9 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 	return &watchedConn{Conn: conn, transport: t}, nil
 }
 
-// bound has the server give up a request before the client does, so that it is the server
-// that says why: a webhook that hangs isn't a cluster that doesn't answer. Client-go
-// tells the server the time of the client.
+// bound has the server give up a request before the client does, so that the server says
+// why. A webhook that hangs isn't a cluster that doesn't answer. Client-go itself sends
+// the server the client's own timeout.
 func (t *transport) bound(request *url.URL) {
 	query := request.Query()
 	timeout, err := time.ParseDuration(query.Get("timeout"))

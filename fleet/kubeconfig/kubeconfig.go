@@ -21,15 +21,15 @@ type Policy struct {
 	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
 	// certificate, or that name an http:// server.
 	AllowInsecureTLS bool
-	// AllowExec accepts kubeconfigs that run a program to get a credential:
-	// whoever can write one then runs programs in this process' container.
+	// AllowExec accepts kubeconfigs that run a program to get a credential: a
+	// user who can write one then runs programs in this process' container.
 	AllowExec bool
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
 }
 
-// Config is what is left of a kubeconfig once it is checked: all that is
+// Config is what is left of a kubeconfig once it is checked. It has all that is
 // needed to connect, and nothing that makes client-go read a file, run a
 // program or go elsewhere.
 type Config struct {
@@ -83,11 +83,10 @@ func (r Refusal) Is(target error) bool { return target == ErrRefused }
 
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
-// Parse is the one function that reads a kubeconfig. It checks the
-// parsed file before client-go could act on it, and takes the current context
-// with its cluster and user only; whatever else the file holds is ignored,
-// never opened and never run. Errors match ErrRefused, are
-// deterministic and quote nothing.
+// Parse reads a kubeconfig; no other function does. It checks the parsed file
+// before client-go could act on it. It takes the current context with its
+// cluster and user only. All else in the file is ignored, never opened and
+// never run. Errors match ErrRefused, are deterministic and quote nothing.
 func Parse(data []byte, policy Policy) (*Config, error) {
 	config, err := load(data)
 	if err != nil {

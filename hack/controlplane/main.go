@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controlplane command builds the binaries of a Kubernetes control plane from the versions that this folder's
-// go.mod pins, keeps them in the user's cache directory and prints the directory that holds them.
+// go.mod pins. It keeps them in the user's cache directory and prints the directory that holds them.
 //
 //	go -C hack/controlplane run . [binary[@version]...]
 //

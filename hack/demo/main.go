@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The demo starts a small fleet on this machine, real API servers with simulated nodes, and shows how Chandler outfits
-// it: three add-ons land on three workload clusters, one of them is upgraded, and one cluster loses all of them.
+// it. Three add-ons land on three workload clusters, one of the add-ons is upgraded, and one cluster loses all of
+// them.
 //
 //	go run ./hack/demo
 //

@@ -38,8 +38,8 @@ const (
 
 // TestRotation has two replicas serve an API server, with the rights of
 // config/shared-selfsigned and certificates that live for seconds. Each request that the
-// API server makes is a connection of its own, and not one may fail: while certificates
-// expire, while the authority is replaced, and while one replica is replaced.
+// API server makes is a connection of its own. None may fail while certificates expire,
+// while the authority is replaced, or while one replica is replaced.
 func TestRotation(t *testing.T) {
 	long.Test(t)
 	g := NewWithT(t)
@@ -62,7 +62,7 @@ func TestRotation(t *testing.T) {
 	g.Expect(w.authority().Equal(authority)).To(BeTrue(), "all by the same authority")
 	g.Expect(failures()).To(BeEmpty())
 
-	// Whoever loses the authority's key, or has it stolen, deletes the Secret.
+	// A user whose authority's key is lost, or stolen, deletes the Secret.
 	g.Expect(w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificates.SecretName}})).To(Succeed())
 	// All are looked at together: the while is short, and may be over for some before it is for others.
 	both := map[string][]*x509.Certificate{}
@@ -98,7 +98,7 @@ func TestRotation(t *testing.T) {
 	g.Expect(w.forbidden()).To(BeEmpty(), "the rights are enough")
 }
 
-// TestRepair takes the bundles away, as someone does who applies the manifests anew.
+// TestRepair takes the bundles away, as applying the manifests anew does.
 func TestRepair(t *testing.T) {
 	long.Test(t)
 	g := NewWithT(t)
@@ -129,13 +129,13 @@ func TestRepair(t *testing.T) {
 	g.Expect(w.forbidden()).To(BeEmpty())
 }
 
-// bundle is whom one object trusts.
+// bundle holds the authorities that one object trusts.
 type bundle struct {
 	of      string
 	trusted []*x509.Certificate
 }
 
-// bundles of all that refers to the Service.
+// bundles returns those of all that refers to the Service, by its name.
 func (w *world) bundles() map[string]bundle {
 	w.t.Helper()
 	all := map[string]bundle{}
@@ -197,7 +197,7 @@ func (w *world) authority() *x509.Certificate {
 	return parsed[0]
 }
 
-// served is the certificate that a new connection is shown, or nil.
+// served returns the certificate that the replica shows to a new connection, or nil.
 func (w *world) served(r *replica) *x509.Certificate {
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(w.t.Context(), "tcp", r.address)
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *world) served(r *replica) *x509.Certificate {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
 }
 
-// forbidden are the requests of the replicas that the API server denied.
+// forbidden returns the requests of the replicas that the API server denied.
 func (w *world) forbidden() []string {
 	w.t.Helper()
 	events, err := audit.Read(w.audit)
@@ -223,7 +223,8 @@ func (w *world) forbidden() []string {
 	return found
 }
 
-// askAllTheTime makes requests until the test ends; what it returns tells which failed.
+// askAllTheTime makes requests until the test ends. It returns a function that returns
+// the failures.
 func (w *world) askAllTheTime() func() []error {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var mu sync.Mutex

@@ -69,8 +69,8 @@ func ParseMetadata(data []byte) (Metadata, error) {
 	return Metadata{ClusterStack: stack, Kubernetes: kubernetes, ClusterAddon: addon, Unknown: unknown}, nil
 }
 
-// decode reads YAML, or the JSON that a worker made of it, into the struct that v points at, and returns the paths of
-// keys that it has no fields for.
+// decode reads YAML, or the JSON that a worker made of it, into the struct that v points at. It returns the paths of
+// keys that the struct has no fields for.
 func decode(data []byte, v any) (unknown []string, err error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("it is larger than %d bytes, the most that is accepted", MaxFileBytes)

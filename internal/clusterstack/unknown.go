@@ -12,8 +12,9 @@ import (
 // maxUnknown bounds how many unknown keys are reported.
 const maxUnknown = 16
 
-// unknownKeys compares a decoded tree with the type of the struct it was decoded
-// into, and returns the paths of keys without a field, sorted; path is that of the tree.
+// unknownKeys compares a decoded tree with the type of the struct that it was decoded
+// into. It returns the paths of keys without a field, sorted. They begin with path, that
+// of the tree.
 func unknownKeys(path string, tree any, v any) []string {
 	var found []string
 	walk(path, tree, reflect.TypeOf(v), &found)
@@ -53,7 +54,8 @@ func walk(path string, tree any, t reflect.Type, found *[]string) {
 	}
 }
 
-// fieldOf finds the field that JSON decodes a key into, which ignores case.
+// fieldOf returns the type of the field that JSON decodes a key into, which ignores
+// case.
 func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")

@@ -10,9 +10,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
-// Unwrap returns the chart's values from what a values template of a release came
-// to: the YAML in its key "values", if that is a string, or else all of it. A
-// template that came to nothing has no values.
+// Unwrap returns the chart's values from what a values template of a release
+// made. They are the YAML in its key "values", if that is a string, or else all
+// of it. A template that made nothing has no values.
 func Unwrap(rendered []byte) ([]byte, error) {
 	if err := yamllimit.Handwritten.Check(rendered); err != nil {
 		return nil, fmt.Errorf("what the values template made: %w", err)

@@ -78,7 +78,7 @@ func statusView(status map[string]any) map[string]any {
 	return view
 }
 
-// at is the map in a field, nil if there is none.
+// at returns the map in a field, nil if there is none.
 func at(object map[string]any, field string) map[string]any {
 	found, _ := object[field].(map[string]any)
 	return found

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Removed returns the first of some kinds, which are as in "policy/v1beta1/PodDisruptionBudget,v1/Service",
-// that a version of Kubernetes doesn't serve any more, and the kind in its place, if there is
-// one. What is removed when is in k8s.io/api.
+// Removed returns the first of some kinds that a version of Kubernetes doesn't serve any more. It also
+// returns the kind in its place, if there is one. Kinds are as in
+// "policy/v1beta1/PodDisruptionBudget,v1/Service". k8s.io/api says which kinds were removed when.
 func Removed(kinds, version string) (kind, replacement string) {
 	v, err := semver.NewVersion(version)
 	if err != nil || kinds == "" {

@@ -18,15 +18,16 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// mayRecreate reports whether objects of a kind may be deleted to be made anew: not those that
-// hold data of people, as a custom resource may, nor those whose deletion takes others along.
+// mayRecreate reports whether objects of a kind may be deleted to be made anew. Objects that
+// hold data of people, as custom resources can, may not be. Neither may those whose deletion
+// takes others along.
 func mayRecreate(gk schema.GroupKind) bool {
 	return builtin(gk) && gk != crdKind && gk != namespaceKind && gk != claimKind && gk != volumeKind
 }
 
 // orRecreate returns a failure to apply an object. If that is for a field that can't be changed,
-// and the add-on's policy allows it, the object is deleted, to be made anew once it is gone.
-// There is one of them at a time.
+// and the add-on's policy allows it, the object is deleted, to be made anew once it is gone. One
+// object is made anew at a time.
 func (r *run) orRecreate(ctx context.Context, o *unstructured.Unstructured, f *failure) *failure {
 	key := record.KeyOf(o)
 	if f.reason != ReasonImmutableField || !r.want.Recreate || !mayRecreate(o.GroupVersionKind().GroupKind()) {
@@ -83,8 +84,8 @@ func (r *run) recreates(key record.ObjectKey) record.ObjectKey {
 	return r.s.recreates
 }
 
-// propagation says what becomes of what the object owns. Pods of a StatefulSet stay where the
-// new one selects them, too.
+// propagation returns what becomes of the objects that an object owns. Pods of a StatefulSet
+// stay where the new one selects them, too.
 func propagation(o, live *unstructured.Unstructured) metav1.DeletionPropagation {
 	selector := func(o *unstructured.Unstructured) map[string]any {
 		selector, _, _ := unstructured.NestedMap(o.Object, "spec", "selector", "matchLabels")

@@ -22,10 +22,10 @@ const (
 	lastApplied       = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// predecessors are the field managers that set an object's fields before it was taken
-// over, as the chart wanted them then. Helm's library has the name of the program that it is
-// in, as helm-controller for Flux, and manager for the Helm add-on provider: what tells it is
-// the annotation that it sets.
+// predecessors returns the field managers that set an object's fields before it was taken
+// over, as the chart wanted them then. The name of Helm's manager is that of the program that
+// Helm's library is in: helm-controller for Flux, manager for the Helm add-on provider. So it
+// is known by the annotation that it sets.
 func predecessors(live *metav1.ObjectMeta) []string {
 	_, labelled := live.Labels[operatorLabel]
 	_, applied := live.Annotations[lastApplied]
@@ -47,8 +47,8 @@ func fieldsOf(e metav1.ManagedFieldsEntry) string {
 	return string(e.FieldsV1.GetRawBytes())
 }
 
-// operatorLabels is what stays the Cluster Stack Operator's: its label. Without it in
-// their template, pods would all be restarted.
+// operatorLabels returns the fields that stay the Cluster Stack Operator's: its
+// label. Without it in their template, all pods would be restarted.
 func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range managers {
@@ -72,7 +72,7 @@ func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedField
 	return kept, nil
 }
 
-// leadingTo returns what of a tree of fields leads to a key, nil if nothing does.
+// leadingTo returns the branches of a tree of fields that lead to a key, nil if none does.
 func leadingTo(fields map[string]any, key string) map[string]any {
 	kept := map[string]any{}
 	for name, value := range fields {

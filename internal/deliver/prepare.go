@@ -74,8 +74,9 @@ func encodeStringData(o *unstructured.Unstructured) {
 	delete(o.Object, "stringData")
 }
 
-// rescope prepares the objects anew if the cluster didn't know all of their kinds before:
-// a CRD of a hook, or of another add-on, may have said since that one isn't namespaced.
+// rescope prepares the objects anew if the cluster didn't know all of their kinds before.
+// A CRD of a hook, or of another add-on, may have said since that a kind isn't
+// namespaced.
 func (r *run) rescope() error {
 	if !r.s.unscoped {
 		return nil
@@ -89,12 +90,13 @@ func (r *run) rescope() error {
 	return nil
 }
 
-// entries are the inventory of what the revision has, as far as kinds are known now.
+// entries returns the inventory of what the revision has, as far as kinds are known now.
 func (r *run) entries() ([]record.Entry, error) {
 	return r.normalize(entriesOf(r.s.crds, r.s.objects))
 }
 
-// label says whose an object is: on the object itself, not on what it makes.
+// label sets the labels that say which add-on an object belongs to. They are on the
+// object itself, not on what it makes.
 func label(o *unstructured.Unstructured, r Release) {
 	labels := o.GetLabels()
 	if labels == nil {

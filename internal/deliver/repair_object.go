@@ -20,15 +20,16 @@ import (
 	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
-// raceRetry is when to look again at an object that somebody writes to all the time.
+// raceRetry is when to look again at an object that others write to all the time.
 const raceRetry = time.Second
 
-// raceBackoff is how often to look at an object at once that somebody wrote to in the same
-// moment, with which pauses. Most often that is a controller which takes in the change.
+// raceBackoff is how often, and with which pauses, to look again at an object that another
+// client wrote to in the same moment. Most often that is a controller which takes in the
+// change.
 var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 
-// repairOne looks at an object, and applies it if it isn't as it was applied, unless somebody
-// else has it now: another add-on, or whoever made it anew.
+// repairOne looks at an object, and applies it if it isn't as it was applied. It doesn't if
+// the object belongs to another now: another add-on, or the client that made it anew.
 func (r *run) repairOne(ctx context.Context, s suspect, want *Repair) (Difference, *failure) {
 	pauses := raceBackoff
 	for {
@@ -91,8 +92,8 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair) (Differenc
 }
 
 // reclaim returns why an object isn't the release's to change any more, nil if it is. A label
-// that names another add-on, which has set no field, is but a change. One that somebody made
-// anew is adopted by policy, as in an upgrade.
+// that names another add-on, which has set no field, is but a change. An object that another
+// client made anew is adopted by policy, as in an upgrade.
 func (r *run) reclaim(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) *failure {
 	owner := OwnerOf(&live.ObjectMeta)
 	isOurs := live.UID == entry.UID || managedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
@@ -238,7 +239,8 @@ func (r *run) setRight(ctx context.Context, o *unstructured.Unstructured, live *
 }
 
 // noteFields brings the record up to date with the fields of objects that are as the manifest
-// says: those of records of older versions, and where the API server counts others by now.
+// says. Records of older versions lack them, and the API server may count other fields by
+// now.
 func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Difference) error {
 	now := map[record.ObjectKey]drift.Fields{}
 	for _, d := range found {

@@ -18,8 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// namespaceInUse says so if a namespace holds, or may hold, something that isn't this
-// add-on's.
+// namespaceInUse returns what a namespace holds, or may hold, that isn't this
+// add-on's; "" if there is nothing.
 func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
 	kinds, unknown, err := r.namespacedKinds(ctx)
 	if err != nil {
@@ -43,9 +43,9 @@ func (r *run) namespaceInUse(ctx context.Context, name string) (string, error) {
 	return "", nil
 }
 
-// disposable says whether an object doesn't keep its namespace: it is this add-on's and isn't
-// wanted any more, comes with each namespace, or its controller is in the namespace and counts
-// itself. If that is gone, the object is about to follow.
+// disposable reports whether an object doesn't keep its namespace. It may be this add-on's and
+// not be wanted any more, or be one that each namespace has. Or its controller is in the
+// namespace and counts itself: once that is gone, the object is about to follow.
 func (r *run) disposable(gk schema.GroupKind, m *metav1.PartialObjectMetadata, counted []schema.GroupKind) bool {
 	switch {
 	case m.DeletionTimestamp != nil:
@@ -65,8 +65,8 @@ var madeByKubernetes = []schema.GroupKind{
 	{Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"},
 }
 
-// namespacedKinds are all kinds whose objects go with their namespace. Unknown is a
-// version of an API that can't be discovered, "" if there is none.
+// namespacedKinds returns all kinds whose objects go with their namespace. Unknown
+// is a version of an API that can't be discovered, "" if there is none.
 func (r *run) namespacedKinds(ctx context.Context) (kinds []schema.GroupKind, unknown string, err error) {
 	client, err := r.t.Discovery(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *run) silent(ctx context.Context, failed *discovery.ErrGroupDiscoveryFai
 	return "", nil
 }
 
-// hasAPI reports whether somebody is to serve a resource that the server doesn't know: there is
-// a CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
+// hasAPI reports whether a resource that the server doesn't know is to be served: there is a
+// CRD of it, or its version is another server's. If not, its objects are gone with the CRD.
 func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 	_, err := r.metadataWith(ctx, r.t.own(), record.Entry{
 		Group: crdKind.Group, Version: "v1", Kind: crdKind.Kind, Name: resource.Resource + "." + resource.Group,
@@ -127,7 +127,8 @@ func (r *run) hasAPI(ctx context.Context, resource schema.GroupVersionResource) 
 	return err == nil && api.Labels[autoManaged] == "", err
 }
 
-// apiService reads the metadata of what says who serves a version of an API.
+// apiService reads the metadata of the APIService, which names the server of a version of an
+// API.
 func (r *run) apiService(ctx context.Context, gv schema.GroupVersion) (*metav1.PartialObjectMetadata, error) {
 	return r.metadataWith(ctx, r.t.own(), record.Entry{
 		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService", Name: gv.Version + "." + gv.Group,

@@ -15,8 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// An object that is in a release that is about to go, and in the one that is being
-// installed, goes over from the one to the other: it is never deleted.
+// An object may be in a release that is about to go, and in the one that is being
+// installed. It goes over from the one to the other: it is never deleted.
 
 // takeOver makes an object of a leaving release ours to apply.
 func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey, fail func(error) *failure) *failure {
@@ -71,7 +71,8 @@ func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, 
 	return nil
 }
 
-// Keys are those of a rendering's objects, as a release would have them in the cluster.
+// Keys returns the keys of a rendering's objects, as a release would have them in the
+// cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
 	r.scope.learn(in.CRDs, in.Objects)
@@ -89,7 +90,7 @@ func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey,
 }
 
 // removalHooks runs the hooks of a removal. They prepare for the end of what the
-// add-on has, or clear up after it, so they aren't run if something of it lives on in
+// add-on has, or clear up after it. So they aren't run if something of it lives on in
 // another add-on: the Job that is to uninstall a storage system would do so.
 func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*Outcome, error) {
 	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
@@ -107,8 +108,8 @@ func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*O
 	return nil, r.update(ctx)
 }
 
-// Holds are the objects that a release has by its newest record. It is false if that
-// doesn't tell.
+// Holds returns the objects that a release has by its newest record; false if that
+// doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
 	store := d.storeOf(t, release)
 	records, _, err := store.List(ctx)
@@ -142,8 +143,8 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	return keys, true, nil
 }
 
-// heir returns an object of the inventory that another add-on has now, which stays, and
-// that add-on.
+// heir returns an object of the inventory that now belongs to another add-on, one that
+// stays, and that add-on.
 func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 	inventory, err := r.normalize(r.rec.State.Inventory)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 )
 
 // TakeReplacements returns items of lists of a live object that others put in the place of the
-// manager's own: items of a list of which one is gone that the manager applies. It also
-// returns the object's managedFields with these moved to the manager, so that the next apply
-// takes them out. Both are nil if there are none. It is for objects that can't have both, as
-// a Service whose port was edited.
+// manager's own. Each is in a list that lacks an item which the manager applies.
+// TakeReplacements also returns the object's managedFields with these items moved to the
+// manager, so that the next apply takes them out. Both are nil if there are none. It is for
+// objects that can't have both items, as a Service whose port was edited.
 func TakeReplacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry, manager string) ([]Change, []metav1.ManagedFieldsEntry) {
 	ours := slices.IndexFunc(live, func(e metav1.ManagedFieldsEntry) bool { return isApplied(e, manager) })
 	if ours < 0 {
@@ -47,7 +47,7 @@ func TakeReplacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsE
 	return changes, all
 }
 
-// replacements returns the items that others own in lists of which an item of ours is gone.
+// replacements returns the items that others own in lists that lack an item of ours.
 func replacements(o *unstructured.Unstructured, theirs, owned *fieldpath.Set) []fieldpath.Path {
 	var items []fieldpath.Path
 	for path := range theirs.All() {

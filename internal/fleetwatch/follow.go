@@ -18,7 +18,7 @@ import (
 )
 
 // watchTimeout is how long a watch lasts at least, up to twice as long: a fleet has tens of thousands of them. For the
-// same reason they have no bookmarks: those cost more than a LIST of the few objects of add-ons, which follows when a
+// same reason they have no bookmarks. Those cost more than a LIST of the few objects of add-ons, which follows when a
 // watch can't go on where the one before it ended.
 const watchTimeout = 30 * time.Minute
 

@@ -81,7 +81,7 @@ func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- 
 	})
 }
 
-// look discovers the kinds when it is time, and says when there are others.
+// look discovers the kinds when it is time, and calls changed when there are others.
 func (k *Kinds) look(ctx context.Context, conn *fleet.Connection, heard <-chan struct{}, changed func()) {
 	var at looks
 	var known fleet.Facts // none: the first look may be after a change that nobody heard of
@@ -112,8 +112,8 @@ func (k *Kinds) look(ctx context.Context, conn *fleet.Connection, heard <-chan s
 }
 
 // When to look after a change of a CRD. The API server shows a new group in discovery
-// at once, or nearly so; a kind that comes to a group it knows already, with the
-// aggregator's next round, once a minute.
+// at once, or nearly so. It shows a kind that comes to a group it knows already with
+// the aggregator's next round, once a minute.
 const (
 	soonAfter, lateAfter = 2 * time.Second, 75 * time.Second
 	// leastBetween is the least time between two looks. It doubles up to mostBetween

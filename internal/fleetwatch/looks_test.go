@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What an operator writes to its CRDs all the time costs a few discoveries, and what comes
-// to a cluster is seen in seconds, at the latest after the aggregator's round.
+// An operator that writes to its CRDs all the time costs a few discoveries. A kind that
+// comes to a cluster is seen in seconds, at the latest after the aggregator's round.
 func TestLooksAtKinds(t *testing.T) {
 	every := func(step, until time.Duration) (changes []time.Duration) {
 		for at := time.Duration(0); at < until; at += step {

@@ -26,9 +26,9 @@ const (
 )
 
 // Objects watches the objects of add-ons: one watch for each kind that is installed on a
-// cluster. Of an object only a hash of the fields is kept that its add-on owns, so what
-// others do to it costs nothing, and one comparison tells whether an add-on has all it
-// applied.
+// cluster. It keeps only a hash of the fields of an object that its add-on owns. So what
+// others do to the object costs nothing, and one comparison shows whether an add-on has
+// all it applied.
 type Objects struct {
 	changed func(multicluster.ClusterName)
 	clock   clock.WithDelayedExecution
@@ -59,7 +59,7 @@ type Expected struct {
 type State struct {
 	// Differs says that an object differs, and wasn't accepted as it is.
 	Differs bool
-	// Unwatched are kinds of which that isn't known, with the reasons.
+	// Unwatched are kinds whose objects aren't known, with the reasons.
 	Unwatched map[schema.GroupKind]error
 }
 
@@ -83,8 +83,8 @@ type followed struct {
 	wanted    drift.Sums
 	accepted  map[deliver.ObjectKey]Accepted
 	repairing bool
-	// known says that nothing has changed since a repair began: who repairs it knows what
-	// differs still, and when to try again.
+	// known says that nothing has changed since a repair began: the code that repairs
+	// knows what differs still, and when to try again.
 	known   bool
 	settles time.Time // until then differences may be of our own writes
 }
@@ -187,8 +187,8 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) State {
 	return state
 }
 
-// Seen returns a function that tells the fields of objects of an add-on, as they were seen last;
-// false if an object's kind isn't watched.
+// Seen returns a function that returns the fields of an object of an add-on, as they were seen
+// last; false if an object's kind isn't watched.
 func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(deliver.ObjectKey) (drift.Fields, bool) {
 	c := w.of("", conn, false)
 	return func(key deliver.ObjectKey) (drift.Fields, bool) {
@@ -208,8 +208,9 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 	}
 }
 
-// Repairing says that an add-on is being repaired: its changes aren't told until the returned
-// function is called, and a moment longer. What differs then as it did before isn't told.
+// Repairing says that an add-on is being repaired. Its changes aren't reported until the
+// returned function is called, and a moment longer. What differs then as it did before isn't
+// reported.
 func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (done func()) {
 	c := w.of("", conn, false)
 	if c == nil {
@@ -230,7 +231,7 @@ func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (do
 	return func() { set(false) }
 }
 
-// settle has differences told after a while only.
+// settle has differences reported after a while only.
 func (c *clusterObjects) settle(release deliver.Release, f *followed, after time.Duration) {
 	f.settles = c.clock.Now().Add(after)
 	c.clock.AfterFunc(after, func() {
@@ -243,13 +244,13 @@ func (c *clusterObjects) settle(release deliver.Release, f *followed, after time
 	})
 }
 
-// isNews reports whether a difference of an add-on is to be told.
+// isNews reports whether an add-on has a difference that is to be reported.
 func (c *clusterObjects) isNews(release deliver.Release) bool {
 	f := c.releases[release]
 	return f != nil && !f.repairing && !f.known && !f.Busy && !c.clock.Now().Before(f.settles) && c.differs(release, f)
 }
 
-// differs compares sums, of the kinds that are watched.
+// differs reports whether sums differ, of the kinds that are watched.
 func (c *clusterObjects) differs(release deliver.Release, f *followed) bool {
 	for kind, wanted := range f.wanted {
 		if k := c.kinds[kind]; k != nil && k.objects != nil && k.err == nil && k.sums[release] != wanted {
@@ -259,7 +260,8 @@ func (c *clusterObjects) differs(release deliver.Release, f *followed) bool {
 	return false
 }
 
-// anyNews reports whether a difference of one of the add-ons, which have changed, is to be told.
+// anyNews reports whether one of the add-ons, which have changed, has a difference that is to be
+// reported.
 func (c *clusterObjects) anyNews(changed []deliver.Release) bool {
 	for _, release := range changed {
 		if f := c.releases[release]; f != nil {

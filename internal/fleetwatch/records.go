@@ -29,8 +29,8 @@ const (
 	recordsSelector = addonsv1.AddonLabel + ",owner=helm"
 	// recordsPage is how many records are listed in one request.
 	recordsPage = 500
-	// failureStays is how long a watch that broke its limits is told of after it was
-	// begun anew: the next one may do the same.
+	// failureStays is how long the failure of a watch that broke its limits is
+	// reported after it was begun anew: the next one may do the same.
 	failureStays = 2 * time.Minute
 )
 
@@ -40,9 +40,9 @@ var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 // failed, or a watch that ended with an error.
 var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 5, Cap: 30 * time.Second}
 
-// Records watches the metadata of the release records of every engaged
-// cluster: one LIST and one WATCH for each, and no request afterwards for an
-// add-on that is as it should be.
+// Records watches the metadata of the release records of every engaged cluster.
+// Each takes one LIST and one WATCH. An add-on that is as it should be takes no
+// request afterwards.
 type Records struct {
 	changed func(multicluster.ClusterName)
 	// restored is called when a cluster has gone back to a former state.
@@ -62,14 +62,15 @@ type clusterRecords struct {
 	sticks time.Time // a success before doesn't mean that the err is over
 }
 
-// NewRecords returns a watch that calls changed when a cluster has other records, and restored
-// when it shows those of a former time: then nothing holds that was known of the cluster, and it
-// is connected anew.
+// NewRecords returns a watch that calls changed when a cluster has other records. It calls
+// restored when a cluster shows those of a former time: then nothing that was known of the
+// cluster holds, and it is connected anew.
 func NewRecords(changed, restored func(multicluster.ClusterName)) *Records {
 	return &Records{changed: changed, restored: restored, clock: clock.RealClock{}, timeout: listTimeout, clusters: map[multicluster.ClusterName]*clusterRecords{}}
 }
 
-// Start blocks: all work is done for each cluster, as long as it is engaged.
+// Start blocks until the context ends: all work is done for each cluster, as long as it is
+// engaged.
 func (w *Records) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -157,7 +158,8 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 	return isFormer
 }
 
-// note keeps the error of the last request, nil if it went well, and says whether that is news.
+// note keeps the error of the last request, nil if it went well, and reports whether that is
+// news.
 func (w *Records) note(known *clusterRecords, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

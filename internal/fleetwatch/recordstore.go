@@ -46,8 +46,8 @@ type recordStore struct {
 	failed  func(error)
 }
 
-// onChange sets what is called after a change of a record of this owner, and when there are
-// too many, or those of a former time: then the watch is to end.
+// onChange sets what is called after a change of a record of this owner. It also sets what
+// is called when records are too many, or those of a former time: then the watch is to end.
 func (s *recordStore) onChange(owner string, changed func(), failed func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,9 @@ func (s *recordStore) isFilled() bool {
 	return s.records != nil
 }
 
-// isBefore reports whether a list is of a time before what is known. That of the whole list
-// doesn't tell if others have written much since: then a record does.
+// isBefore reports whether a list is of a time before what is known. The version of the
+// whole list doesn't show that if others have written much since: then that of a record
+// does.
 func (s *recordStore) isBefore(version string, records map[types.NamespacedName]*metav1.PartialObjectMetadata) bool {
 	if isOlder(version, s.version) {
 		return true
@@ -148,13 +149,14 @@ func (s *recordStore) isBefore(version string, records map[types.NamespacedName]
 	return false
 }
 
-// isOlder compares resourceVersions; what can't be compared isn't older.
+// isOlder reports whether resourceVersion a is older than b. What can't be compared isn't
+// older.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// needed is what a summary is made of: labels of Helm and ours, and our annotations.
+// needed returns what a summary is made of: labels of Helm and ours, and our annotations.
 func needed(record *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: record.Namespace, Name: record.Name, UID: record.UID,
@@ -183,7 +185,7 @@ func nameOf(record *metav1.PartialObjectMetadata) types.NamespacedName {
 	return types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
 }
 
-// sizeOf is about how many bytes are kept of a record.
+// sizeOf returns about how many bytes are kept of a record.
 func sizeOf(record *metav1.PartialObjectMetadata) int {
 	size := 512 + len(record.Namespace) + len(record.Name) + len(record.UID) + len(record.ResourceVersion)
 	for _, texts := range []map[string]string{record.Labels, record.Annotations} {

@@ -28,8 +28,8 @@ func setupLogging(o *Options) error {
 }
 
 // withoutBodies leaves out the bodies and headers that client-go logs from --v=8 on, at
-// any verbosity: Secrets are among them, of the management cluster and of others, and
-// warnings of policies may quote what is in an object.
+// any verbosity. Secrets are among them, of the management cluster and of others.
+// Warnings of policies may quote what is in an object.
 func withoutBodies(log logr.Logger) logr.Logger {
 	return log.WithSink(&bodiless{log.WithCallDepth(1).GetSink()})
 }

@@ -41,8 +41,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// BenchmarkWorker measures renderings of Cilium by a worker process: one that had the chart before and one that is started
-// for it, with certificates that are there and with new ones.
+// BenchmarkWorker measures renderings of Cilium by a worker process. One process had the chart before, another is started
+// for it. Certificates are there, or are new.
 func BenchmarkWorker(b *testing.B) {
 	files := realChart(b, "cilium-1.19.6.tgz")
 	r := newRenderer(b)

@@ -14,7 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// jsonAsYAML writes JSON in one line, such that YAML's parser reads the same in it: manifests
+// jsonAsYAML writes JSON in one line, such that YAML's parser reads the same in it. Manifests
 // and Helm's records are read as YAML, which knows other escapes, and doesn't take all
 // characters. A key that is there twice is refused.
 func jsonAsYAML(data []byte) (string, error) {

@@ -12,12 +12,12 @@ import (
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// errMore says what becomes of objects that nobody would miss.
+// errMore says that objects would be left out, which would go unnoticed.
 var errMore = errors.New(`more follows the end of a document ("..."), and would be left out; put a line of "---" before it, and end lines with a line feed`)
 
-// checkSingle refuses a text that has more than one document. Texts are taken apart
-// at lines of "---", and of each part parsers read what is before its end: objects behind
-// it would be left out without a word, and pruned. Comments may follow.
+// checkSingle refuses a text that has more than one document. Texts are taken apart at
+// lines of "---". Of each part, parsers read what is before the end of its document.
+// Objects behind that would be left out without a word, and pruned. Comments may follow.
 func checkSingle(text []byte) error {
 	if !hasBoundary(text) {
 		return nil
@@ -37,8 +37,8 @@ func checkSingle(text []byte) error {
 	}
 }
 
-// hasBoundary tells whether a line begins with "..." or "---", whatever YAML takes for the
-// end of the line before it: few texts have one.
+// hasBoundary reports whether a line begins with "..." or "---", whatever YAML takes for
+// the end of the line before it. Few texts have one.
 func hasBoundary(text []byte) bool {
 	ends := func(r rune) bool { return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' }
 	for line := range bytes.FieldsFuncSeq(text, ends) {
@@ -49,7 +49,7 @@ func hasBoundary(text []byte) bool {
 	return false
 }
 
-// isNull tells whether a document has no content but comments.
+// isNull reports whether a document has no content but comments.
 func isNull(node *yamlv3.Node) bool {
 	for node.Kind == yamlv3.DocumentNode && len(node.Content) > 0 {
 		node = node.Content[0]
@@ -57,7 +57,8 @@ func isNull(node *yamlv3.Node) bool {
 	return node.Kind == yamlv3.ScalarNode && node.ShortTag() == "!!null"
 }
 
-// kustomizeSeparator is how kustomize takes files apart. At the end of a file it sees no line.
+// kustomizeSeparator matches what kustomize takes files apart at. At the end of a file it
+// sees no line.
 var kustomizeSeparator = regexp.MustCompile(`\n---.*\n`)
 
 // checkSingles is checkSingle for a file with objects, as kustomize takes it apart.

@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// places are where a value came out, as hashes of an object and one of its fields.
+// places says where a value came out, as hashes of an object and one of its fields.
 type places struct {
 	// exact ones have the text before the value in its line, too.
 	exact []string
@@ -31,7 +31,8 @@ const (
 	// maxPlaces are kept of one value: the smallest hashes, so that they tend to stay the same
 	// while others come and go.
 	maxPlaces = 8
-	// shortestPart is how long a value has to be to be told from other text, in bytes, and a number.
+	// shortestPart is how long a value has to be to differ from other text, in bytes, and
+	// shortestNumber how long a number.
 	shortestPart, shortestNumber = 5, 8
 	// shortestWhole is how long one has to be that is all of a field.
 	shortestWhole = 4
@@ -94,7 +95,7 @@ func firstPlaces(all []string) []string {
 	return all[:min(maxPlaces, len(all))]
 }
 
-// partsOf are the strings in a generated value: a certificate has two.
+// partsOf returns the strings in a generated value: a certificate has two.
 func partsOf(text string) []string {
 	var pair struct{ Cert, Key string }
 	if json.Unmarshal([]byte(text), &pair) == nil && pair.Cert != "" {
@@ -182,7 +183,7 @@ func (l *locator) text(text, path string) bool {
 	return true
 }
 
-// unmarked is a text with a star for each value.
+// unmarked returns a text with a star for each value.
 func (l *locator) unmarked(text string) string {
 	parts := strings.Split(l.marks.Replace(text), mark)
 	for i := 1; i < len(parts); i += 2 {
@@ -206,15 +207,16 @@ func (l *locator) add(index int, path, before string) {
 	}
 }
 
-// place is a token, with a number for what would have the same.
+// place returns a token. A number in it counts those that would be the same.
 func (l *locator) place(parts ...string) string {
 	at := strings.Join(parts, mark)
 	l.found[at]++
 	return token(at, strconv.Itoa(l.found[at]))
 }
 
-// arguments gives values that came out nowhere, but are arguments of other calls, the places of
-// those: a password may be there as a hash only, a CA in what it signed.
+// arguments deals with values that came out nowhere, but are arguments of other calls. It gives
+// them the places of those calls: a password may be there as a hash only, a CA in what it
+// signed.
 func (l *locator) arguments() {
 	for _, by := range slices.Backward(l.calls) {
 		parts := strings.Split(l.marks.Replace(by.args), mark)
@@ -236,8 +238,8 @@ func (l *locator) arguments() {
 	}
 }
 
-// hidden gives values that came out in no form that is known the places of their templates, and
-// of the release: their numbers among others of which that is so.
+// hidden deals with values that came out in no known form. It gives them the places of their
+// templates, and of the release: their numbers among such values.
 func (l *locator) hidden() {
 	for _, c := range l.calls {
 		if len(c.exact) == 0 {

@@ -20,9 +20,9 @@ const maxRounds = 6
 const maxUnused = 64 << 10
 
 // former is a value of an earlier rendering. Its key in [Generated] has six parts with slashes
-// between them: the function, the hash of its arguments, the number of renderings since the value
-// was used last, the call's position, and its places, exact and rough. The keys of earlier
-// releases had two parts: the hash was of the call's number, too.
+// between them. They are the function, the hash of its arguments, the number of renderings since
+// the value was used last, the call's position, and its exact and rough places. The keys of
+// earlier releases had two parts: the hash was of the call's number, too.
 type former struct {
 	call     string // its key
 	text     string
@@ -63,8 +63,8 @@ func formersOf(earlier Generated) map[string][]*former {
 	return all
 }
 
-// recall returns the value for a call, if there is one: that which the round before decided on,
-// or else a guess, which again judges by where it comes out.
+// recall returns the value for a call, if there is one. It is the one that the round before
+// decided on, or else a guess. The method again judges that by where it comes out.
 func (g *generator) recall(c *call, password bool) (string, bool) {
 	if f, ok := g.decided[c.id()]; ok {
 		c.from = f
@@ -141,8 +141,8 @@ func (g *generator) again(documents []document, namespace string) bool {
 	return !settled && g.rounds < maxRounds
 }
 
-// decide says which call gets which former value, of calls with equal arguments. What is at one
-// of a value's exact places counts most. One whose exact places have gone may be at a rough one: the text
+// decide returns the former value that each of some calls with equal arguments gets. A call at one of a
+// value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
 func (g *generator) decide(calls []*call, formers []*former) map[*call]*former {
 	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return f.broken || g.due(f) })
@@ -184,7 +184,7 @@ func truth(holds bool) int {
 	return 0
 }
 
-// used are the values of the last round, and those of former calls as far as there is room.
+// used returns the values of the last round, and those of former calls as far as there is room.
 func (g *generator) used() Generated {
 	all := Generated{}
 	if g.time != "" {

@@ -20,8 +20,8 @@ const operators = "*<>=!~^|, "
 // wildcard is a range that has an x for a number, and would be a good tag but for that.
 var wildcard = regexp.MustCompile(`^v?([0-9]+[.]){0,2}[xX]([.][xX]){0,2}$`)
 
-// IsRange says whether a text is meant as a range where it could be a tag as well: it
-// has an operator, or an x in the place of a number. "1.17" is a tag.
+// IsRange reports whether a text is meant as a range where it could be a tag as well.
+// A range has an operator, or an x in the place of a number. "1.17" is a tag.
 func IsRange(text string) bool {
 	return strings.ContainsAny(text, operators) || wildcard.MatchString(text)
 }
@@ -41,11 +41,11 @@ func ParseRange(text string) (Range, error) {
 	return Range{text, constraints}, nil
 }
 
-// String is "the range" with its text.
+// String returns "the range" with its text.
 func (r Range) String() string { return "the range " + r.text }
 
-// Allows says whether an exact version is in the range. Pre-releases are only in a
-// range that names one itself, as in ">=1.2.0-0".
+// Allows reports whether an exact version is in the range. Pre-releases are only
+// in a range that names one itself, as in ">=1.2.0-0".
 func (r Range) Allows(version string) bool {
 	v, ok := read(version)
 	return ok && len(version) <= MaxLength && r.constraints.Check(v)
@@ -61,7 +61,7 @@ func (r Range) Newest(published []string) (newest string, found bool) {
 	return newestOf(published, r.constraints.Check)
 }
 
-// None names the newest of all versions.
+// None returns an error that names the newest of all versions.
 func (r Range) None(published []string) error {
 	if newest, found := newestOf(published, func(*semver.Version) bool { return true }); found {
 		return fmt.Errorf("it has no version that %q allows, the newest is %q; publish one, or correct version", r.text, newest)

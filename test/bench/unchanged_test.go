@@ -16,7 +16,8 @@ import (
 )
 
 // BenchmarkUnchanged measures a reconcile of a ClusterAddon whose four add-ons are as they should be, by events of its
-// Cluster: how long the reconcile takes, and the manager's processor time with that of all that such an event starts.
+// Cluster. It reports how long the reconcile takes. It also reports the manager's processor time, with that of all
+// that such an event starts.
 func BenchmarkUnchanged(b *testing.B) {
 	g := NewWithT(b)
 	f := startFleet(b, size{Clusters: 1, Servers: 1, Instances: 1, Addons: 4, Renderers: 1})

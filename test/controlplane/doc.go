@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controlplane starts real Kubernetes control planes as plain processes on this machine: etcd and
-// kube-apiserver, and where asked kube-controller-manager, kube-scheduler and kwok, which make the cluster behave as
-// one with nodes does: Deployments become available, Jobs complete, owners are garbage-collected, namespaces go away.
-// Tests, benchmarks and the demo use it, for management and for workload clusters.
+// kube-apiserver. Where asked it also starts kube-controller-manager, kube-scheduler and kwok. They make the cluster
+// behave as one with nodes does: Deployments become available, Jobs complete, owned objects are garbage-collected,
+// namespaces go away. Tests, benchmarks and the demo use it, for management and for workload clusters.
 //
 // The binaries come from KUBEBUILDER_ASSETS or are built once from Go modules; see hack/controlplane.
 //

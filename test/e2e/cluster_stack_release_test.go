@@ -40,9 +40,9 @@ type releasePlace struct {
 	stop func()
 }
 
-// TestRealClusterStack installs the releases of a Cluster Stack, and upgrades from one
-// to the other by a switch of the Cluster's class: from each place that they may be
-// published at.
+// TestRealClusterStack installs the releases of a Cluster Stack. It upgrades from one
+// to the other by a switch of the Cluster's class. It takes them from each place that
+// they may be published at.
 func TestRealClusterStack(t *testing.T) {
 	t.Parallel()
 	releases := map[string]map[string][]byte{releaseV1: realRelease(t, releaseV1), releaseV2: realRelease(t, releaseV2)}
@@ -59,7 +59,7 @@ func TestRealClusterStack(t *testing.T) {
 	}
 }
 
-// switchReleases installs one release, and then the other one in its place; and takes
+// switchReleases installs one release, and then the other one in its place. It takes
 // away all that they came from.
 func switchReleases(tn *tenant, at *releasePlace, releases map[string]map[string][]byte) {
 	t, g := tn.t, NewWithT(tn.t)
@@ -127,7 +127,8 @@ func switchReleases(tn *tenant, at *releasePlace, releases map[string]map[string
 	g.Expect(tn.warnings()).To(BeEmpty())
 }
 
-// recordOf is how the names of the Secrets begin that are records of a release.
+// recordOf returns the prefix of the names of the Secrets that are records of a
+// release.
 func recordOf(release string) string { return "sh.helm.release.v1." + release + ".v" }
 
 // installedObjects are those of an add-on.

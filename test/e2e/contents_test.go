@@ -25,8 +25,8 @@ type contents map[string]unstructured.Unstructured
 var madeByKubernetes = []string{"Event", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "Lease", "ControllerRevision", "ComponentStatus", "APIService"}
 
 // contents reads all objects of the namespace, and all cluster-scoped objects
-// of its add-ons: with their label, or, as what was let go of lost it, with the
-// namespace's name in their own.
+// of its add-ons. They have the add-ons' label. Those that were let go of have
+// lost it, and have the namespace's name in their own.
 func (s *server) contents(t *testing.T, namespace string) contents {
 	t.Helper()
 	lists, err := discovery.ServerPreferredResources(s.clientset.Discovery())
@@ -72,13 +72,13 @@ func (s *server) listAll(t *testing.T, resource schema.GroupVersionResource, nam
 	})
 }
 
-// isDefault says whether each namespace has such an object.
+// isDefault reports whether each namespace has such an object.
 func isDefault(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "ServiceAccount" && obj.GetName() == "default" || obj.GetKind() == "ConfigMap" && obj.GetName() == "kube-root-ca.crt"
 }
 
-// names are the keys, sorted, with the namespace's name taken out: so two
-// namespaces can be compared.
+// names returns the keys, sorted, with the namespace's name taken out, so that
+// two namespaces can be compared.
 func (c contents) names(namespace string) []string {
 	var names []string
 	for name := range c {
@@ -88,8 +88,8 @@ func (c contents) names(namespace string) []string {
 	return names
 }
 
-// texts are what users and charts wrote of each object, comparable between
-// namespaces: no status, no identity, of records just the labels, and of Jobs just the name.
+// texts returns what users and charts wrote of each object, comparable between namespaces:
+// no status, no identity, of records just the labels, and of Jobs just the name.
 func (c contents) texts(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -119,7 +119,7 @@ func textOf(t *testing.T, obj *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// isRecord says whether it is a Helm release record.
+// isRecord reports whether an object is a Helm release record.
 func isRecord(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Secret" && strings.HasPrefix(obj.GetName(), "sh.helm.release.v1.")
 }

@@ -17,8 +17,8 @@ import (
 const stride = 5
 
 // TestCrash kills the manager at the k-th write to the workload cluster, or to the
-// management cluster, before or after the server has answered it, and compares what comes
-// of it with an undisturbed run.
+// management cluster. It does so before or after the server has answered the write, and
+// compares what comes of it with an undisturbed run.
 func TestCrash(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -81,7 +81,7 @@ func (p crashPoint) String() string {
 	return fmt.Sprintf("%s %s write %d", when, where, p.write)
 }
 
-// crashPoints are spread over the writes of a step.
+// crashPoints returns points that are spread over the writes of a step.
 func crashPoints(total int, management bool) []crashPoint {
 	var points []crashPoint
 	if os.Getenv("CHANDLER_E2E_EVERY_WRITE") != "" {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestGitHub installs a chart and an install.yaml from a release of a private repository,
-// whose token is wrong at first, and upgrades them; the server is gone while the provider
+// and upgrades them. The token is wrong at first. The server is gone while the provider
 // restarts.
 func TestGitHub(t *testing.T) {
 	long.Test(t)

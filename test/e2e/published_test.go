@@ -25,15 +25,16 @@ import (
 var sourceKinds = []string{"oci", "helm", "http", "github"}
 
 // published is a handler that serves one chart, in version 1.0.0, in each of these
-// ways: as a registry at /v2/<name>, as a Helm repository at /<name>, as a file, and as
-// a release at GitHub, whose API is at /api/v3/repos/<name>. The archives differ.
+// ways. It does so as a registry at /v2/<name>, as a Helm repository at /<name>, as a
+// file, and as a release at GitHub, whose API is at /api/v3/repos/<name>. The archives
+// differ.
 type published struct {
 	name             string
 	archives         map[string][]byte // by kind
 	registry, github http.Handler
 }
 
-// publish pushes to a registry what needs one.
+// publish makes the charts of a publication, and pushes to a registry what needs one.
 func publish(t *testing.T, to *registry.Registry, name string) published {
 	t.Helper()
 	releases := github.Start(t, github.Options{PlainHTTP: true})
@@ -48,7 +49,8 @@ func publish(t *testing.T, to *registry.Registry, name string) published {
 	return p
 }
 
-// inFrontOf passes requests on to a host that is open to all, and follows its redirects.
+// inFrontOf returns a handler that passes requests on to a host that is open to all,
+// and follows its redirects.
 func inFrontOf(host string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -94,7 +96,7 @@ func (p published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// from is the chart as one of the kinds of source, at a server that serves it.
+// from returns the chart as one of the kinds of source, at a server that serves it.
 func (p published) from(kind string, server *faulty.Server, more ...func(*addonsv1.ChartSource)) addonsv1.ChartSource {
 	chart := addonsv1.ChartSource{Version: "1.0.0"}
 	switch kind {
@@ -125,7 +127,7 @@ func (tn *tenant) makeClusterWithAll(name string, s *server, offered published, 
 	tn.makeStack(name, labels("cluster="+name), addons...)
 }
 
-// kindAsked tells for which kind of source a request is.
+// kindAsked returns the kind of source that a request is for.
 func kindAsked(r faulty.Request) string {
 	path, _, _ := strings.Cut(r.URI, "?")
 	switch {

@@ -55,22 +55,22 @@ func (s shown) challenge(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "who asks? not "+fmt.Sprint(r.Header)+r.URL.RawQuery, http.StatusUnauthorized)
 }
 
-// publicationOf is the name of the publication that a request is about.
+// publicationOf returns the name of the publication that a request is about.
 func publicationOf(r *http.Request) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v2/"), githubAPI)
 	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return name
 }
 
-// guarded are charts that only those get who show something, by the publication's name.
+// guarded are charts for clients that show a credential, by the publication's name.
 type guarded struct {
 	wanted  map[string]shown
 	charts  map[string]published
 	foreign *faulty.Server // where redirects lead to
 }
 
-// manners are how hosts treat those who show the right thing, and what the add-on
-// says then.
+// manners are how hosts treat clients that show the right credential, and what
+// the add-on says then.
 var manners = map[string]struct {
 	reason string // "" for Ready
 	treat  func(g *guarded, w http.ResponseWriter, r *http.Request)
@@ -136,10 +136,10 @@ func (g *guarded) serve(t *testing.T, authority *registry.Authority, manner stri
 	}))
 }
 
-// guardedSources plants a secret in each kind of credential, and returns add-ons that
-// use each of them at hosts of all manners, for each kind of source that takes it; by
-// manner, with the reasons that they are to have. The instance's own credentials are
-// put into a directory.
+// guardedSources plants a secret in each kind of credential. It returns add-ons that
+// use each of them at hosts of all manners, for each kind of source that takes it.
+// The add-ons are by manner, with the reasons that they are to have. The instance's
+// own credentials are put into a directory.
 func (ss sentinels) guardedSources(tn *tenant, authority *registry.Authority, foreign *faulty.Server, own string) (addons map[string][]addonsv1.Addon, reasons map[string]string, servers []*faulty.Server) {
 	t := tn.t
 	origin := registry.Start(t, registry.Options{PlainHTTP: true})

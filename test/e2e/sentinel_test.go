@@ -34,9 +34,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
-// TestSentinels puts a secret into every kind of credential, and into values; lets all
-// go well, and wrong in many ways; and then looks for them everywhere but where they
-// belong, with the log at its highest verbosity.
+// TestSentinels puts a secret into every kind of credential, and into values. It lets
+// all go well, and wrong in many ways. Then it looks for the secrets everywhere but
+// where they belong, with the log at its highest verbosity.
 func TestSentinels(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestSentinels(t *testing.T) {
 	foreignTLS := faulty.Start(t, authority, http.NotFoundHandler())
 	own, cache := t.TempDir(), t.TempDir()
 
-	// A proxy that wants to know who asks.
+	// A proxy that asks for credentials.
 	proxied := publish(t, registry.Start(t, registry.Options{PlainHTTP: true}), "proxied")
 	user, password := ss.plantPlain("the proxy's username"), ss.plantPlain("the proxy's password")
 	proxy := faulty.Start(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -242,7 +242,7 @@ func (ss sentinels) kubeconfigs(tn *tenant, good *clientcmdapi.Config, foreign *
 	return reasons
 }
 
-// exposed is everything that people see who may not see Secrets: by place.
+// exposed returns everything that users without a right to Secrets can see, by place.
 func (tn *tenant) exposed(s *server, cache string) map[string][]byte {
 	t := tn.t
 	places := map[string][]byte{}

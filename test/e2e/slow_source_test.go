@@ -21,8 +21,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
-// silentHost is one that takes requests and doesn't answer, with the directory of
-// credentials that it takes to trust it.
+// silentHost starts a host that takes requests and doesn't answer. It also
+// returns the directory of credentials that it takes to trust the host, and what
+// the host has.
 func silentHost(t *testing.T) (host *faulty.Server, credentials string, offered published) {
 	t.Helper()
 	origin, authority := registry.Start(t, registry.Options{PlainHTTP: true}), registry.NewAuthority(t)
@@ -35,8 +36,8 @@ func silentHost(t *testing.T) (host *faulty.Server, credentials string, offered 
 }
 
 // TestSilentBundles has stacks wait for bundles, and for versions, at a host that doesn't
-// answer, many more than there are workers: another stack isn't held up, and those that
-// wait aren't looked at over and over.
+// answer. There are many more stacks than workers. Another stack isn't held up, and those
+// that wait aren't looked at over and over.
 func TestSilentBundles(t *testing.T) {
 	long.Test(t)
 	t.Parallel()
@@ -85,8 +86,8 @@ func TestSilentBundles(t *testing.T) {
 
 // TestSilentRegistry has clusters wait for a registry that doesn't answer, with few
 // workers: another cluster isn't held up, and what is known is written once. How often
-// clusters are looked at can't be told here: what other tests install on the same server
-// has them reconciled, too.
+// clusters are looked at can't be measured here: what other tests install on the same
+// server has them reconciled, too.
 func TestSilentRegistry(t *testing.T) {
 	long.Test(t)
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"github.com/cluster-chandler/chandler/test/registry"
 )
 
-// TestInvalidIsToldOnce restarts the manager while the registry is slow from which it has
-// a bundle that is none, and a chart that is none: both stay what they are, and nothing
-// of that is news.
+// TestInvalidIsToldOnce has a bundle that is none, and a chart that is none, of a
+// registry. It restarts the manager while the registry is slow. Both stay what they are,
+// and nothing of that is news.
 func TestInvalidIsToldOnce(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -25,19 +25,19 @@ const minGrace = 5 * time.Second
 // judge finds, in audit logs, what instances did outside of their scopes.
 //
 // For each write by an instance it asks whose the object was at that time. The namespace
-// of an object never changes; there is no doubt. The label may: an object that the
-// write left with the label of another instance wasn't this instance's to write, and the
-// API server knows the order of writes to one object. A workload cluster has no
-// label: it is its Cluster's instance that may write to it, as of grace before the write.
+// of an object never changes; there is no doubt. The label may change. An object that the
+// write left with the label of another instance wasn't this instance's to write. The API
+// server knows the order of writes to one object. A workload cluster has no label: its
+// Cluster's instance may write to it, as of grace before the write.
 type judge struct {
 	w         *world
 	instances map[string]*instance // by user on the management cluster
 	versions  map[string]*instance // by version of the program, which workload clusters are told
 	history   history
-	// grace is how long after a user's write an instance may still act on what was before:
-	// it learns of the write by a watch, and ends the reconcile that it is in. On a busy
+	// grace is how long after a user's write an instance may still act on what was before.
+	// It learns of the write by a watch, and ends the reconcile that it is in. On a busy
 	// machine both take longer, by what it takes to act on something new in the same log.
-	// What is written to objects that tell their scope themselves has no grace at all.
+	// A write to an object that shows its scope itself has no grace at all.
 	grace time.Duration
 
 	verdicts []string
@@ -55,8 +55,8 @@ func newJudge(w *world, events []event, all ...*instance) *judge {
 	return j
 }
 
-// slowest is the longest time between a Cluster's creation in an instance's scope, and
-// that of its ClusterAddon.
+// slowest returns the longest time between a Cluster's creation in an instance's
+// scope, and that of its ClusterAddon.
 func (j *judge) slowest(events []event) (longest time.Duration) {
 	for k := range events {
 		e := &events[k]
@@ -154,8 +154,8 @@ func stackOfRevision(e *event) string {
 	return revision.Labels[addonsv1.StackNameLabel]
 }
 
-// workload judges writes to a workload cluster: who did it is told by the version of
-// the program, and which Cluster it was for by the user.
+// workload judges writes to a workload cluster. The version of the program shows
+// which instance did it, and the user shows which Cluster it was for.
 func (j *judge) workload(events []event) {
 	for k := range events {
 		e := &events[k]

@@ -30,9 +30,9 @@ func (p *pod) start(version string, flags ...string) *process {
 	return m
 }
 
-// process is the pod's container, ready to run: with the built arguments, and then those
-// that a process on this host needs, where ports are shared and no kubelet says where
-// it runs. It outlives the subtest that starts it.
+// process returns the pod's container, ready to run. It has the built arguments, and
+// then those that a process on this host needs, where ports are shared and no kubelet
+// says where it runs. It outlives the subtest that starts it.
 func (p *pod) process(version string, flags ...string) *process {
 	p.w.t.Helper()
 	logs := os.Getenv("CHANDLER_E2E_LOGS")
@@ -72,7 +72,8 @@ func (m *process) ready() error {
 	return nil
 }
 
-// certificate is the serial number of the one that the process serves webhooks with.
+// certificate returns the serial number of the certificate that the process serves
+// webhooks with.
 func (m *process) certificate() (string, error) {
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	conn, err := dialer.DialContext(m.w.root.Context(), "tcp", m.serves)

@@ -20,8 +20,8 @@ import (
 // tokenLife is longer than any test.
 const tokenLife = 2 * time.Hour
 
-// ServiceAccountKubeconfig returns a kubeconfig with a token of the ServiceAccount: whoever uses it has the rights, and
-// the name in the audit log, of a pod that runs as this ServiceAccount.
+// ServiceAccountKubeconfig returns a kubeconfig with a token of the ServiceAccount. A program that uses it has the
+// rights, and the name in the audit log, of a pod that runs as this ServiceAccount.
 func ServiceAccountKubeconfig(ctx context.Context, plane *controlplane.ControlPlane, namespace, name string) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(plane.Config())
 	if err != nil {

@@ -47,8 +47,9 @@ type Process struct {
 	options process.Options
 }
 
-// Start starts a manager with flags that suit a process on this host: no health and webhook ports, metrics in the clear
-// on a free port of loopback, one renderer, workload clusters on loopback. The arguments override them.
+// Start starts a manager with flags that suit a process on this host. It has no health and webhook ports, metrics in
+// the clear on a free port of loopback, and one renderer. Workload clusters may be on loopback. The options' arguments
+// override these flags.
 func Start(t testing.TB, o Options) *Process {
 	t.Helper()
 	metrics := FreeAddress(t)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifests tests what `kustomize build` makes of the overlays in config/, and of
-// those that docs/instances.md shows: by clusterctl's contract, by the rights they give, and
-// by a real API server. It renders the samples.
+// those that docs/instances.md shows. It does so by clusterctl's contract, by the rights
+// they give, and by a real API server. It renders the samples.
 package manifests
 
 import (
@@ -90,8 +90,7 @@ func TestDefaultKeepsClusterctlsContract(t *testing.T) {
 	}
 }
 
-// Whoever looks for what belongs to Chandler, or to one instance of it, finds it by
-// labels.
+// Labels show what belongs to Chandler, and to one instance of it.
 func TestLabels(t *testing.T) {
 	overlays := []string{allInOne, shared, selfSigned}
 	for path := range instances {

@@ -111,8 +111,9 @@ func given(t *testing.T, path string) map[string][]string {
 	return rights
 }
 
-// An instance may do in the namespaces that it looks after what the controllers need,
-// in its own what keeps one leader, and nothing elsewhere but ask who reads its metrics.
+// An instance may do what the controllers need in the namespaces that it looks after. In
+// its own it may do what keeps one leader. Elsewhere it may only ask which user reads
+// its metrics.
 func TestRightsOfInstances(t *testing.T) {
 	for path, namespaces := range instances {
 		t.Run(path, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestRightsOfDefault(t *testing.T) {
 	g.Expect(rights["chandler-system"]).To(ConsistOf(ownRights))
 }
 
-// What the manager may do on the management cluster is no more than it needs: a
+// The manager may do no more on the management cluster than it needs. A
 // wildcard for verbs or groups, or the right to give itself more, is a mistake.
 func TestRightsAreBounded(t *testing.T) {
 	for _, line := range generated(t) {

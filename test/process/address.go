@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// FreeAddress returns an address of loopback at which nobody listens. Its port is below those that the system gives to
-// outgoing connections and to listeners without one, and nobody else in this process gets it: so nobody takes it before
-// the program for which it is does.
+// FreeAddress returns an address of loopback at which no program listens. Its port is below those that the system gives
+// to outgoing connections and to listeners without one. No other caller in this process gets it. So nothing takes it
+// before the program for which it is does.
 func FreeAddress() (string, error) {
 	for range lastPort - firstPort {
 		port := firstPort + int(nextPort.Add(1)%(lastPort-firstPort))

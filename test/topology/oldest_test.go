@@ -10,8 +10,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// TestOldestClusterAPI upgrades a Cluster with the oldest core manager that Chandler works with: it doesn't know all hooks,
-// sends Clusters of an older version of its API, and doesn't say which versions of Kubernetes run. It needs
+// TestOldestClusterAPI upgrades a Cluster with the oldest core manager that Chandler works with. That doesn't know all
+// hooks, sends Clusters of an older version of its API, and doesn't say which versions of Kubernetes run. The test needs
 // CHANDLER_CORE_MODULE=hack/tools/capi-oldest.
 func TestOldestClusterAPI(t *testing.T) {
 	if !world.oldest {

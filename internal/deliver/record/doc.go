@@ -11,8 +11,8 @@
 // manifest` work, and `helm upgrade`, `rollback` and `uninstall` do as well.
 //
 // Ours are:
-//   - labels and annotations (see Summary), which tell without reading the
-//     Secret's data whether there is work;
+//   - labels and annotations (see Summary), which show whether there is work
+//     without a read of the Secret's data;
 //   - the key "chandler": gzip(json(State)), with the inventory and progress;
 //   - the key "crds": gzip(json) of the CRDs of the chart's crds/ directory, which
 //     Helm's manifest doesn't hold, for as long as the revision is pending.

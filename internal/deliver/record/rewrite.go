@@ -20,9 +20,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Terms are what a record says of an add-on beside what was installed: whose it is, how
-// it is to be removed one day, and what it takes to see that nothing else is wanted.
-// They may change while the revision stays.
+// Terms are what a record says of an add-on beside what was installed. They say which
+// stack it is of, how it is to be removed one day, and what it takes to see that
+// nothing else is wanted. They may change while the revision stays.
 type Terms struct {
 	// See [Summary].
 	Stack           string
@@ -35,12 +35,12 @@ type Terms struct {
 	ServiceAccount  string
 }
 
-// Terms that the record has.
+// Terms returns the record's terms.
 func (s Summary) Terms() Terms {
 	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount}
 }
 
-// Equal says whether both are the same.
+// Equal reports whether both are the same.
 func (t Terms) Equal(other Terms) bool {
 	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && t.DataPolicy == other.DataPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
 		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions && t.ServiceAccount == other.ServiceAccount
@@ -84,8 +84,8 @@ func orNil(s string) any {
 	return s
 }
 
-// SetStatus changes Helm's status of a record, whoever wrote it, and nothing else.
-// A record that is gone or damaged is left, and so is one that has lost its labels since it was
+// SetStatus changes Helm's status of a record, whichever program wrote it, and nothing else. A
+// record that is gone or damaged is left. So is one that has lost its labels since it was
 // listed: Helm doesn't take that for a record any more.
 func (s *Store) SetStatus(ctx context.Context, summary Summary, status helmcommon.Status, description string) error {
 	secret := &corev1.Secret{}
@@ -166,7 +166,7 @@ func (s *Store) disown(ctx context.Context, name string) error {
 	return nil
 }
 
-// asHelms is an inventory of a release that is Helm's from now on.
+// asHelms returns the inventory of a release that is Helm's from now on.
 func asHelms(entries []Entry) []Entry {
 	theirs := slices.Clone(entries)
 	for i := range theirs {
