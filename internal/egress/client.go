@@ -25,6 +25,7 @@ const (
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 256 << 10 // bytes of an answer's header
 	maxRedirects  = 5
+	maxPerHost    = 8 // connections, of one client
 )
 
 // Options of New.
@@ -109,6 +110,7 @@ func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transpo
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    4,
+		MaxConnsPerHost:        maxPerHost,
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
 	}

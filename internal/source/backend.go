@@ -92,7 +92,6 @@ func (s *Sources) question(ctx context.Context, what string, ref reference.Refer
 	q := outcome.Question{Key: what}
 	if ref.Remote() {
 		q.Key += " as " + s.access.Identity(ctx, ref)
-		q.Host = ref.Base().Host
 	}
 	return q
 }

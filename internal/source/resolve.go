@@ -50,7 +50,9 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 	if digest := ref.GivenDigest(); digest != "" {
 		return digest, nil
 	}
-	return s.digests.Ask(ctx, s.digestQuestion(ctx, ref), func(ctx context.Context) (digest string, err error) {
+	q := s.digestQuestion(ctx, ref)
+	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
+	digest, err := s.digests.Ask(ctx, q, func(ctx context.Context) (digest string, err error) {
 		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
 			var got artifact.Content
 			digest, got, err = b.Resolve(ctx, c)
@@ -61,6 +63,13 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		})
 		return digest, err
 	})
+	if before, known := s.digests.Peek(q.Key); err != nil && known && !q.NotBefore.IsZero() {
+		digest, err = before, nil // which was rejected, and there is no other yet
+	}
+	if err == nil {
+		s.rejections.resolved(q.Key, digest, s.Clock.Now())
+	}
+	return digest, err
 }
 
 func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {

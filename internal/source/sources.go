@@ -77,12 +77,12 @@ type Sources struct {
 	releases *github.Releases
 	checks   *tallies
 
-	digests  *outcome.Memory[string]    // that references were resolved to
-	lists    *outcome.Memory[*list]     // of versions
-	newest   *lru.Cache[string, newest] // by list and line
-	verified *outcome.Memory[bool]      // signatures
-	contents *outcome.Memory[*Artifact] // unpacked
-	replaced *lru.Cache[string, bool]   // rejected digests that a version has no longer
+	digests    *outcome.Memory[string]    // that references were resolved to
+	lists      *outcome.Memory[*list]     // of versions
+	newest     *lru.Cache[string, newest] // by list and line
+	verified   *outcome.Memory[bool]      // signatures
+	contents   *outcome.Memory[*Artifact] // unpacked
+	rejections *rejections                // of digests
 }
 
 // New checks the options and makes the sources.
@@ -94,19 +94,18 @@ func New(options Options) (*Sources, error) {
 		options.Clock = clock.RealClock{}
 	}
 	options.Limits = options.Limits.WithDefaults()
-	hosts := outcome.NewHosts(options.Clock)
 	s := &Sources{
-		Options:  options,
-		required: policy.Required(options.RequireSignaturesBy),
-		indexes:  helm.NewIndexes(options.Opener, options.Clock),
-		releases: github.NewReleases(options.Clock),
-		checks:   newTallies(),
-		digests:  outcome.New(options.Clock, hosts, remembered, lru.One[string]),
-		lists:    outcome.New(options.Clock, hosts, listBytes, (*list).bytes),
-		newest:   lru.New[string](remembered, lru.One[newest]),
-		verified: outcome.New(options.Clock, hosts, remembered, lru.One[bool]),
-		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
-		replaced: lru.New[string](remembered, lru.One[bool]),
+		Options:    options,
+		required:   policy.Required(options.RequireSignaturesBy),
+		indexes:    helm.NewIndexes(options.Opener, options.Clock),
+		releases:   github.NewReleases(options.Clock),
+		checks:     newTallies(),
+		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
+		lists:      outcome.New(options.Clock, listBytes, (*list).bytes),
+		newest:     lru.New[string](remembered, lru.One[newest]),
+		verified:   outcome.New(options.Clock, remembered, lru.One[bool]),
+		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
+		rejections: newRejections(),
 	}
 	if options.Client != nil {
 		s.objects = object.NewReader(options.Client, options.Metadata)

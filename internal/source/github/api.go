@@ -39,7 +39,7 @@ type Releases struct {
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{clock: clock, known: outcome.New(clock, outcome.NewHosts(clock), rememberedReleases, lru.One[*published])}
+	return &Releases{clock: clock, known: outcome.New(clock, rememberedReleases, lru.One[*published])}
 }
 
 // published is a release, as far as it is of use.

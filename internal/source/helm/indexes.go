@@ -40,7 +40,7 @@ type index struct {
 func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 	return &Indexes{
 		opener: o, clock: clock,
-		known: outcome.New(clock, outcome.NewHosts(clock), indexCache, func(i *index) int64 {
+		known: outcome.New(clock, indexCache, func(i *index) int64 {
 			if i == nil {
 				return 1
 			}

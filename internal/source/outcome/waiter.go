@@ -14,8 +14,8 @@ import (
 const (
 	// Patience is how long one reconcile waits for sources, all together.
 	Patience = time.Second
-	// leastPatience is how long it waits for each further one, and at a host that is
-	// silent: the answer may be at hand.
+	// leastPatience is how long it waits for each further one, and for one that others
+	// waited for already: the answer may be at hand.
 	leastPatience = 50 * time.Millisecond
 	// comeBackAnyway is when an object comes back at the latest that is to be woken.
 	comeBackAnyway = time.Minute
@@ -37,27 +37,30 @@ func WithWaiter(ctx context.Context, name string, now time.Time, wake func()) co
 	return context.WithValue(ctx, waiterKey{}, &waiter{name, now, wake})
 }
 
-// waiterOf returns nil if nobody is to be woken.
-func waiterOf(ctx context.Context) *waiter {
-	w, _ := ctx.Value(waiterKey{}).(*waiter)
-	return w
-}
-
 // withoutWaiter is for requests, which wait for what they need in turn.
 func withoutWaiter(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waiterKey{}, (*waiter)(nil))
 }
 
+// OnWake returns what to call when something changes for the object that waits, under its
+// name; nil if nobody is to be woken.
+func OnWake(ctx context.Context) (name string, wake func()) {
+	if w, _ := ctx.Value(waiterKey{}).(*waiter); w != nil {
+		return w.name, w.wake
+	}
+	return "", nil
+}
+
 // await waits for the end of a request as long as the caller may.
-func (m *Memory[T]) await(ctx context.Context, q Question, ended <-chan singleflight.Result, silent bool) (entry[T], error) {
-	w := waiterOf(ctx)
+func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singleflight.Result) (entry[T], error) {
+	w, _ := ctx.Value(waiterKey{}).(*waiter)
 	var over <-chan time.Time // never, for a caller that isn't woken
 	if w != nil {
-		left := max(Patience-m.clock.Since(w.begun), leastPatience)
-		if silent {
-			left = leastPatience
+		left := Patience - m.clock.Since(w.begun)
+		if begun := m.recall(key).begun; !begun.IsZero() && m.clock.Since(begun) >= Patience {
+			left = leastPatience // others waited already
 		}
-		over = m.clock.After(left)
+		over = m.clock.After(max(left, leastPatience))
 	}
 	select {
 	case result := <-ended:
@@ -74,7 +77,7 @@ func (m *Memory[T]) await(ctx context.Context, q Question, ended <-chan singlefl
 	if err := ctx.Err(); err != nil {
 		return entry[T]{}, err
 	}
-	return entry[T]{}, m.pending(q.Key)
+	return entry[T]{}, m.pending(key)
 }
 
 // pending is the error while a request goes on: why the last one failed, if it did.
