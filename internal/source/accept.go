@@ -56,6 +56,8 @@ func acceptsVersion(r reference.Reference, got *Artifact, verified bool) error {
 	switch {
 	case reference.SameVersion(got.version, r.Chart.Version):
 		return nil
+	case r.Found:
+		return failure.New(failure.DigestMismatch, "what is published as version %s holds version %s of the chart; publish it anew, or leave it out of the range", failure.Quote(r.Chart.Version), failure.Quote(got.version))
 	case digest == "":
 		return failure.New(failure.SignatureInvalid, "what is signed is version %s of the chart, not %s; publish the signed chart under its own version, or correct version", failure.Quote(got.version), failure.Quote(r.Chart.Version))
 	}

@@ -33,8 +33,6 @@ type catalogue interface {
 	// Versions asks for all versions. Of charts they are semantic ones, of anything else
 	// whatever releases are called. None is longer than versions.MaxLength.
 	Versions(ctx context.Context, c *auth.Client) ([]string, error)
-	// Pin asks for the digest by which an object names this version from now on.
-	Pin(ctx context.Context, c *auth.Client) (digest string, err error)
 }
 
 // signed is a backend that has signatures of its content.

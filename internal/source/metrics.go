@@ -3,6 +3,7 @@
 package source
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -85,21 +86,9 @@ func (l *labels) of(host string) string {
 
 // seriesOf the reference's source: its kind and host, which is empty of what is at hand.
 func seriesOf(r reference.Reference) (kind, host string) {
-	switch {
-	case r.Chart.Path != "":
-		return "path", ""
-	case r.Chart.ConfigMap != nil:
-		return "configmap", ""
-	case r.Chart.Secret != nil:
-		return "secret", ""
-	case r.Chart.OCI != nil:
-		kind = "oci"
-	case r.Chart.HTTP != nil:
-		kind = "http"
-	case r.Chart.GitHub != nil:
-		kind = "github"
-	default:
-		kind = "helm"
+	kind = strings.ToLower(r.Type())
+	if !r.Remote() {
+		return kind, ""
 	}
 	host, _ = r.Host()
 	return kind, hosts.of(host)

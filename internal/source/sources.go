@@ -78,8 +78,7 @@ type Sources struct {
 	checks   *tallies
 
 	digests    *outcome.Memory[string]    // that references were resolved to
-	lists      *outcome.Memory[*list]     // of versions
-	newest     *lru.Cache[string, newest] // by list and line
+	lists      *outcome.Memory[[]string]  // of versions
 	verified   *outcome.Memory[bool]      // signatures
 	contents   *outcome.Memory[*Artifact] // unpacked
 	rejections *rejections                // of digests
@@ -101,8 +100,7 @@ func New(options Options) (*Sources, error) {
 		releases:   github.NewReleases(options.Clock),
 		checks:     newTallies(),
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
-		lists:      outcome.New(options.Clock, listBytes, (*list).bytes),
-		newest:     lru.New[string](remembered, lru.One[newest]),
+		lists:      outcome.New(options.Clock, listBytes, bytesOf),
 		verified:   outcome.New(options.Clock, remembered, lru.One[bool]),
 		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
 		rejections: newRejections(),

@@ -27,23 +27,18 @@ const (
 	freshRelease = 30 * time.Second
 	// rememberedReleases is how many releases are.
 	rememberedReleases = 256
-	// maxAssets is how many files a release at GitHub can have.
-	maxAssets = 1000
 )
 
 // Releases are what repositories were found to have.
 type Releases struct {
 	clock clock.Clock
-	known *outcome.Memory[*published] // by API, repository, tag and credential
+	known *outcome.Memory[[]asset] // of a release, by API, repository, tag and credential
 }
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{clock: clock, known: outcome.New(clock, rememberedReleases, lru.One[*published])}
+	return &Releases{clock: clock, known: outcome.New(clock, rememberedReleases, lru.One[[]asset])}
 }
-
-// published is a release, as far as it is of use.
-type published struct{ assets []asset }
 
 // asset is a file of a release.
 type asset struct {
@@ -53,61 +48,40 @@ type asset struct {
 	digest string // as the server says it; "" if it doesn't
 }
 
-// release is what the API tells of a release. Its type has no room for more than a release
-// may have, whatever a server sends: https://docs.github.com/rest/releases/releases
-type release struct {
-	Tag    string `json:"tag_name"`
-	Draft  bool   `json:"draft"`
-	Assets [maxAssets + 1]struct {
-		ID     int64  `json:"id"`
-		Name   string `json:"name"`
-		Size   int64  `json:"size"`
-		Digest string `json:"digest"`
-		State  string `json:"state"`
-	} `json:"assets"`
-}
-
-// find returns the release as it was a moment ago, or since c.NotBefore.
-func (r Release) find(ctx context.Context, c *auth.Client) (*published, error) {
+// find returns the files of the release as it was a moment ago, or since c.NotBefore.
+func (r Release) find(ctx context.Context, c *auth.Client) ([]asset, error) {
 	q := outcome.Question{Key: r.key(c), NotBefore: c.Since(r.releases.clock.Now().Add(-freshRelease))}
-	return r.releases.known.Ask(ctx, q, func(ctx context.Context) (*published, error) {
+	return r.releases.known.Ask(ctx, q, func(ctx context.Context) ([]asset, error) {
 		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
 			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
-		var read release
+		var read github.RepositoryRelease
 		if _, err := get(ctx, c, "/releases/tags/"+url.PathEscape(r.tag()), missing, &read); err != nil {
 			return nil, c.Explain(ctx, err)
 		}
-		if read.Tag != r.tag() || read.Draft {
+		if read.TagName != r.tag() || read.Draft {
 			return nil, missing
 		}
-		return read.published()
+		var found []asset
+		for _, file := range read.Assets {
+			if file.GetName() == "" || file.GetState() != "" && file.GetState() != "uploaded" { // it is still on its way
+				continue
+			}
+			is := asset{id: file.GetID(), name: file.GetName(), size: int64(file.GetSize()), digest: strings.ToLower(file.GetDigest())}
+			if is.id <= 0 || is.size < 0 {
+				return nil, notGitHub()
+			}
+			if !artifact.IsDigest(is.digest) {
+				is.digest = ""
+			}
+			found = append(found, is)
+		}
+		return found, nil
 	})
 }
 
 // key of the release, for whom these credentials are.
 func (r Release) key(c *auth.Client) string {
 	return strings.Join([]string{c.Ref.Base().String(), reference.RepositoryOf(r.GitHubSource), r.tag(), c.Credential.Fingerprint()}, " ")
-}
-
-func (r *release) published() (*published, error) {
-	if r.Assets[maxAssets].ID != 0 {
-		return nil, failure.New(failure.ArtifactTooLarge, "the release has more than %d files, the most that are accepted; publish them as one archive", maxAssets)
-	}
-	found := &published{}
-	for _, file := range r.Assets {
-		switch {
-		case file.Name == "" || file.State != "" && file.State != "uploaded": // it is still on its way
-			continue
-		case file.ID <= 0 || file.Size < 0:
-			return nil, notGitHub()
-		}
-		digest := strings.ToLower(file.Digest)
-		if !artifact.IsDigest(digest) {
-			digest = ""
-		}
-		found.assets = append(found.assets, asset{id: file.ID, name: file.Name, size: file.Size, digest: digest})
-	}
-	return found, nil
 }
 
 // get asks the API for a path below the repository, and returns the number of the next page,

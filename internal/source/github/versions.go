@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/go-github/v89/github"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -20,8 +21,6 @@ const (
 	maxReleasePages = 100
 	// releasesPerPage is the most that the API gives at once.
 	releasesPerPage = 100
-	// maxTag is what a prefix and a version may have together. Longer tags are nobody's.
-	maxTag = 128 + versions.MaxLength
 )
 
 // Versions lists the tags of all releases, less what is before the version. How a
@@ -34,17 +33,14 @@ func (r Release) Versions(ctx context.Context, c *auth.Client) ([]string, error)
 		if page > maxReleasePages {
 			return nil, failure.TooMany("pages of releases", maxReleasePages)
 		}
-		var listed [releasesPerPage]struct {
-			Tag   string `json:"tag_name"`
-			Draft bool   `json:"draft"` // nobody but its authors may see it
-		}
+		var listed []*github.RepositoryRelease
 		next, err := get(ctx, c, fmt.Sprintf("/releases?per_page=%d&page=%d", releasesPerPage, page), missing, &listed)
 		if err != nil {
 			return nil, err
 		}
 		for _, one := range listed {
-			version, ours := strings.CutPrefix(one.Tag, r.TagPrefix)
-			if !one.Draft && ours && version != "" && len(one.Tag) <= maxTag && len(version) <= versions.MaxLength {
+			version, ours := strings.CutPrefix(one.GetTagName(), r.TagPrefix)
+			if !one.GetDraft() && ours && version != "" && len(version) <= versions.MaxLength { // nobody but its authors may see a draft
 				found.Insert(version)
 			}
 		}
@@ -54,15 +50,8 @@ func (r Release) Versions(ctx context.Context, c *auth.Client) ([]string, error)
 		page = next
 	}
 	if found.Len() == 0 {
-		return nil, r.nothingListed()
+		return nil, failure.NotPublished("repository %s has no release whose tag starts with %s; publish one, or correct github.url or github.tagPrefix",
+			reference.RepositoryOf(r.GitHubSource), failure.Quote(r.TagPrefix))
 	}
 	return sets.List(found), nil
-}
-
-func (r Release) nothingListed() *failure.Error {
-	if r.TagPrefix == "" {
-		return failure.NotPublished("repository %s has no release; publish one, or correct github.url", reference.RepositoryOf(r.GitHubSource))
-	}
-	return failure.NotPublished("repository %s has no release whose tag starts with %s; publish one, or correct github.url or github.tagPrefix",
-		reference.RepositoryOf(r.GitHubSource), failure.Quote(r.TagPrefix))
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package helm gets charts from classic Helm repositories: those with an index.yaml.
 package helm
 
 import (
 	"context"
 	"net/url"
+	"path"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -14,6 +16,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -33,43 +36,42 @@ func New(r reference.Reference, indexes *Indexes) Chart {
 
 // Resolve looks the digest up in the index.
 func (h Chart) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	entry, err := h.find(ctx, c)
+	offer, err := h.offer(ctx, c)
 	if err != nil {
 		return "", artifact.Content{}, err
 	}
-	if promised := promise(entry); promised != "" {
-		return promised, artifact.Content{}, nil
-	}
-	got, err := h.download(ctx, c, entry)
-	return got.Digest(), got, err
+	return offer.Resolve(ctx)
 }
 
 // Fetch downloads the archive that the index names.
 func (h Chart) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
-	entry, err := h.find(ctx, c)
+	offer, err := h.offer(ctx, c)
 	if err != nil {
 		return artifact.Content{}, err
 	}
-	const wayOut = "set helm.digest to that of the archive that is to be installed, or publish the chart under another version"
-	promised := promise(entry)
-	if promised != "" && promised != digest {
-		if h.Digest != "" {
-			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest; correct one of helm.digest and version. "+failure.IfFollowed, promised)
-		}
-		return artifact.Content{}, failure.Gone(digest, wayOut)
+	return offer.Fetch(ctx, digest)
+}
+
+// Verify checks the provenance file beside the archive.
+func (h Chart) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+	entry, err := h.find(ctx, c)
+	if err != nil {
+		return err
 	}
-	got, err := h.download(ctx, c, entry)
-	switch {
-	case err != nil:
-		return artifact.Content{}, err
-	case got.Digest() == digest:
-		return got, nil
-	case promised != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with; have it put there again")
-	case h.Digest != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s; correct one of helm.digest and version. "+failure.IfFollowed, got.Digest())
+	at, err := h.archiveURL(entry.URL)
+	if err != nil {
+		return err
 	}
-	return artifact.Content{}, failure.Gone(digest, wayOut)
+	at.Path += policy.ProvenanceSuffix
+	at.RawPath = ""
+	file, err := c.File(ctx, at, "", "the provenance file", policy.MaxProvenance)
+	if err != nil {
+		return err
+	}
+	if file == nil {
+		return want.Unsigned("there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+	}
+	return want.CheckProvenance(file, digest, c.Ref)
 }
 
 // Versions lists those of the index.
@@ -91,10 +93,20 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return found, nil
 }
 
-// Pin is the digest of the version's archive.
-func (h Chart) Pin(ctx context.Context, c *auth.Client) (string, error) {
-	digest, _, err := h.Resolve(ctx, c)
-	return digest, err
+// offer is the archive of the version.
+func (h Chart) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
+	entry, err := h.find(ctx, c)
+	if err != nil {
+		return artifact.Offer{}, err
+	}
+	promised := "sha256:" + strings.ToLower(strings.TrimPrefix(entry.Digest, "sha256:"))
+	if !artifact.IsDigest(promised) {
+		promised = ""
+	}
+	return artifact.Offer{
+		What: "the archive", Digest: promised, Field: "helm.digest", Named: h.Digest != "",
+		Get: func(ctx context.Context) (artifact.Content, error) { return h.download(ctx, c, entry) },
+	}, nil
 }
 
 // find looks the version up in the index.
@@ -138,16 +150,11 @@ func (h Chart) download(ctx context.Context, c *auth.Client, entry opener.ChartV
 // archiveURL is where the index says that an archive is: an URL, or a path below
 // that of the repository.
 func (h Chart) archiveURL(written string) (*url.URL, error) {
-	base, err := below(h.URL, "")
-	if err != nil {
-		return nil, err
-	}
-	at, err := url.Parse(written)
-	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
-	}
-	at = base.ResolveReference(at)
+	base, _ := url.Parse(strings.TrimSuffix(h.URL, "/") + "/") // it is that of the index, which was read
+	at, err := base.Parse(written)
 	switch {
+	case err != nil:
+		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
 	case at.Scheme == "oci":
 		return nil, failure.New(failure.ArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", failure.Quote(written))
 	case at.User != nil:
@@ -156,13 +163,4 @@ func (h Chart) archiveURL(written string) (*url.URL, error) {
 		return at, nil
 	}
 	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
-}
-
-// promise is the archive's digest as the index names it, "" if it doesn't.
-func promise(entry opener.ChartVersion) string {
-	digest := "sha256:" + strings.ToLower(strings.TrimPrefix(entry.Digest, "sha256:"))
-	if !artifact.IsDigest(digest) {
-		return ""
-	}
-	return digest
 }

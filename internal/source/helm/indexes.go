@@ -19,8 +19,9 @@ import (
 const (
 	// freshIndex is how long an index is used without asking whether it changed.
 	freshIndex = 30 * time.Second
-	// indexCache is how much of indexes is kept in memory: about 200,000 versions.
-	indexCache = 32 << 20 // bytes
+	// indexCache is how large the indexes are in sum of which the versions are kept in memory:
+	// these take about a quarter.
+	indexCache = 64 << 20 // bytes
 )
 
 // Indexes are what was read of Helm repositories. One is read for all charts of a repository.
@@ -33,7 +34,7 @@ type Indexes struct {
 // index has the versions of a repository's charts, by the charts' names.
 type index struct {
 	charts map[string][]opener.ChartVersion
-	bytes  int64
+	bytes  int64 // of the index.yaml, which has more than that
 }
 
 // NewIndexes has indexes read by the opener.
@@ -60,9 +61,9 @@ func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
 
 // read asks for the index.
 func (s *Indexes) read(ctx context.Context, c *auth.Client) (*index, error) {
-	at, err := below(c.Ref.Chart.Helm.URL, "index.yaml")
+	at, err := url.Parse(strings.TrimSuffix(c.Ref.Chart.Helm.URL, "/") + "/index.yaml")
 	if err != nil {
-		return nil, err
+		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
 	}
 	data, err := c.Document(ctx, at, "the repository's index.yaml", c.Limits.IndexBytes)
 	if err != nil {
@@ -75,39 +76,20 @@ func (s *Indexes) read(ctx context.Context, c *auth.Client) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	got := &index{charts: opened.Charts, bytes: 1}
-	for name, versions := range got.charts {
-		got.bytes += int64(len(name))
-		for _, v := range versions {
-			const overhead = 64
-			got.bytes += int64(len(v.Version)+len(v.URL)+len(v.Digest)) + overhead
-		}
-	}
-	return got, nil
+	return &index{charts: opened.Charts, bytes: int64(len(data))}, nil
 }
 
 // find returns a version of a chart. A leading "v" doesn't matter if there is none that is
 // written just so.
-func (i *index) find(chart, version string) (opener.ChartVersion, bool) {
+func (i *index) find(chart, version string) (found opener.ChartVersion, ok bool) {
 	bare := strings.TrimPrefix(version, "v")
-	for _, same := range []func(opener.ChartVersion) bool{
-		func(v opener.ChartVersion) bool { return v.Version == version },
-		func(v opener.ChartVersion) bool { return strings.TrimPrefix(v.Version, "v") == bare },
-	} {
-		for _, v := range i.charts[chart] {
-			if same(v) {
-				return v, true
-			}
+	for _, v := range i.charts[chart] {
+		switch {
+		case v.Version == version:
+			return v, true
+		case !ok && strings.TrimPrefix(v.Version, "v") == bare:
+			found, ok = v, true
 		}
 	}
-	return opener.ChartVersion{}, false
-}
-
-// below returns an URL below that of the repository.
-func below(repository, name string) (*url.URL, error) {
-	at, err := url.Parse(strings.TrimSuffix(repository, "/") + "/" + name)
-	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
-	}
-	return at, nil
+	return found, ok
 }

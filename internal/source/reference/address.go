@@ -15,85 +15,83 @@ import (
 // OCIScheme starts the addresses of registries.
 const OCIScheme = "oci://"
 
+// remote is what all sources on other hosts have.
+type remote struct {
+	name      string // of the field
+	url       string
+	secret    *addonsv1.CredentialsReference
+	plainHTTP *bool
+	digest    *string
+}
+
+func (r Reference) remote() remote {
+	switch {
+	case r.Chart.OCI != nil:
+		at := r.Chart.OCI
+		return remote{"oci", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.Helm != nil:
+		at := r.Chart.Helm
+		return remote{"helm", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.HTTP != nil:
+		at := r.Chart.HTTP
+		return remote{"http", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.GitHub != nil:
+		at := r.Chart.GitHub
+		return remote{"github", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	}
+	return remote{digest: new(string)}
+}
+
 // Remote tells whether the chart is on another host.
-func (r Reference) Remote() bool {
-	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil || r.Chart.GitHub != nil
+func (r Reference) Remote() bool { return r.remote().name != "" }
+
+// SecretRef of the reference, nil if it names none.
+func (r Reference) SecretRef() *addonsv1.CredentialsReference { return r.remote().secret }
+
+// PlainHTTP tells whether the object lets the chart come without TLS.
+func (r Reference) PlainHTTP() bool { return ptr.Deref(r.remote().plainHTTP, false) }
+
+// DigestField is the expected digest, and the field it is in.
+func (r Reference) DigestField() (digest, field string) {
+	at := r.remote()
+	return *at.digest, at.name + ".digest"
+}
+
+// WithDigest returns the reference with this digest in its field.
+func (r Reference) WithDigest(digest string) Reference {
+	r.Chart = *r.Chart.DeepCopy()
+	*r.remote().digest = digest
+	return r
 }
 
 // Address says which chart on another host is meant, and nothing of how to get it. The
 // reference has to be [Reference.Remote]; see [Reference.Subject] for any.
 func (r Reference) Address() string {
-	if oci := r.Chart.OCI; oci != nil {
-		if oci.Digest != "" {
-			return oci.URL + "@" + oci.Digest
-		}
-		if r.Chart.Version == "" { // whichever is found
-			return oci.URL
-		}
-		return oci.URL + ":" + TagOf(r.Chart.Version)
+	at, version := r.remote(), r.Chart.Version
+	address := at.url
+	switch {
+	case r.Chart.HTTP != nil:
+		address, _, _ = strings.Cut(address, "?") // which may have what isn't for every eye
+		version = ""
+	case r.Chart.Helm != nil:
+		address = strings.TrimSuffix(address, "/") + "/" + r.Chart.Helm.Chart
 	}
-	if at := r.Chart.HTTP; at != nil {
-		// A query may have what isn't for every eye. The digest says what is meant.
-		withoutQuery, _, _ := strings.Cut(at.URL, "?")
-		return withoutQuery + "@" + at.Digest
+	switch {
+	case version == "": // whichever is found
+	case r.Chart.OCI != nil && *at.digest == "":
+		address += ":" + TagOf(version)
+	case r.Chart.Helm != nil:
+		address += " " + version
+	case r.Chart.GitHub != nil:
+		address += " release " + r.Chart.GitHub.TagPrefix + version
 	}
-	if at := r.Chart.GitHub; at != nil {
-		return addressOfRelease(at, r.Chart.Version)
+	if r.Chart.GitHub != nil && r.Chart.GitHub.Asset != "" {
+		address += " file " + r.Chart.GitHub.Asset
 	}
-	helm := r.Chart.Helm
-	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart
-	if r.Chart.Version != "" {
-		address += " " + r.Chart.Version
-	}
-	if helm.Digest != "" {
-		address += "@" + helm.Digest
+	if *at.digest != "" {
+		address += "@" + *at.digest
 	}
 	return address
-}
-
-// SecretRef of the reference, nil if it names none.
-func (r Reference) SecretRef() *addonsv1.CredentialsReference {
-	switch {
-	case r.Chart.OCI != nil:
-		return r.Chart.OCI.SecretRef
-	case r.Chart.Helm != nil:
-		return r.Chart.Helm.SecretRef
-	case r.Chart.HTTP != nil:
-		return r.Chart.HTTP.SecretRef
-	case r.Chart.GitHub != nil:
-		return r.Chart.GitHub.SecretRef
-	}
-	return nil
-}
-
-// PlainHTTP tells whether the object lets the chart come without TLS.
-func (r Reference) PlainHTTP() bool {
-	switch {
-	case r.Chart.OCI != nil:
-		return ptr.Deref(r.Chart.OCI.PlainHTTP, false)
-	case r.Chart.Helm != nil:
-		return ptr.Deref(r.Chart.Helm.PlainHTTP, false)
-	case r.Chart.HTTP != nil:
-		return ptr.Deref(r.Chart.HTTP.PlainHTTP, false)
-	case r.Chart.GitHub != nil:
-		return ptr.Deref(r.Chart.GitHub.PlainHTTP, false)
-	}
-	return false
-}
-
-// DigestField is the expected digest, and the field it is in.
-func (r Reference) DigestField() (digest, field string) {
-	switch {
-	case r.Chart.OCI != nil:
-		return r.Chart.OCI.Digest, "oci.digest"
-	case r.Chart.Helm != nil:
-		return r.Chart.Helm.Digest, "helm.digest"
-	case r.Chart.HTTP != nil:
-		return r.Chart.HTTP.Digest, "http.digest"
-	case r.Chart.GitHub != nil:
-		return r.Chart.GitHub.Digest, "github.digest"
-	}
-	return "", ""
 }
 
 // NamesDigest tells whether the object itself says by its digest which content it means. A

@@ -18,21 +18,6 @@ const (
 	githubTenants = ".ghe.com"
 )
 
-// addressOfRelease says which file of which release is meant, or all of its files.
-func addressOfRelease(from *addonsv1.GitHubSource, version string) string {
-	address := from.URL
-	if version != "" { // else whichever is found
-		address += " release " + from.TagPrefix + version
-	}
-	if from.Asset != "" {
-		address += " file " + from.Asset
-	}
-	if from.Digest != "" {
-		address += "@" + from.Digest
-	}
-	return address
-}
-
 // RepositoryOf is the repository, as in "owner/name".
 func RepositoryOf(from *addonsv1.GitHubSource) string {
 	return strings.Trim(parsed(from.URL).Path, "/")

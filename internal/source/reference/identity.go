@@ -9,9 +9,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
-// Visit identifies the address together with how it is asked: two references with
+// visit identifies the address together with how it is asked: two references with
 // the same may share the answer, in which namespaces ever they are.
-func (r Reference) Visit() string {
+func (r Reference) visit() string {
 	address := r.Address()
 	if at := r.Chart.HTTP; at != nil {
 		address = at.URL + "@" + at.Digest
@@ -29,28 +29,12 @@ func (r Reference) Visit() string {
 	return visit
 }
 
-// Unversioned identifies what has versions, and how it is asked.
-func (r Reference) Unversioned() string {
-	r.Chart.Version = ""
-	if at := r.Chart.GitHub; at != nil {
-		return r.Visit() + " with tags " + at.TagPrefix
-	}
-	return r.Visit()
-}
-
 // Source identifies where the reference's versions come from, and how it is asked.
 func (r Reference) Source() string {
-	r.Chart = *r.Chart.DeepCopy()
+	r = r.WithDigest("")
 	r.Chart.Version = ""
-	switch {
-	case r.Chart.OCI != nil:
-		r.Chart.OCI.Digest = ""
-	case r.Chart.Helm != nil:
-		r.Chart.Helm.Digest = ""
-	case r.Chart.HTTP != nil:
-		r.Chart.HTTP.Digest = ""
-	case r.Chart.GitHub != nil:
-		r.Chart.GitHub.Digest = ""
+	if at := r.Chart.GitHub; at != nil {
+		return r.String() + " with tags " + at.TagPrefix
 	}
 	return r.String()
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package reference says which artifact is meant, where it is, and how it is asked for.
+// It is pure: nothing is asked here.
 package reference
 
 import (
@@ -7,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -44,31 +47,22 @@ func (r Reference) String() string {
 	case r.Chart.Path != "":
 		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix()
 	case r.Remote():
-		return r.Visit()
+		return r.visit()
 	}
 	return r.Subject() + r.Kind.Suffix()
 }
 
-// field is the one that is set.
-func (r Reference) field() string {
-	kind := r.Kind.Field()
+// Type is the field of the source that is set, as "oci" or "configMap"; "" if none is.
+func (r Reference) Type() string {
 	switch {
 	case r.Chart.ConfigMap != nil:
-		return kind + ".configMap"
+		return "configMap"
 	case r.Chart.Secret != nil:
-		return kind + ".secret"
+		return "secret"
 	case r.Chart.Path != "":
-		return kind + ".path"
-	case r.Chart.OCI != nil:
-		return kind + ".oci"
-	case r.Chart.Helm != nil:
-		return kind + ".helm"
-	case r.Chart.HTTP != nil:
-		return kind + ".http"
-	case r.Chart.GitHub != nil:
-		return kind + ".github"
+		return "path"
 	}
-	return kind
+	return r.remote().name
 }
 
 // Subject is the object, path or address that is referred to, for people: nothing of how
@@ -89,15 +83,11 @@ func (r Reference) Subject() string {
 
 // Object is the key of the ConfigMap or Secret that is referred to.
 func (r Reference) Object() Object {
-	kind, artifact := KindConfigMap, r.Chart.ConfigMap
-	if artifact == nil {
-		kind, artifact = KindSecret, r.Chart.Secret
+	kind, at := KindConfigMap, r.Chart.ConfigMap
+	if at == nil {
+		kind, at = KindSecret, r.Chart.Secret
 	}
-	key := artifact.Key
-	if key == "" {
-		key = addonsv1.DefaultArtifactKey
-	}
-	return Object{Kind: kind, Namespace: r.Namespace, Name: artifact.Name, Key: key}
+	return Object{Kind: kind, Namespace: r.Namespace, Name: at.Name, Key: cmp.Or(at.Key, addonsv1.DefaultArtifactKey)}
 }
 
 // Object is a key of a ConfigMap or Secret.
@@ -125,7 +115,8 @@ func (r Reference) Locate(err error) error {
 	}
 	located := *known
 	if located.Field == "" { // it may be remembered for others, with a field of their own
-		located.Field, located.Subject = r.field()+located.Part, cmp.Or(located.Subject, r.Subject())
+		field := strings.TrimSuffix(r.Kind.Field()+"."+r.Type(), ".")
+		located.Field, located.Subject = field+located.Part, cmp.Or(located.Subject, r.Subject())
 	}
 	return &located
 }
