@@ -42,13 +42,11 @@ type Content struct {
 // release v1", and for each file, sorted by name, a line of its own digest, a
 // space, its size in bytes, a space, and its name.
 func (c Content) Digest() string {
-	if c.Manifest != nil {
-		sum := sha256.Sum256(c.Manifest)
-		return FormatDigest(sum[:])
-	}
-	if c.Files == nil {
-		sum := sha256.Sum256(c.Archive)
-		return FormatDigest(sum[:])
+	switch {
+	case c.Manifest != nil:
+		return DigestOf(c.Manifest)
+	case c.Files == nil:
+		return DigestOf(c.Archive)
 	}
 	hash := sha256.New()
 	hash.Write([]byte(directoryDomain))
@@ -63,7 +61,7 @@ func (c Content) Digest() string {
 		write(len(file.Data))
 		hash.Write(file.Data)
 	}
-	return FormatDigest(hash.Sum(nil))
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
 // Bytes is the size of the content, as it was fetched.
@@ -75,10 +73,13 @@ func (c Content) Bytes() int64 {
 	return size
 }
 
-// FormatDigest writes a SHA-256 sum as digests are written.
-func FormatDigest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+// DigestOf is the SHA-256 of data, as digests are written.
+func DigestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// IsDigest tells whether it is a SHA-256 digest as [FormatDigest] writes them.
+// IsDigest tells whether it is a SHA-256 digest as [DigestOf] writes them.
 func IsDigest(written string) bool { return sha256Digest.MatchString(written) }

@@ -98,3 +98,12 @@ func Find(files []File, name string) *File {
 	}
 	return &files[i]
 }
+
+// Names returns the names of files.
+func Names(files []File) []string {
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, file.Name)
+	}
+	return names
+}

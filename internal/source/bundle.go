@@ -60,7 +60,7 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 }
 
 // Names of the files outside of archives, sorted.
-func (b *Bundle) Names() []string { return namesOf(b.files) }
+func (b *Bundle) Names() []string { return artifact.Names(b.files) }
 
 // Read returns a file; false if there is none.
 func (b *Bundle) Read(name string) ([]byte, bool, error) {

@@ -3,7 +3,6 @@
 package source_test
 
 import (
-	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,8 +44,7 @@ func TestArchiveOfTheArtifactRoot(t *testing.T) {
 
 	for _, path := range []string{"charts/demo.tgz", "charts/demo.tar.gz", "./charts/demo.tgz"} {
 		fetched := expectFetched(t, sources, atPath(path))
-		sum := sha256.Sum256(archive)
-		if want := artifact.FormatDigest(sum[:]); fetched.Digest != want {
+		if want := digestOf(archive); fetched.Digest != want {
 			t.Errorf("%s: digest %s, want that of the file, %s", path, fetched.Digest, want)
 		}
 		if diff := cmp.Diff([]string{"Chart.yaml", "values.yaml"}, namesOf(fetched)); diff != "" {

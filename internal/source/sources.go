@@ -79,7 +79,7 @@ type Sources struct {
 
 	digests    *outcome.Memory[string]    // that references were resolved to
 	lists      *outcome.Memory[[]string]  // of versions
-	verified   *outcome.Memory[bool]      // signatures
+	verified   *outcome.Memory[string]    // versions that signed texts say
 	contents   *outcome.Memory[*Artifact] // unpacked
 	rejections *rejections                // of digests
 }
@@ -101,7 +101,7 @@ func New(options Options) (*Sources, error) {
 		checks:     newTallies(),
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
 		lists:      outcome.New(options.Clock, listBytes, bytesOf),
-		verified:   outcome.New(options.Clock, remembered, lru.One[bool]),
+		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
 		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
 		rejections: newRejections(),
 	}

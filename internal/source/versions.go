@@ -14,6 +14,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
+// catalogue is a backend that tells which versions of an artifact there are.
+type catalogue interface {
+	// Versions asks for all versions. Of charts they are semantic ones, of anything else
+	// whatever releases are called. None is longer than versions.MaxLength.
+	Versions(ctx context.Context, c *auth.Client) ([]string, error)
+}
+
 // bytesOf estimates the memory that a list of versions holds.
 func bytesOf(list []string) int64 {
 	size := int64(64)

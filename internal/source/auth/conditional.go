@@ -87,7 +87,7 @@ func (t *conditional) keep(at, scope string, response *http.Response) error {
 		return err
 	}
 	if response.Header.Get("Etag") != "" || response.Header.Get("Last-Modified") != "" {
-		digest := artifact.Content{Archive: body}.Digest()
+		digest := artifact.DigestOf(body)
 		t.store.Put(scope, digest, body)
 		t.known.Put(at, validated{digest, response.Header.Clone()})
 	}

@@ -64,25 +64,25 @@ func (r Release) Fetch(ctx context.Context, c *auth.Client, digest string) (arti
 }
 
 // Verify checks the provenance file beside the archive.
-func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	found, err := r.find(ctx, c)
 	if err != nil {
-		return err
+		return "", err
 	}
 	archive, err := r.archiveIn(found)
 	if err != nil {
-		return err
+		return "", err
 	}
 	name := archive.name + policy.ProvenanceSuffix
 	at := slices.IndexFunc(found, func(a asset) bool { return a.name == name })
 	if at < 0 {
-		return want.Unsigned("the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
+		return "", want.Unsigned("the release has no file "+failure.Quote(name), "package it with `helm package --sign`, and publish its .prov beside it")
 	}
 	file, err := r.read(ctx, c, found[at], "the provenance file", policy.MaxProvenance)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return want.CheckProvenance(file, digest, c.Ref)
+	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
 // offer is the archive among the release's files, or all files that make the bundle.

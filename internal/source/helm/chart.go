@@ -53,25 +53,25 @@ func (h Chart) Fetch(ctx context.Context, c *auth.Client, digest string) (artifa
 }
 
 // Verify checks the provenance file beside the archive.
-func (h Chart) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+func (h Chart) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	entry, err := h.find(ctx, c)
 	if err != nil {
-		return err
+		return "", err
 	}
 	at, err := h.archiveURL(entry.URL)
 	if err != nil {
-		return err
+		return "", err
 	}
 	at.Path += policy.ProvenanceSuffix
 	at.RawPath = ""
 	file, err := c.File(ctx, at, "", "the provenance file", policy.MaxProvenance)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if file == nil {
-		return want.Unsigned("there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+		return "", want.Unsigned("there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
 	}
-	return want.CheckProvenance(file, digest, c.Ref)
+	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
 // Versions lists those of the index.

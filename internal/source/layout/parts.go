@@ -4,11 +4,12 @@ package layout
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -30,28 +31,29 @@ type Part struct {
 
 // PartOf describes a file.
 func PartOf(name string, data []byte) Part {
-	sum := sha256.Sum256(data)
-	return Part{Name: name, Digest: artifact.FormatDigest(sum[:]), Size: int64(len(data))}
+	return Part{Name: name, Digest: artifact.DigestOf(data), Size: int64(len(data))}
 }
 
 // Parts returns the files that a manifest lists, sorted by name: one of a registry,
 // or a list of files. It is false of anything else.
-func Parts(manifest []byte, limits artifact.Limits) (parts []Part, listed bool, err error) {
-	if bytes.HasPrefix(manifest, []byte(listingDomain)) {
-		parts, err = parseListing(manifest, limits)
+func Parts(data []byte, limits artifact.Limits) (parts []Part, listed bool, err error) {
+	if bytes.HasPrefix(data, []byte(listingDomain)) {
+		parts, err = parseListing(data, limits)
 		return parts, err == nil, err
 	}
-	layers, layered, err := Layers(manifest)
-	if !layered || err != nil {
+	manifest, err := Parse(data)
+	if err != nil || !isRelease(manifest) {
 		return nil, false, err
 	}
-	for _, layer := range layers {
-		parts = append(parts, partOfLayer(layer))
-	}
-	for _, p := range parts {
-		if err := p.checkDigest(); err != nil {
+	for _, layer := range manifest.Layers {
+		if slices.ContainsFunc(unusedLayers, func(prefix string) bool { return strings.HasPrefix(layer.MediaType, prefix) }) {
+			continue
+		}
+		digest, err := digestOf(layer)
+		if err != nil {
 			return nil, false, err
 		}
+		parts = append(parts, Part{Name: layer.Annotations[ocispec.AnnotationTitle], Digest: digest, Size: layer.Size})
 	}
 	parts, err = Check(parts, limits)
 	return parts, err == nil, err
@@ -88,13 +90,6 @@ func Check(parts []Part, limits artifact.Limits) ([]Part, error) {
 	return sorted, nil
 }
 
-func (p Part) checkDigest() error {
-	if !artifact.IsDigest(p.Digest) {
-		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256; push it again", failure.Quote(p.Name))
-	}
-	return nil
-}
-
 // Listing lists files, sorted by name; its digest is that of the bundle.
 func Listing(parts []Part) []byte {
 	var listing bytes.Buffer
@@ -117,7 +112,7 @@ func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 		size, name, _ := strings.Cut(sized, " ")
 		bytes, err := strconv.ParseInt(size, 10, 64)
 		p := Part{Name: name, Digest: digest, Size: bytes}
-		if !whole || err != nil || p.checkDigest() != nil || len(parts) == maxParts {
+		if !whole || err != nil || !artifact.IsDigest(digest) || len(parts) == maxParts {
 			return nil, broken
 		}
 		parts, rest = append(parts, p), after

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package oci gets artifacts from OCI registries, with their tags and signatures.
 package oci
 
 import (
@@ -16,7 +17,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -28,18 +28,13 @@ type Artifact struct {
 	*addonsv1.OCISource
 	version string
 	kind    artifact.Kind
-	named   bool // Digest is the object's own; see [reference.Reference.NamesDigest]
-	opener  opener.Opener
 }
 
 // New returns what the reference means in a registry.
-func New(r reference.Reference, o opener.Opener) Artifact {
-	return Artifact{r.Chart.OCI, r.Chart.Version, r.Kind, r.NamesDigest(), o}
-}
+func New(r reference.Reference) Artifact { return Artifact{r.Chart.OCI, r.Chart.Version, r.Kind} }
 
 // Resolve finds the layer.
-func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	none := artifact.Content{}
+func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (digest string, none artifact.Content, err error) {
 	repository, err := a.repository(c)
 	if err != nil {
 		return "", none, err
@@ -48,14 +43,7 @@ func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (string, artifact
 	if err != nil {
 		return "", none, err
 	}
-	find := layout.Chart
-	switch {
-	case a.kind == artifact.KindBundle:
-		find = func(manifest []byte) (string, error) { return layout.Bundle(described, manifest) }
-	case a.kind.Verbatim():
-		find = layout.Archive
-	}
-	digest, err := find(manifest)
+	digest, err = layout.Digest(a.kind, described.Digest.String(), manifest)
 	return digest, none, err
 }
 
@@ -103,27 +91,50 @@ func (a Artifact) Fetch(ctx context.Context, c *auth.Client, digest string) (art
 		return artifact.Content{}, err
 	}
 	if a.kind == artifact.KindBundle {
-		if got, found, err := a.layered(ctx, repository, c, digest); found || err != nil {
-			return got, err
+		_, manifest, err := readManifest(ctx, repository, digest)
+		switch {
+		case err == nil:
+			return fetchFiles(ctx, repository, c, manifest)
+		case !errors.Is(err, errdef.ErrNotFound): // else it is no manifest
+			return artifact.Content{}, err
 		}
 	}
+	archive, err := fetchBlob(ctx, repository, c, digest, "the archive", c.Limits.ArchiveBytes)
+	return artifact.Content{Archive: archive}, err
+}
+
+// fetchFiles gets the files of a bundle whose manifest lists them.
+func fetchFiles(ctx context.Context, repository *orasremote.Repository, c *auth.Client, manifest []byte) (artifact.Content, error) {
+	parts, listed, err := layout.Parts(manifest, c.Limits)
+	if err == nil && !listed {
+		err = failure.New(failure.ArtifactInvalid, "its manifest lists no files; push it again")
+	}
+	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts))}
+	for _, p := range parts {
+		data, err := fetchBlob(ctx, repository, c, p.Digest, "file "+failure.Quote(p.Name), p.Size)
+		if err != nil {
+			return artifact.Content{}, err
+		}
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: data})
+	}
+	return got, err
+}
+
+// fetchBlob gets a blob, and verifies its digest.
+func fetchBlob(ctx context.Context, repository *orasremote.Repository, c *auth.Client, digest, what string, most int64) ([]byte, error) {
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return artifact.Content{}, failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish "+a.kind.Noun()+" under another version")
+		return nil, failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish it under another version")
 	}
 	if err != nil {
-		return artifact.Content{}, err
+		return nil, err
 	}
 	defer auth.Release(body)
-	archive, err := c.Read(ctx, body, described.Size, "the archive", c.Limits.ArchiveBytes)
-	if err != nil {
-		return artifact.Content{}, err
+	data, err := c.Read(ctx, body, described.Size, what, most)
+	if err == nil && artifact.DigestOf(data) != digest {
+		err = failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
 	}
-	got := artifact.Content{Archive: archive}
-	if got.Digest() != digest {
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
-	}
-	return got, nil
+	return data, err
 }
 
 func (a Artifact) repository(c *auth.Client) (*orasremote.Repository, error) {

@@ -38,11 +38,7 @@ func (s *signatures) referring(ctx context.Context, repository *orasremote.Repos
 		return false, err
 	}
 	slices.Reverse(bundles) // new ones are at the end of most lists; there is no order that is promised
-	if len(bundles) > maxSignatures {
-		s.skipped += len(bundles) - maxSignatures
-		bundles = bundles[:maxSignatures]
-	}
-	for _, referrer := range bundles {
+	for _, referrer := range bundles[:min(len(bundles), maxSignatures)] {
 		bundle, err := fetchBundle(ctx, repository, referrer)
 		if err == nil {
 			err = s.want.Cosign.VerifyBundle(manifest, bundle)

@@ -32,6 +32,8 @@ const (
 )
 
 const (
+	// provenanceLayer is the type of a layer that is a provenance file.
+	provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 	// signatureLayer is the type of a layer below the tag sha256-<hex>.sig.
 	signatureLayer = "application/vnd.dev.cosign.simplesigning.v1+json"
 	// predicateAnnotation says, before a bundle is fetched, what is in it.
@@ -40,36 +42,50 @@ const (
 
 // Verify checks the manifest's signature, and then that the content is a part of
 // the manifest. It asks for the manifest anew, as what is known may be the
-// content's digest alone; if the tag is another's by now, that isn't it.
-func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+// content's digest alone; if the tag is another's by now, that isn't it. It returns the version
+// that the manifest says it is of, "" if it says none.
+func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	repository, err := a.repository(c)
 	if err != nil {
-		return err
+		return "", err
 	}
-	described, manifest, err := a.manifest(ctx, repository)
+	described, data, err := a.manifest(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	if want.Cosign != nil {
+		if err := signedManifest(ctx, repository, described, data, want); err != nil {
+			return "", err
+		}
+	}
+	manifest, err := layout.Parse(data)
+	if err != nil {
+		return "", err
+	}
+	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
+	if described.Digest.String() != digest && !slices.ContainsFunc(manifest.Layers, isPart) {
+		return "", failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+	}
+	if want.Keyring != nil {
+		err = checkProvenance(ctx, c, repository, manifest, digest, want)
+	}
+	return manifest.Annotations[ocispec.AnnotationVersion], err
+}
+
+// checkProvenance checks the provenance file that is a layer beside the archive's.
+func checkProvenance(ctx context.Context, c *auth.Client, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy.Policy) error {
+	at := slices.IndexFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType == provenanceLayer })
+	if at < 0 {
+		return want.Unsigned("there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
+	}
+	file, err := fetchPart(ctx, repository.Blobs(), manifest.Layers[at], policy.MaxProvenance)
+	if errors.Is(err, errUnreadable) {
+		return failure.New(failure.ArtifactInvalid, "its provenance file is larger than %d bytes, or has a digest that isn't SHA-256; push it again", policy.MaxProvenance)
+	}
 	if err != nil {
 		return err
 	}
-	if want.Cosign != nil {
-		if err := signedManifest(ctx, repository, described, manifest, want); err != nil {
-			return err
-		}
-	}
-	var parsed ocispec.Manifest
-	if err := json.Unmarshal(manifest, &parsed); err != nil {
-		return layout.NoManifest()
-	}
-	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
-	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {
-		return failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
-	}
-	if want.Cosign != nil {
-		return a.approved(ctx, repository, parsed)
-	}
-	if want.Keyring != nil {
-		return a.provenance(ctx, c, repository, parsed, digest, want)
-	}
-	return nil
+	return want.CheckProvenance(file, digest, c.Ref)
 }
 
 // signedManifest looks for a signature that counts: first where cosign used to keep
@@ -91,9 +107,8 @@ func signedManifest(ctx context.Context, repository *orasremote.Repository, desc
 
 // signatures are those that were looked at, and don't count.
 type signatures struct {
-	want    policy.Policy
-	flaws   []string
-	skipped int
+	want  policy.Policy
+	flaws []string
 }
 
 // refusal says what was found in place of a signature that counts.
@@ -104,14 +119,7 @@ func (s *signatures) refusal() *failure.Error {
 	if more := len(kinds) - shown; more > 0 {
 		found += fmt.Sprintf("; and %d other flaws", more)
 	}
-	count := "its signature doesn't count"
-	switch total := len(s.flaws) + s.skipped; {
-	case s.skipped > 0:
-		count = fmt.Sprintf("of its %d signatures the newest %d were looked at, and none counts", total, len(s.flaws))
-	case total > 1:
-		count = fmt.Sprintf("none of its %d signatures counts", total)
-	}
-	return failure.New(failure.SignatureInvalid, "%s: %s. %s one by %s; have it signed by that%s", count, found, s.want.Wants(), s.want.Who(), s.want.OrCorrect())
+	return failure.New(failure.SignatureInvalid, "none of its signatures counts, of which the newest %d are looked at: %s. %s one by %s; have it signed by that%s", maxSignatures, found, s.want.Wants(), s.want.Who(), s.want.OrCorrect())
 }
 
 // counts notes why a signature doesn't; an error that isn't about the signature
@@ -147,13 +155,9 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 		return false, nil //nolint:nilerr // it is told as a flaw
 	}
 	layers := slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType != signatureLayer })
-	slices.Reverse(layers) // cosign puts new ones at the end
-	if len(layers) > maxSignatures {
-		s.skipped += len(layers) - maxSignatures
-		layers = layers[:maxSignatures]
-	}
+	slices.Reverse(layers)          // cosign puts new ones at the end
 	payloads := map[string][]byte{} // of many signatures it is the same
-	for _, layer := range layers {
+	for _, layer := range layers[:min(len(layers), maxSignatures)] {
 		payload, known := payloads[layer.Digest.String()]
 		if !known {
 			if payload, err = fetchPart(ctx, repository.Blobs(), layer, maxPayload); err == nil {

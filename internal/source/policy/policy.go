@@ -12,7 +12,6 @@ import (
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
@@ -94,14 +93,11 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 		// A provenance file names the archive, so what it is called decides, too.
 		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
 	}
-	return made(ref, read, decides), nil
+	return made(read, decides), nil
 }
 
 // made completes a policy with the digest of what decides.
-func made(ref reference.Reference, read Policy, decides []string) Policy {
-	if oci := ref.Chart.OCI; oci != nil && ref.Kind != artifact.KindChart { // see package oci
-		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.NamesDigest()))
-	}
+func made(read Policy, decides []string) Policy {
 	if read.ByInstance { // a failure is told in other words
 		decides = append(decides, "the instance's own")
 	}

@@ -45,7 +45,7 @@ func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 			for _, key := range keys {
 				decides = append(decides, "key "+key.Fingerprint)
 			}
-			met = append(met, made(ref, Policy{Cosign: &verify.Cosign{Keys: keys}, ByInstance: true}, decides))
+			met = append(met, made(Policy{Cosign: &verify.Cosign{Keys: keys}, ByInstance: true}, decides))
 		}
 	}
 	if ref.Kind == artifact.KindChart && ref.Remote() && ref.Chart.HTTP == nil {
@@ -54,7 +54,7 @@ func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 			return nil, err
 		}
 		for _, ring := range rings {
-			met = append(met, made(ref, Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, archiveNames(ref).String()}))
+			met = append(met, made(Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, archiveNames(ref).String()}))
 		}
 	}
 	return met, nil

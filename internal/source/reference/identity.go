@@ -3,7 +3,6 @@
 package reference
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -50,6 +49,5 @@ func (r Reference) DigestQuestion() string {
 	if err != nil { // it has nothing that isn't plain
 		return question
 	}
-	sum := sha256.Sum256(policy) // which may be long, while many questions are remembered
-	return question + " for " + r.Namespace + ", verified by " + artifact.FormatDigest(sum[:])
+	return question + " for " + r.Namespace + ", verified by " + artifact.DigestOf(policy) // which may be long, while many questions are remembered
 }

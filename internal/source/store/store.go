@@ -85,7 +85,7 @@ func (s *Store) Get(scope, digest string) ([]byte, bool) {
 	}
 	path := s.path(scope, digest)
 	data, err := os.ReadFile(path)
-	if err == nil && digestOf(data) != digest {
+	if err == nil && artifact.DigestOf(data) != digest {
 		corruptions.Inc()
 		s.log.Info("A file of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
 		err = errors.Join(fs.ErrNotExist, os.RemoveAll(path))
@@ -143,7 +143,5 @@ func writeSynced(path string, data []byte) error {
 
 // path is made of sums only: so no name leads anywhere else.
 func (s *Store) path(scope, digest string) string {
-	return filepath.Join(s.directory, strings.TrimPrefix(digestOf([]byte(digest+"\n"+scope)), "sha256:"))
+	return filepath.Join(s.directory, strings.TrimPrefix(artifact.DigestOf([]byte(digest+"\n"+scope)), "sha256:"))
 }
-
-func digestOf(data []byte) string { return artifact.Content{Archive: data}.Digest() }
