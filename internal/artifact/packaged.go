@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"time"
 
 	"helm.sh/helm/v4/pkg/ignore"
 
@@ -42,26 +41,16 @@ func Packaged(files []File) ([]File, error) {
 				return true
 			}
 		}
-		return rules.Ignore(name, entry{name: name, directory: directory})
+		return rules.Ignore(name, entry{directory: directory})
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(file File) bool { return isIgnored(file.Name, false) }), nil
 }
 
 // entry is a file or directory of an archive, as the rules of .helmignore look at it.
 type entry struct {
-	name      string
-	directory bool
+	fs.FileInfo // nobody asks for more
+	directory   bool
 }
 
-func (e entry) Name() string       { return path.Base(e.name) }
-func (e entry) Size() int64        { return 0 }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) IsDir() bool        { return e.directory }
-func (e entry) Sys() any           { return nil }
-
-func (e entry) Mode() fs.FileMode {
-	if e.directory {
-		return fs.ModeDir
-	}
-	return 0
-}
+// IsDir implements fs.FileInfo.
+func (e entry) IsDir() bool { return e.directory }

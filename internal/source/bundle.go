@@ -140,8 +140,8 @@ func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
 		if !found {
 			return within, rest, nil
 		}
-		if depth == b.sources.Limits.Nesting {
-			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", b.sources.Limits.Nesting)
+		if depth == artifact.Nesting {
+			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", artifact.Nesting)
 		}
 		if within, err = within.open(archive); err != nil {
 			return nil, "", err

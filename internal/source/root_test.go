@@ -148,7 +148,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	write(t, filepath.Join(root, "empty/values.yaml"), "x")
 	write(t, filepath.Join(root, "ignore/Chart.yaml"), targz.ChartYAML)
 	write(t, filepath.Join(root, "ignore/.helmignore"), "a/**\n")
-	write(t, filepath.Join(root, "large.tgz"), strings.Repeat("x", artifact.DefaultArchiveBytes+1))
+	write(t, filepath.Join(root, "large.tgz"), strings.Repeat("x", 10<<20+1))
 	write(t, filepath.Join(root, "broken.tgz"), "x")
 	write(t, filepath.Join(root, "nested/Chart.yaml"), targz.ChartYAML)
 	write(t, filepath.Join(root, "nested/charts/inner.tgz"), "x")
@@ -256,8 +256,6 @@ func TestLimitsOfADirectory(t *testing.T) {
 		"TotalBytes": {artifact.Limits{TotalBytes: 200}, artifact.Limits{TotalBytes: 199}},
 		"FileBytes":  {artifact.Limits{FileBytes: 100}, artifact.Limits{FileBytes: 99}},
 		"Entries":    {artifact.Limits{Entries: 3}, artifact.Limits{Entries: 2}},
-		"PathDepth":  {artifact.Limits{PathDepth: 2}, artifact.Limits{PathDepth: 1}},
-		"NameBytes":  {artifact.Limits{NameBytes: 16}, artifact.Limits{NameBytes: 15}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectFetched(t, newSources(t, source.Options{ArtifactRoot: root, Limits: test.fits}), atPath("demo"))

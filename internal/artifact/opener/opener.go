@@ -8,8 +8,12 @@ package opener
 
 import (
 	"context"
+	"encoding/json"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Opener has jobs done by workers. Errors of a job's content are [*failure.Error]s.
@@ -19,11 +23,10 @@ type Opener interface {
 
 // Job is what a worker is to open. One of the pointers is set.
 type Job struct {
-	Unpack     *Unpack
-	Index      *Index
-	YAML       *YAML
-	Neighbours *Neighbours
-	Complete   *Complete
+	Unpack   *Unpack
+	Index    *Index
+	YAML     *YAML
+	Complete *Complete
 }
 
 // Unpack asks for the files of an artifact.
@@ -38,18 +41,13 @@ type Index struct{ Data []byte }
 // YAML asks for a document as JSON.
 type YAML struct{ Data []byte }
 
-// Neighbours asks which directories beside a chart's its Chart.yaml depends on (file://).
-type Neighbours struct {
-	// At is the chart's path in its artifact.
-	At    string
-	Files []artifact.File
-}
-
-// Complete asks for a chart with its neighbours in its charts directory.
+// Complete asks for a chart's directory as a chart, with those beside it that it depends on
+// (file://) in its charts directory.
 type Complete struct {
 	// At is the chart's path in its artifact.
 	At string
-	// Charts are the files of the chart, and of its neighbours, by their paths.
+	// Charts are the files of the chart, and of those beside it, by their paths. One that
+	// isn't there has none.
 	Charts map[string][]artifact.File
 	Limits artifact.Limits
 }
@@ -63,8 +61,8 @@ type Opened struct {
 	Charts map[string][]ChartVersion
 	// JSON is a YAML document.
 	JSON []byte
-	// Paths are those of neighbours.
-	Paths []string
+	// Missing are the paths of directories that a chart depends on, and Charts has to have.
+	Missing []string
 }
 
 // ChartVersion is an entry of a Helm repository's index.
@@ -87,11 +85,9 @@ func Run(job *Job) (*Opened, error) {
 	case job.YAML != nil:
 		document, err := toJSON(job.YAML.Data)
 		return &Opened{JSON: document}, err
-	case job.Neighbours != nil:
-		return &Opened{Paths: neighboursOf(job.Neighbours.At, job.Neighbours.Files)}, nil
 	case job.Complete != nil:
-		files, err := complete(job.Complete)
-		return &Opened{Files: files}, err
+		files, missing, err := complete(job.Complete)
+		return &Opened{Files: files, Missing: missing}, err
 	}
 	return &Opened{}, nil
 }
@@ -106,4 +102,52 @@ func unpack(job *Unpack) (*Opened, error) {
 		opened.Name, opened.Version = chartOf(files)
 	}
 	return opened, nil
+}
+
+// maxJSON bounds a document as JSON: aliases may make much of little YAML.
+const maxJSON = 64 << 10 // bytes
+
+// toJSON returns a YAML document as JSON. Of a key that is there twice it takes the last one.
+func toJSON(data []byte) ([]byte, error) {
+	document, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, failure.New(failure.ArtifactInvalid, "it isn't YAML: %w", err)
+	}
+	if len(document) > maxJSON {
+		return nil, failure.TooLarge("it, with its aliases written out,", maxJSON)
+	}
+	return document, nil
+}
+
+// index is index.yaml of a Helm repository, as far as it is of use:
+// https://helm.sh/docs/topics/chart_repository/#the-index-file
+type index struct {
+	Entries map[string][]*struct {
+		Version string   `json:"version"`
+		Digest  string   `json:"digest"`
+		URLs    []string `json:"urls"`
+	} `json:"entries"`
+}
+
+// readIndex reads an index as Helm does, and leaves out what Helm skips. It doesn't mind
+// fields that Helm doesn't know.
+func readIndex(data []byte) (map[string][]ChartVersion, error) {
+	var read index
+	parse := func(data []byte, into any) error { return yaml.Unmarshal(data, into) }
+	if json.Valid(data) { // it takes a tenth of the time and memory
+		parse = json.Unmarshal
+	}
+	if err := parse(data, &read); err != nil || read.Entries == nil {
+		return nil, failure.New(failure.ArtifactInvalid, "the repository's index.yaml isn't an index that Helm can read; correct helm.url, or have the index made anew with `helm repo index`")
+	}
+	charts := make(map[string][]ChartVersion, len(read.Entries))
+	for name, entries := range read.Entries {
+		for _, entry := range entries {
+			if entry == nil || entry.Version == "" || len(entry.URLs) == 0 {
+				continue
+			}
+			charts[name] = append(charts[name], ChartVersion{Version: entry.Version, URL: entry.URLs[0], Digest: entry.Digest})
+		}
+	}
+	return charts, nil
 }

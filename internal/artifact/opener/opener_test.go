@@ -70,25 +70,6 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// Only directories of the artifact are neighbours, each once.
-func TestNeighbours(t *testing.T) {
-	again := chartfiles.Dep("a", "2.x", "file://../a")
-	again.Alias = "again"
-	declared := chartfiles.Deps(
-		chartfiles.Dep("a", "1.x", "file://../a"), chartfiles.Dep("b", "1.x", "file://./b/../b"), chartfiles.Dep("c", "1.x", "https://charts.example.org"),
-		again, chartfiles.Dep("d", "1.x", "file://../../../d"), chartfiles.Dep("e", "1.x", "file:///e"), chartfiles.Dep("f", "1.x", ""))
-	files := chartfiles.Render(map[string]string{"Chart.yaml": chartfiles.ChartYAML(t, "demo", "1.0.0", declared...)})
-	opened, err := opener.Run(&opener.Job{Neighbours: &opener.Neighbours{At: "charts/demo", Files: files}})
-	expectRefused(t, err, "")
-	if diff := cmp.Diff([]string{"charts/a", "charts/demo/b"}, opened.Paths); diff != "" {
-		t.Error(diff)
-	}
-	v1 := map[string]string{"Chart.yaml": "name: demo\nversion: 1.0.0\n", "requirements.yaml": chartfiles.YAML(t, map[string]any{"dependencies": declared[:1]})}
-	if opened, err = opener.Run(&opener.Job{Neighbours: &opener.Neighbours{At: "demo", Files: chartfiles.Render(v1)}}); err != nil || !slices.Equal(opened.Paths, []string{"a"}) {
-		t.Errorf("of requirements.yaml: %q, %v", opened.Paths, err)
-	}
-}
-
 // TestComplete puts neighbours into charts/, as `helm dependency build` does.
 func TestComplete(t *testing.T) {
 	common := chartfiles.Dep("common", ">=1.0.0", "file://../common")
@@ -105,19 +86,19 @@ func TestComplete(t *testing.T) {
 	}{
 		"a neighbour":         {with(), slices.Concat(own[:1], added, own[1:]), ""},
 		"it is there":         {with("charts/common/Chart.yaml", chartfiles.ChartYAML(t, "common", "1.2.0")), slices.Concat(own[:1], []string{"charts/common/Chart.yaml"}, own[1:]), ""},
-		"it is there packed":  {with("charts/x.tgz", string(chartfiles.Packed(t, "common", beside))), slices.Concat(own[:1], []string{"charts/x.tgz"}, own[1:]), ""},
+		"it is there packed":  {with("charts/common-1.2.0.tgz", string(chartfiles.Packed(t, "common", beside))), slices.Concat(own[:1], []string{"charts/common-1.2.0.tgz"}, own[1:]), ""},
 		"no such directory":   {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("gone", "1.x", "file://../gone"))), nil, failure.ArtifactNotFound},
 		"another version":     {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("common", "2.x", "file://../common"))), nil, failure.ArtifactInvalid},
 		"another chart":       {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("redis", "1.x", "file://../common"))), nil, failure.ArtifactInvalid},
 		"outside":             {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("common", "1.x", "file://../../common"))), nil, failure.ArtifactRefused},
-		"something is there":  {with("charts/common-1.2.0/x", ""), nil, failure.ArtifactRefused},
+		"something is there":  {with("charts/common-1.2.0/x", ""), slices.Concat(own[:1], []string{"charts/common-1.2.0/x"}, own[1:]), ""}, // the renderer refuses it
 		"no chart":            {map[string]string{"x": ""}, nil, failure.ArtifactInvalid},
 		"a large .helmignore": {with(".helmignore", strings.Repeat("x\n", 40<<10)), nil, failure.ArtifactTooLarge},
 		"a bad .helmignore":   {with(".helmignore", "a/**\n"), nil, failure.ArtifactInvalid},
 		"elsewhere":           {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("c", "1.x", "https://x"))), own, ""}, // the renderer refuses it
 	} {
 		t.Run(name, func(t *testing.T) {
-			charts := map[string][]artifact.File{"demo": chartfiles.Render(test.chart), "common": chartfiles.Render(beside)}
+			charts := map[string][]artifact.File{"demo": chartfiles.Render(test.chart), "common": chartfiles.Render(beside), "gone": nil}
 			opened, err := opener.Run(&opener.Job{Complete: &opener.Complete{At: "demo", Charts: charts, Limits: artifact.Limits{}.WithDefaults()}})
 			expectRefused(t, err, test.reason)
 			if err != nil {

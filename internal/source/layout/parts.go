@@ -66,7 +66,7 @@ func Check(parts []Part, limits artifact.Limits) ([]Part, error) {
 	}
 	left := limits.TotalBytes
 	for _, p := range parts {
-		if err := artifact.CheckName(p.Name, limits); err != nil {
+		if err := artifact.CheckName(p.Name); err != nil {
 			return nil, err
 		}
 		switch {

@@ -119,7 +119,7 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 	if w.rules.Ignore(name, info) {
 		return nil
 	}
-	if err := artifact.CheckName(name, w.limits); err != nil {
+	if err := artifact.CheckName(name); err != nil {
 		return err
 	}
 	switch {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package artifact unpacks what is installed: charts, kustomizations, manifests, and bundles
+// of them. All content is hostile until it has passed, so it is unpacked in worker
+// processes only (package opener), which write nothing to disk.
 package artifact
 
 import (
@@ -7,7 +10,17 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"regexp"
+	"slices"
+	"strings"
 )
+
+// File is one file of a chart, or of another artifact.
+type File struct {
+	// Name is slash-separated and relative to the artifact's root, such as "Chart.yaml",
+	// "templates/a.yaml" or "charts/dep-1.0.0.tgz".
+	Name string
+	Data []byte
+}
 
 // directoryDomain starts the stream that a directory's digest is taken of. No
 // gzip archive starts like it, so an archive and a directory never share a digest;
@@ -83,3 +96,26 @@ var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // IsDigest tells whether it is a SHA-256 digest as [DigestOf] writes them.
 func IsDigest(written string) bool { return sha256Digest.MatchString(written) }
+
+// SortFiles sorts files by their names, as [Find] wants them.
+func SortFiles(files []File) {
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Find returns the file of that name; nil if there is none. Files are sorted by name.
+func Find(files []File, name string) *File {
+	i, found := slices.BinarySearchFunc(files, name, func(file File, name string) int { return strings.Compare(file.Name, name) })
+	if !found {
+		return nil
+	}
+	return &files[i]
+}
+
+// Names returns the names of files.
+func Names(files []File) []string {
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, file.Name)
+	}
+	return names
+}
