@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package egress makes HTTP clients for hosts that the users of a namespace name:
+// registries and repositories. Such a host may be hostile, and so may be the one
+// who named it. A client
+//
+//   - reaches no address behind which are credentials of the node, or this pod,
+//   - gives the caller's credentials to the one host they are for: a redirect
+//     elsewhere goes without Authorization and without the client's certificate,
+//     and no proxy sees that,
+//   - follows few redirects, and none from TLS to plain HTTP,
+//   - tells for how long a host asks to be left alone,
+//   - says what went wrong in constant words, without a part of any URL but its
+//     host: these may hold secrets, and messages mustn't change from one attempt to
+//     the next.
+//
+// How long a request and its body may take is bounded by the request's context.
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -43,7 +59,7 @@ type Options struct {
 	AllowLoopback bool
 	// UserAgent of the requests.
 	UserAgent string
-	// Clock tells when a host may be asked again. Defaults to the real one.
+	// Clock tells for how long a host asks to be left alone.
 	Clock clock.PassiveClock
 }
 
@@ -74,9 +90,6 @@ func New(options Options) (*http.Client, error) {
 		}
 		own.Certificates = []tls.Certificate{certificate}
 	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &gate{
@@ -87,7 +100,6 @@ func New(options Options) (*http.Client, error) {
 			clock:     options.Clock,
 			own:       newTransport(own, shared, options.AllowLoopback),
 			other:     newTransport(shared, shared, options.AllowLoopback),
-			notBefore: map[string]pause{},
 		},
 	}, nil
 }
@@ -121,13 +133,7 @@ func hostPort(u *url.URL) string {
 	if u == nil {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(u.Scheme)]
-	}
-	if port == "" {
-		port = "80"
-	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(u.Scheme)], "80")
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 

@@ -87,7 +87,7 @@ func TestDependenciesBeside(t *testing.T) {
 		"an archive beside": {"common", "1.x", "../umbrella.tgz", failure.ArtifactInvalid, ""},
 		"no chart":          {"common", "1.x", "../lib", failure.ArtifactInvalid, failure.ArtifactInvalid},
 		"itself":            {"common", "1.x", ".", failure.ArtifactRefused, failure.ArtifactRefused},
-		"what it is in":     {"common", "1.x", "..", failure.ArtifactInvalid, failure.ArtifactRefused},
+		"what it is in":     {"common", "1.x", "..", failure.ArtifactRefused, failure.ArtifactRefused},
 		"another version":   {"common", "2.x", "../lib/common", failure.ArtifactInvalid, failure.ArtifactInvalid},
 		"another chart":     {"redis", "1.x", "../lib/common", failure.ArtifactInvalid, failure.ArtifactInvalid},
 	} {
