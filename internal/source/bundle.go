@@ -26,8 +26,6 @@ type Bundle struct {
 	ctx     context.Context //nolint:containedctx // of who opened it
 	scope   string          // see [Sources.scope]
 	files   []artifact.File
-	opened  map[string]*Bundle // archives, by path
-	left    *artifact.Limits   // of what all archives together may have
 }
 
 // OpenBundle reads a bundle.
@@ -41,8 +39,7 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 	if err != nil {
 		return nil, err
 	}
-	left := s.Limits
-	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files}, nil
 }
 
 // resolveInBundle returns the digest of an artifact with a path in a bundle.
@@ -134,56 +131,42 @@ func (b *Bundle) directory(name string) ([]artifact.File, error) {
 // walk follows the path into archives, but not into the last part. It returns what
 // has the rest of the path.
 func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
-	within, rest = b, name
 	for depth := 0; ; depth++ {
-		archive, below, found := within.archiveIn(rest)
-		if !found {
-			return within, rest, nil
-		}
-		if depth == artifact.Nesting {
+		archive, below := b.archiveIn(name)
+		switch {
+		case archive == nil:
+			return b, name, nil
+		case depth == artifact.Nesting:
 			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", artifact.Nesting)
 		}
-		if within, err = within.open(archive); err != nil {
+		if b, err = b.open(archive); err != nil {
 			return nil, "", err
 		}
-		rest = below
+		name = below
 	}
 }
 
-// archiveIn finds the archive that the path leads into.
-func (b *Bundle) archiveIn(name string) (archive, below string, found bool) {
+// archiveIn finds the archive that the path leads into; nil if there is none.
+func (b *Bundle) archiveIn(name string) (archive *artifact.File, below string) {
 	for i, c := range name {
-		if c == '/' && artifact.IsArchive(name[:i]) && artifact.Find(b.files, name[:i]) != nil {
-			return name[:i], name[i+1:], true
+		if c == '/' && artifact.IsArchive(name[:i]) {
+			if archive = artifact.Find(b.files, name[:i]); archive != nil {
+				return archive, name[i+1:]
+			}
 		}
 	}
-	return "", "", false
+	return nil, ""
 }
 
 // open unpacks an archive of the bundle, once for all who may have the bundle.
-func (b *Bundle) open(name string) (*Bundle, error) {
-	if opened, known := b.opened[name]; known {
-		return opened, nil
-	}
-	content := artifact.Content{Archive: artifact.Find(b.files, name).Data}
+func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
+	content := artifact.Content{Archive: archive.Data}
 	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
 	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
 		return b.sources.unpack(ctx, content, artifact.KindBundle)
 	})
 	if err != nil {
-		return nil, failure.Within(failure.Quote(name), err)
+		return nil, failure.Within(failure.Quote(archive.Name), err)
 	}
-	b.left.Entries -= len(got.Files)
-	for _, file := range got.Files {
-		b.left.TotalBytes -= int64(len(file.Data))
-	}
-	what := failure.Quote(name) + ", with the other archives of the bundle that paths lead into,"
-	switch {
-	case b.left.TotalBytes < 0:
-		return nil, failure.TooLarge(what, b.sources.Limits.TotalBytes)
-	case b.left.Entries < 0:
-		return nil, failure.New(failure.ArtifactTooLarge, "%s has more than %d files; take out what isn't needed", what, b.sources.Limits.Entries)
-	}
-	b.opened[name] = &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
-	return b.opened[name], nil
+	return &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files}, nil
 }

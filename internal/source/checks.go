@@ -32,66 +32,58 @@ type Checks struct {
 // ResultSuccess is the result of a check without an error.
 const ResultSuccess = "Success"
 
+// tallies are the checks of the sources that were asked last.
+type tallies struct {
+	mu    sync.Mutex
+	known *lru.Cache[string, Checks]
+}
+
+// change changes the checks of a reference's source.
+func (t *tallies) change(ref reference.Reference, change func(*Checks)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := ref.Source()
+	known, _ := t.known.Get(name)
+	if known.Results == nil {
+		known.Results = map[string]uint64{}
+	}
+	change(&known)
+	t.known.Put(name, known)
+}
+
 // Checks of the reference's source, that of the bundle if it is in one; false if it
 // wasn't asked yet.
 func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 	if ref.Bundle != nil {
 		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
 	}
+	s.checks.mu.Lock()
+	defer s.checks.mu.Unlock()
 	known, found := s.checks.known.Get(ref.Source())
-	if !found {
-		return Checks{}, false
-	}
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	is := known.Checks
-	is.Results = maps.Clone(is.Results)
-	return is, true
-}
-
-// tallies are the checks of the sources that were asked last.
-type tallies struct {
-	mu    sync.Mutex
-	known *lru.Cache[string, *tally]
-}
-
-// tally of one source.
-type tally struct {
-	mu sync.Mutex
-	Checks
-}
-
-func newTallies() *tallies { return &tallies{known: lru.New[string](remembered, lru.One[*tally])} }
-
-// of a source, a new one if there is none yet.
-func (t *tallies) of(ref reference.Reference) *tally {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	name := ref.Source()
-	known, found := t.known.Get(name)
-	if !found {
-		known = &tally{Checks: Checks{Results: map[string]uint64{}}}
-		t.known.Put(name, known)
-	}
-	return known
+	known.Results = maps.Clone(known.Results)
+	return known, found
 }
 
 // count counts a look at the reference's source. Only one for which a request was sent is
 // in the series of all sources.
 func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, err error) {
-	ended := s.Clock.Now()
+	ended, result := s.Clock.Now(), ResultSuccess
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		result = failed.Reason
+	} else if err != nil {
+		result = failure.SourceUnavailable
+	}
 	if sent {
-		countRequest(ref, started, ended, err)
+		countRequest(ref, started, ended, result)
 	}
-	known := s.checks.of(ref)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	known.Last = ended
-	if err == nil {
-		known.LastSuccess = ended
-	}
-	known.Took += ended.Sub(started)
-	known.Results[resultOf(err)]++
+	s.checks.change(ref, func(known *Checks) {
+		known.Last = ended
+		if err == nil {
+			known.LastSuccess = ended
+		}
+		known.Took += ended.Sub(started)
+		known.Results[result]++
+	})
 }
 
 // counted counts a look at what is at hand, which takes no request while nothing changed.
@@ -106,20 +98,7 @@ func counted[T any](s *Sources, ref reference.Reference, look func() (T, error))
 
 // countBytes counts content that a source gave.
 func (s *Sources) countBytes(ref reference.Reference, got artifact.Content) {
-	countBytes(ref, got)
-	known := s.checks.of(ref)
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	known.Bytes += got.Bytes()
-}
-
-// resultOf is the reason of an error, of which all that have none are the source's.
-func resultOf(err error) string {
-	if err == nil {
-		return ResultSuccess
-	}
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return failed.Reason
-	}
-	return failure.SourceUnavailable
+	kind, host := seriesOf(ref)
+	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
+	s.checks.change(ref, func(known *Checks) { known.Bytes += got.Bytes() })
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -94,17 +93,12 @@ func seriesOf(r reference.Reference) (kind, host string) {
 	return kind, hosts.of(host)
 }
 
-func countRequest(ref reference.Reference, started, ended time.Time, err error) {
+func countRequest(ref reference.Reference, started, ended time.Time, result string) {
 	kind, host := seriesOf(ref)
 	requestSeconds.WithLabelValues(kind, host).Observe(ended.Sub(started).Seconds())
 	lastRequest.WithLabelValues(kind, host).Set(float64(ended.Unix()))
-	if err == nil {
+	if result == ResultSuccess {
 		lastSuccess.WithLabelValues(kind, host).Set(float64(ended.Unix()))
 	}
-	requests.WithLabelValues(kind, host, resultOf(err)).Inc()
-}
-
-func countBytes(ref reference.Reference, got artifact.Content) {
-	kind, host := seriesOf(ref)
-	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
+	requests.WithLabelValues(kind, host, result).Inc()
 }

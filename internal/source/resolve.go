@@ -10,7 +10,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -123,13 +122,7 @@ func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (s
 func (s *Sources) readObject(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
 	key := ref.Object()
 	read, err := s.objects.Read(ctx, key)
-	switch {
-	case err != nil:
-	case read.Missing && key.Kind == reference.KindSecret:
-		err = object.MissingKey("data")
-	case read.Missing:
-		err = object.MissingKey("binaryData (manifests may be in data, too)")
-	case read.Text && ref.Kind != artifact.KindManifests:
+	if err == nil && read.Text && ref.Kind != artifact.KindManifests {
 		err = failure.New(failure.ArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
 			"`kubectl create configmap %s --from-file=%s` does", key.Name, key.Key)
 	}

@@ -6,6 +6,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -52,7 +53,6 @@ type Options struct {
 // credentials.
 type Access struct {
 	Options
-	own     credentials.Directory
 	clients *lru.Cache[string, connection] // by host and credential
 	answers *semaphore.Weighted            // bytes
 }
@@ -68,7 +68,6 @@ type connection struct {
 func New(options Options) *Access {
 	return &Access{
 		Options: options,
-		own:     credentials.Directory(options.CredentialsDir),
 		clients: lru.New[string](maxClients, lru.One[connection]),
 		answers: semaphore.NewWeighted(answersBytes),
 	}
@@ -80,11 +79,11 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
 	if ref.SecretRef() != nil {
 		return a.secretVersion(ctx, ref)
 	}
-	set, err := a.own.Load()
+	found, err := a.credential(ctx, ref)
 	if err != nil {
 		return err.Error()
 	}
-	return fingerprintOf(ref, set)
+	return found.Fingerprint()
 }
 
 // Scope says where content of the reference comes from, and as whom it is asked for. Who has
@@ -92,8 +91,8 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
 // own credentials are no part of it: they are the instance's as the cache is.
 func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
 	from := ref.Source()
-	if at := ref.Chart.GitHub; at != nil { // only the release itself tells that a digest is of its version
-		from += " release " + at.TagPrefix + ref.Chart.Version
+	if ref.Chart.GitHub != nil { // only the release itself tells that a digest is of its version
+		from += " release " + ref.Chart.Version
 	}
 	if ref.SecretRef() == nil {
 		return from
@@ -103,6 +102,14 @@ func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
 		return ""
 	}
 	return from + " at " + version
+}
+
+// secretVersion changes when the Secret does; "" if that can't be told.
+func (a *Access) secretVersion(ctx context.Context, ref reference.Reference) string {
+	if a.Objects == nil {
+		return ""
+	}
+	return a.Objects.Version(ctx, ref.Secret())
 }
 
 // Client reads the credentials and makes a client.
@@ -151,4 +158,52 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 			}),
 		},
 	}, nil
+}
+
+// credential returns what the reference may show its host: of the Secret that it names, or else
+// of the instance's own credentials.
+func (a *Access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
+	set, err := a.set(ctx, ref)
+	if err != nil {
+		return credentials.Credential{}, err
+	}
+	host, path := ref.Host()
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: ref.Base().Scheme == "http", AnyPath: ref.Chart.HTTP != nil}
+	found, err := set.For(at)
+	if repository := ref.RepositoryHost(); repository != host && err == nil {
+		usual := found
+		at.Name = repository
+		found, err = set.For(at)
+		found = found.OrElse(usual)
+	}
+	if err != nil {
+		return credentials.Credential{}, atCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	return found, nil
+}
+
+// set reads the credentials that the reference may use.
+func (a *Access) set(ctx context.Context, ref reference.Reference) (set credentials.Set, err error) {
+	switch {
+	case ref.SecretRef() == nil:
+		set, err = credentials.Directory(a.CredentialsDir).Load()
+	case a.Objects == nil:
+		return set, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	default:
+		object, err := a.Objects.Secret(ctx, ref.Secret())
+		if missing, ok := errors.AsType[*failure.Error](err); ok {
+			return set, atCredentials(ref, failure.SourceUnauthorized, missing.Err)
+		}
+		if err != nil {
+			return set, atCredentials(ref, failure.SourceUnavailable, err)
+		}
+		if set, err = credentials.FromSecret(object.Data); err != nil {
+			return set, atCredentials(ref, failure.SourceUnauthorized, err)
+		}
+		return set, nil
+	}
+	if err != nil {
+		err = atCredentials(ref, failure.SourceUnauthorized, err)
+	}
+	return set, err
 }

@@ -21,20 +21,14 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 	}
 	defer closeRead(file)
 	info, err := file.Stat()
-	if err != nil {
-		return nil, pathError(root, name, err)
-	}
-	if !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() {
 		return nil, irregular(name)
 	}
-	if info.Size() > most {
-		return nil, failure.TooLarge(failure.Quote(name), most)
-	}
 	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, pathError(root, name, err)
-	}
-	if int64(len(data)) > most {
+	case int64(len(data)) > most:
 		return nil, failure.TooLarge(failure.Quote(name), most)
 	}
 	return data, nil
@@ -51,13 +45,9 @@ func pathError(root *os.Root, name string, err error) error {
 	_, escapes := root.Lstat("..")
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		missing := failure.New(failure.ArtifactNotFound, "there is no %s; put it there, or correct the path", failure.Quote(name))
-		missing.Wait = true
-		return missing
-	case errors.Is(err, cause(escapes)):
-		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root; put the file itself there", failure.Quote(name))
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
-		return failure.New(failure.ArtifactRefused, "%s can't be followed: %w; put the file itself there", failure.Quote(name), cause(err))
+		return failure.NotPublished("there is no %s; put it there, or correct the path", failure.Quote(name))
+	case errors.Is(err, cause(escapes)), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root, or can't be followed; put the file itself there", failure.Quote(name))
 	}
 	return failure.New(failure.SourceUnavailable, "%s can't be read: %w; see to it that the provider may read it", failure.Quote(name), cause(err))
 }
@@ -68,8 +58,7 @@ func irregular(name string) error {
 
 // cause takes the path off a file system's error.
 func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

@@ -6,12 +6,17 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -46,7 +51,7 @@ type Tree struct {
 	clock    clock.Clock
 	complete Complete
 
-	known *lru.Cache[spot, looked] // what was asked for
+	known *lru.Cache[spot, seen] // what was asked for
 }
 
 // Complete returns the files of a chart at a path with those that it depends on beside it.
@@ -59,11 +64,13 @@ type spot struct {
 	kind artifact.Kind
 }
 
-// looked is what a path came to when it was in a certain state.
-type looked struct {
-	paths   []string // that were read: the path itself, and a chart's neighbours
-	state   string   // of all of them
-	settled bool     // an equal state means equal content
+// seen is what a path was when it was looked at.
+type seen struct {
+	paths  []string  // that were read: the path itself, and charts beside it
+	state  string    // of all of them: it changes when a file does
+	newest time.Time // of all files
+
+	settled bool // an equal state means equal content
 	digest  string
 	err     error
 }
@@ -78,7 +85,7 @@ func New(dir string, limits artifact.Limits, clock clock.Clock, complete Complet
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{dir: dir, limits: limits, clock: clock, complete: complete, known: lru.New[spot](remembered, lru.One[looked])}, root.Close()
+	return &Tree{dir: dir, limits: limits, clock: clock, complete: complete, known: lru.New[spot](remembered, lru.One[seen])}, root.Close()
 }
 
 // Resolve returns the digest of the content that the path has now. While no file changed,
@@ -92,15 +99,15 @@ func (t *Tree) Resolve(ctx context.Context, written string, kind artifact.Kind) 
 		return before.digest, before.err
 	}
 	now := t.clock.Now()
-	got, seen, err := t.load(ctx, at)
-	found := looked{paths: seen.paths, state: seen.state, settled: now.Sub(seen.newest) > settling && !isTransient(err), err: err}
+	got, is, err := t.load(ctx, at)
+	is.settled, is.err = now.Sub(is.newest) > settling && !isTransient(err), err
 	if err == nil {
-		found.digest = got.Digest()
+		is.digest = got.Digest()
 	}
 	if ctx.Err() == nil {
-		t.known.Put(at, found)
+		t.known.Put(at, is)
 	}
-	return found.digest, found.err
+	return is.digest, err
 }
 
 // Fetch reads the content that the path has now.
@@ -138,7 +145,7 @@ func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 }
 
 // load reads the path's content, all of it in one state.
-func (t *Tree) load(ctx context.Context, at spot) (artifact.Content, snapshots, error) {
+func (t *Tree) load(ctx context.Context, at spot) (artifact.Content, seen, error) {
 	paths := []string{at.path}
 	for range readAttempts {
 		before := t.look(at, paths)
@@ -152,6 +159,34 @@ func (t *Tree) load(ctx context.Context, at spot) (artifact.Content, snapshots, 
 	return artifact.Content{}, t.look(at, paths), failure.Changed()
 }
 
+// look returns the state of paths, which is cheap: no file but .helmignore is read.
+func (t *Tree) look(at spot, paths []string) seen {
+	is, hash := seen{paths: paths}, sha256.New()
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		fmt.Fprintln(hash, rootError(err))
+		paths = nil
+	} else {
+		defer closeRead(root)
+	}
+	for _, name := range paths {
+		found, err := t.walk(root, spot{path: name, kind: at.kind})
+		fmt.Fprintf(hash, "%q %v\n", name, err)
+		for _, file := range found.files {
+			var inode uint64 // which tells a file from another that took its place
+			if stat, ok := file.info.Sys().(*syscall.Stat_t); ok {
+				inode = stat.Ino
+			}
+			fmt.Fprintf(hash, "%q %s %d %d %d\n", file.name, file.info.Mode(), file.info.Size(), file.info.ModTime().UnixNano(), inode)
+			if file.info.ModTime().After(is.newest) {
+				is.newest = file.info.ModTime()
+			}
+		}
+	}
+	is.state = hex.EncodeToString(hash.Sum(nil))
+	return is
+}
+
 // read reads the path's content, and returns the paths that were looked at for that.
 func (t *Tree) read(ctx context.Context, at spot) (artifact.Content, []string, error) {
 	read := []string{at.path}
@@ -160,30 +195,36 @@ func (t *Tree) read(ctx context.Context, at spot) (artifact.Content, []string, e
 		return artifact.Content{}, read, rootError(err)
 	}
 	defer closeRead(root)
-	taken := take(root, at, t.limits)
+	found, err := t.walk(root, at)
 	switch {
-	case taken.err != nil:
-		return artifact.Content{}, read, taken.err
-	case !taken.directory:
+	case err != nil:
+		return artifact.Content{}, read, err
+	case !found.directory:
 		archive, err := readFile(root, at.path, t.limits.ArchiveBytes)
 		return artifact.Content{Archive: archive}, read, err
 	case at.kind.Verbatim():
-		files, err := taken.readDirectory(root, t.limits)
+		files, err := found.read()
 		return artifact.Content{Files: files}, read, err
 	}
 	files, err := t.complete(ctx, at.path, func(name string) ([]artifact.File, error) {
 		if name == at.path {
-			return taken.readDirectory(root, t.limits)
+			return found.read()
 		}
 		read = append(read, name)
-		neighbour := take(root, spot{path: name}, t.limits)
-		if neighbour.err == nil && !neighbour.directory {
-			neighbour.err = failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one", failure.Quote(name))
+		beside, err := t.walk(root, spot{path: name})
+		if err == nil && !beside.directory {
+			err = failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one", failure.Quote(name))
 		}
-		if neighbour.err != nil {
-			return nil, neighbour.err
+		if err != nil {
+			return nil, err
 		}
-		return neighbour.readDirectory(root, t.limits)
+		return beside.read()
 	})
 	return artifact.Content{Files: files}, read, err
+}
+
+// isTransient reports whether the error may go away without a change of the path's state.
+func isTransient(err error) bool {
+	known, ok := errors.AsType[*failure.Error](err)
+	return err != nil && (!ok || known.Reason == failure.SourceUnavailable || known.Reason == failure.ArtifactChanged)
 }

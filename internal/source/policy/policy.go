@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package policy says whom a reference trusts to sign what it means.
 package policy
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
@@ -55,6 +57,38 @@ func (p Policy) Who() string {
 	return p.Keyring.String()
 }
 
+// trustCache is how much of keys and trust roots is kept in memory.
+const trustCache = 8 << 20 // bytes
+
+// Reader reads policies from the ConfigMaps and Secrets of the object's own
+// namespace. What a version of an object holds is kept, so that nobody is asked
+// while the object is unchanged.
+type Reader struct {
+	objects *object.Reader // nil: no object can be read
+	known   *lru.Cache[reference.Object, object.Content]
+}
+
+// NewReader reads with objects; nil if no object can be read.
+func NewReader(objects *object.Reader) *Reader {
+	return &Reader{objects: objects, known: lru.New[reference.Object](trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
+}
+
+// data is what the object holds at the key.
+func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
+	if r.objects == nil {
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	}
+	version := r.objects.Version(ctx, key)
+	if known, found := r.known.Get(key); found && version != "" && known.Version == version {
+		return known.Data, nil
+	}
+	read, err := r.objects.Read(ctx, key)
+	if err == nil {
+		r.known.Put(key, read)
+	}
+	return read.Data, err
+}
+
 // Of reads the one of the reference. What is wrong with it is located there.
 func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error) {
 	want := ref.Chart.Verify
@@ -66,7 +100,7 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 	case want.Cosign != nil:
 		read.Cosign = &verify.Cosign{}
 		for i, reference := range want.Cosign.PublicKeys {
-			key, err := trusted(ctx, r, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
+			key, _, err := trusted(ctx, r, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
 			if err != nil {
 				return Policy{}, err
 			}
@@ -85,7 +119,7 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 			return Policy{}, Fault(ref, ".cosign", "", errors.New("set publicKeys, keyless, or both"))
 		}
 	default:
-		keyring, err := trusted(ctx, r, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
+		keyring, _, err := trusted(ctx, r, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
 		if err != nil {
 			return Policy{}, err
 		}
@@ -101,14 +135,13 @@ func made(read Policy, decides []string) Policy {
 	if read.ByInstance { // a failure is told in other words
 		decides = append(decides, "the instance's own")
 	}
-	read.Digest = digestOf(decides)
+	read.Digest = artifact.DigestOf([]byte(fmt.Sprintf("%q", decides)))
 	return read
 }
 
 func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
 	const field = ".cosign.keyless"
-	content := ""
-	root, err := trusted(ctx, r, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
+	root, content, err := trusted(ctx, r, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", verify.ParseTrustRoot)
 	if err != nil {
 		return nil, "", err
 	}
@@ -120,35 +153,20 @@ func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *add
 	if err != nil {
 		return nil, "", Fault(ref, field, "", err)
 	}
-	all, err := json.Marshal(identities)
-	if err != nil {
-		return nil, "", fmt.Errorf("computing a digest: %w", err)
-	}
-	return made, content + string(all), nil
+	return made, fmt.Sprintf("%s %#v", content, identities), nil
 }
 
-// parseAnd notes the digest of what is parsed.
-func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte) (T, error) {
-	return func(data []byte) (T, error) {
-		*digest = digestOf([]string{string(data)})
-		return parse(data)
-	}
-}
-
-// trusted reads and parses what a reference of the policy names.
-func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
-	if at.Key != "" {
-		key = at.Key
-	}
-	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: key}
+// trusted reads and parses what a reference of the policy names, and returns the digest of that.
+func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, digest string, err error) {
+	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: cmp.Or(at.Key, key)}
 	data, err := r.data(ctx, object)
 	if err != nil {
-		return parsed, policyUnread(ref, field, object, err)
+		return parsed, "", policyUnread(ref, field, object, err)
 	}
 	if parsed, err = parse(data); err != nil {
-		return parsed, Fault(ref, field, object.String(), err)
+		return parsed, "", Fault(ref, field, object.String(), err)
 	}
-	return parsed, nil
+	return parsed, artifact.DigestOf(data), nil
 }
 
 // policyRetry is when to look at a policy again that can't be used. A change of an
@@ -175,12 +193,4 @@ func policyUnread(r reference.Reference, field string, object reference.Object, 
 		at.Err, at.Reason = known.Err, known.Reason
 	}
 	return at
-}
-
-func digestOf(parts []string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d %s", len(part), part)
-	}
-	return hex.EncodeToString(hash.Sum(nil))
 }
