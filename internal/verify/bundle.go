@@ -35,10 +35,13 @@ func (c *Cosign) VerifyBundle(manifest, data []byte) error {
 	if err != nil {
 		return flaw("its bundle doesn't say who signed")
 	}
-	if material.Certificate() == nil {
+	switch {
+	case material.Certificate() == nil:
 		err = c.byKey(signed, manifest)
-	} else {
-		err = c.byCertificate(signed, manifest)
+	case c.Keyless == nil:
+		err = flaw("it is made with a certificate, not with one of the keys")
+	default:
+		err = c.Keyless.check(signed, verify.WithArtifact(bytes.NewReader(manifest)))
 	}
 	if err != nil {
 		return err
@@ -51,13 +54,6 @@ func (c *Cosign) VerifyBundle(manifest, data []byte) error {
 		return flaw("it is no signature but a statement of type %s", quote(statement.GetPredicateType()))
 	}
 	return nil
-}
-
-func (c *Cosign) byCertificate(signed verify.SignedEntity, manifest []byte) error {
-	if c.Keyless == nil {
-		return flaw("it is made with a certificate, not with one of the keys")
-	}
-	return c.Keyless.check(signed, verify.WithArtifact(bytes.NewReader(manifest)))
 }
 
 func (c *Cosign) byKey(signed verify.SignedEntity, manifest []byte) error {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package verify decides whether a signature makes an artifact trusted. It asks
+// nobody: neither a registry nor a transparency log, nor the API server. Who calls
+// it brings the signatures and whom to trust.
+//
+// What it is given of signatures is hostile. Nothing of a signed text is looked
+// into before its signature was found good, and nothing is trusted that a signature
+// doesn't cover.
 package verify
 
 import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -97,4 +105,22 @@ func (c *Cosign) signer(s Signature, raw []byte) error {
 		return flaw("it is made with a certificate, not with one of the keys")
 	}
 	return c.Keyless.signature(s, raw)
+}
+
+// Flaw says why a signature doesn't count, as in "it is made with another key".
+// What it quotes of the signature is shortened and in ASCII.
+type Flaw struct{ text string }
+
+// Error is what is wrong.
+func (f *Flaw) Error() string { return f.text }
+
+func flaw(format string, args ...any) *Flaw { return &Flaw{fmt.Sprintf(format, args...)} }
+
+// quote shows a text that comes from elsewhere.
+func quote(text string) string {
+	const shown = 128 // bytes
+	if len(text) > shown {
+		return strconv.QuoteToASCII(text[:shown]) + "..."
+	}
+	return strconv.QuoteToASCII(text)
 }
