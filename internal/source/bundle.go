@@ -26,6 +26,8 @@ type Bundle struct {
 	ctx     context.Context //nolint:containedctx // of who opened it
 	scope   string          // see [Sources.scope]
 	files   []artifact.File
+	opened  map[string]*Bundle // archives, by path
+	left    *artifact.Limits   // of what all archives together may have
 }
 
 // OpenBundle reads a bundle.
@@ -39,7 +41,8 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 	if err != nil {
 		return nil, err
 	}
-	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files}, nil
+	left := s.Limits
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
 }
 
 // resolveInBundle returns the digest of an artifact with a path in a bundle.
@@ -160,6 +163,9 @@ func (b *Bundle) archiveIn(name string) (archive *artifact.File, below string) {
 
 // open unpacks an archive of the bundle, once for all who may have the bundle.
 func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
+	if opened, known := b.opened[archive.Name]; known {
+		return opened, nil
+	}
 	content := artifact.Content{Archive: archive.Data}
 	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
 	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
@@ -168,5 +174,13 @@ func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
 	if err != nil {
 		return nil, failure.Within(failure.Quote(archive.Name), err)
 	}
-	return &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files}, nil
+	b.left.Entries -= len(got.Files)
+	b.left.TotalBytes -= artifact.Content{Files: got.Files}.Bytes()
+	if b.left.TotalBytes < 0 || b.left.Entries < 0 {
+		return nil, failure.New(failure.ArtifactTooLarge, "%s, with the other archives of the bundle that paths lead into, has more than %d bytes or %d files, the most that are accepted; take out what isn't needed",
+			failure.Quote(archive.Name), b.sources.Limits.TotalBytes, b.sources.Limits.Entries)
+	}
+	opened := &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
+	b.opened[archive.Name] = opened
+	return opened, nil
 }

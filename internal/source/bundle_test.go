@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -140,4 +141,32 @@ func TestChartWithTheWrongDigest(t *testing.T) {
 	sources, _ := bundleRoot(t)
 	_, err := sources.Resolve(t.Context(), reference.ChartOf("fleet", addonsv1.ChartSource{Path: "bundle/plain", Digest: "sha256:" + strings.Repeat("0", 64)}))
 	expectRefused(t, err, failure.DigestMismatch)
+}
+
+// What paths lead into may be as large as one artifact, all together.
+func TestArchivesOfABundleAreBoundedTogether(t *testing.T) {
+	root := t.TempDir()
+	files := map[string]string{"cni/Chart.yaml": bundledChart, "cni/a": strings.Repeat("a", 3000), "cni/b": "", "cni/c": ""}
+	one := string(packedFiles(t, files))
+	write(t, filepath.Join(root, "bundle.tgz"), string(packedFiles(t, map[string]string{"a.tgz": one, "b.tgz": one + " ", "c.tgz": one + "  "})))
+	for name, test := range map[string]struct {
+		limits artifact.Limits
+		reason string
+	}{
+		"they fit":   {artifact.Limits{}, ""},
+		"their size": {artifact.Limits{TotalBytes: 8000}, failure.ArtifactTooLarge},
+		"how many":   {artifact.Limits{Entries: 11}, failure.ArtifactTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sources := newSources(t, source.Options{ArtifactRoot: root, Limits: test.limits})
+			bundle, err := sources.OpenBundle(t.Context(), "fleet", &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{Path: "bundle.tgz"}})
+			for _, path := range []string{"a.tgz/cni", "b.tgz/cni", "a.tgz/cni", "c.tgz/cni"} {
+				if err != nil {
+					t.Fatalf("before %s: %v", path, err)
+				}
+				_, err = bundle.ChartDigest(path)
+			}
+			expectRefused(t, err, test.reason)
+		})
+	}
 }

@@ -132,7 +132,7 @@ func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, 
 	return &Client{
 		Ref: ref, Credential: credential, Limits: a.Limits,
 		HTTP: connected.http, API: connected.api, Registry: connected.registry,
-		host: host, answers: a.answers,
+		host: host, clock: a.Clock, answers: a.answers,
 	}, nil
 }
 

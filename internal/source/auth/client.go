@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/utils/clock"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -27,7 +28,7 @@ type Client struct {
 	Credential credentials.Credential
 	// Limits of what is taken from it.
 	Limits artifact.Limits
-	// NotBefore is how old an answer may be that was given to others. Zero: the backend decides.
+	// NotBefore is how old an answer may be that was given to others; see [Client.Fresh].
 	NotBefore time.Time
 	// HTTP shows no credential by itself; see [Client.Authorize].
 	HTTP *http.Client
@@ -37,15 +38,18 @@ type Client struct {
 	Registry *orasauth.Client
 
 	host    string
+	clock   clock.PassiveClock
 	answers *semaphore.Weighted
 }
 
-// Since returns the later one of NotBefore and what the backend decides.
-func (c *Client) Since(usual time.Time) time.Time {
-	if c.NotBefore.After(usual) {
-		return c.NotBefore
+// Fresh returns how old an answer may be that tells which versions there are: a moment, unless
+// the caller says otherwise.
+func (c *Client) Fresh() time.Time {
+	const moment = 30 * time.Second
+	if usual := c.clock.Now().Add(-moment); usual.After(c.NotBefore) {
+		return usual
 	}
-	return usual
+	return c.NotBefore
 }
 
 // File gets a file; nil if there is none.

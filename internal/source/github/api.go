@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/go-github/v89/github"
 	"k8s.io/utils/clock"
@@ -22,22 +21,15 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-const (
-	// freshRelease is how long an answer is used without asking whether it changed.
-	freshRelease = 30 * time.Second
-	// rememberedReleases is how many releases are.
-	rememberedReleases = 256
-)
+// rememberedReleases is how many releases are.
+const rememberedReleases = 256
 
-// Releases are what repositories were found to have.
-type Releases struct {
-	clock clock.Clock
-	known *outcome.Memory[[]asset] // of a release, by API, repository, tag and credential
-}
+// Releases are the files of releases, by API, repository, tag and credential.
+type Releases = outcome.Memory[[]asset]
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{clock: clock, known: outcome.New(clock, rememberedReleases, lru.One[[]asset])}
+	return outcome.New(clock, rememberedReleases, lru.One[[]asset])
 }
 
 // asset is a file of a release.
@@ -50,8 +42,8 @@ type asset struct {
 
 // find returns the files of the release as it was a moment ago, or since c.NotBefore.
 func (r Release) find(ctx context.Context, c *auth.Client) ([]asset, error) {
-	q := outcome.Question{Key: r.key(c), NotBefore: c.Since(r.releases.clock.Now().Add(-freshRelease))}
-	return r.releases.known.Ask(ctx, q, func(ctx context.Context) ([]asset, error) {
+	q := outcome.Question{Key: r.key(c), NotBefore: c.Fresh()}
+	return r.releases.Ask(ctx, q, func(ctx context.Context) ([]asset, error) {
 		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
 			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
 		var read github.RepositoryRelease

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/url"
 	"strings"
-	"time"
 
 	"k8s.io/utils/clock"
 
@@ -16,18 +15,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 )
 
-const (
-	// freshIndex is how long an index is used without asking whether it changed.
-	freshIndex = 30 * time.Second
-	// indexCache is how large the indexes are in sum of which the versions are kept in memory:
-	// these take about a quarter.
-	indexCache = 64 << 20 // bytes
-)
+// indexCache is how large the indexes are in sum of which the versions are kept in memory:
+// these take about a quarter.
+const indexCache = 64 << 20 // bytes
 
 // Indexes are what was read of Helm repositories. One is read for all charts of a repository.
 type Indexes struct {
 	opener opener.Opener
-	clock  clock.Clock
 	known  *outcome.Memory[*index] // by URL and credential
 }
 
@@ -40,7 +34,7 @@ type index struct {
 // NewIndexes has indexes read by the opener.
 func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 	return &Indexes{
-		opener: o, clock: clock,
+		opener: o,
 		known: outcome.New(clock, indexCache, func(i *index) int64 {
 			if i == nil {
 				return 1
@@ -52,7 +46,7 @@ func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 
 // of returns the index of a repository, as it was a moment ago, or since c.NotBefore.
 func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
-	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Since(s.clock.Now().Add(-freshIndex))}
+	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Fresh()}
 	return s.known.Ask(ctx, q, func(ctx context.Context) (*index, error) {
 		got, err := s.read(ctx, c)
 		return got, c.Explain(ctx, err)

@@ -105,24 +105,18 @@ func Listing(parts []Part) []byte {
 func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")
 	var parts []Part
-	rest := strings.TrimPrefix(string(listing), listingDomain)
-	for rest != "" {
-		line, after, whole := strings.Cut(rest, "\n")
-		digest, sized, _ := strings.Cut(line, " ")
+	for line := range strings.Lines(strings.TrimPrefix(string(listing), listingDomain)) {
+		digest, sized, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		size, name, _ := strings.Cut(sized, " ")
 		bytes, err := strconv.ParseInt(size, 10, 64)
-		p := Part{Name: name, Digest: digest, Size: bytes}
-		if !whole || err != nil || !artifact.IsDigest(digest) || len(parts) == maxParts {
+		if err != nil || !artifact.IsDigest(digest) {
 			return nil, broken
 		}
-		parts, rest = append(parts, p), after
+		parts = append(parts, Part{Name: name, Digest: digest, Size: bytes})
 	}
 	parts, err := Check(parts, limits)
-	if err != nil {
-		return nil, err
+	if err == nil && !bytes.Equal(Listing(parts), listing) {
+		err = broken
 	}
-	if !bytes.Equal(Listing(parts), listing) {
-		return nil, broken
-	}
-	return parts, nil
+	return parts, err
 }

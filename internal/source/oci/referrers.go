@@ -38,16 +38,13 @@ func (s *signatures) referring(ctx context.Context, repository *orasremote.Repos
 		return false, err
 	}
 	slices.Reverse(bundles) // new ones are at the end of most lists; there is no order that is promised
-	for _, referrer := range bundles[:min(len(bundles), maxSignatures)] {
+	return s.any(bundles, func(referrer ocispec.Descriptor) error {
 		bundle, err := fetchBundle(ctx, repository, referrer)
-		if err == nil {
-			err = s.want.Cosign.VerifyBundle(manifest, bundle)
+		if err != nil {
+			return err
 		}
-		if good, err := s.counts(err); good || err != nil {
-			return good, err
-		}
-	}
-	return false, nil
+		return s.want.Cosign.VerifyBundle(manifest, bundle)
+	})
 }
 
 // referrers lists what refers to the manifest. A registry that knows no such lists should

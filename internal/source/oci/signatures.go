@@ -4,7 +4,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,7 +101,14 @@ func signedManifest(ctx context.Context, repository *orasremote.Repository, desc
 	if len(seen.flaws) == 0 {
 		return want.Unsigned("neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
 	}
-	return seen.refusal()
+	const shown = 3
+	kinds := slices.Compact(slices.Sorted(slices.Values(seen.flaws)))
+	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
+	if more := len(kinds) - shown; more > 0 {
+		found += fmt.Sprintf("; and %d other flaws", more)
+	}
+	return failure.New(failure.SignatureInvalid, "none of its signatures counts, of which the newest %d are looked at: %s. %s one by %s; have it signed by that%s",
+		maxSignatures, found, want.Wants(), want.Who(), want.OrCorrect())
 }
 
 // signatures are those that were looked at, and don't count.
@@ -111,33 +117,20 @@ type signatures struct {
 	flaws []string
 }
 
-// refusal says what was found in place of a signature that counts.
-func (s *signatures) refusal() *failure.Error {
-	const shown = 3
-	kinds := slices.Compact(slices.Sorted(slices.Values(s.flaws)))
-	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
-	if more := len(kinds) - shown; more > 0 {
-		found += fmt.Sprintf("; and %d other flaws", more)
-	}
-	return failure.New(failure.SignatureInvalid, "none of its signatures counts, of which the newest %d are looked at: %s. %s one by %s; have it signed by that%s", maxSignatures, found, s.want.Wants(), s.want.Who(), s.want.OrCorrect())
-}
-
 // counts notes why a signature doesn't; an error that isn't about the signature
 // ends the search.
 func (s *signatures) counts(err error) (bool, error) {
-	var flaw *verify.Flaw
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &flaw):
+	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
 		s.flaws = append(s.flaws, flaw.Error())
 		return false, nil
-	case errors.Is(err, errdef.ErrNotFound), errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData),
-		errors.Is(err, errdef.ErrInvalidDigest), errors.Is(err, orascontent.ErrInvalidDescriptorSize), errors.Is(err, errUnreadable):
-		s.flaws = append(s.flaws, "the registry doesn't have all of it")
-		return false, nil
 	}
-	return false, err
+	for _, incomplete := range []error{errdef.ErrNotFound, orascontent.ErrMismatchedDigest, orascontent.ErrTrailingData, errdef.ErrInvalidDigest, orascontent.ErrInvalidDescriptorSize, errUnreadable} {
+		if errors.Is(err, incomplete) {
+			s.flaws = append(s.flaws, "the registry doesn't have all of it")
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // tagged looks at the layers below the tag that cosign makes of the digest.
@@ -149,27 +142,26 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 	if err != nil {
 		return s.counts(err)
 	}
-	var manifest ocispec.Manifest
-	if json.Unmarshal(data, &manifest) != nil {
-		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
-		return false, nil //nolint:nilerr // it is told as a flaw
+	manifest, err := layout.Parse(data)
+	if err != nil {
+		return s.counts(errUnreadable)
 	}
 	layers := slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType != signatureLayer })
-	slices.Reverse(layers)          // cosign puts new ones at the end
-	payloads := map[string][]byte{} // of many signatures it is the same
-	for _, layer := range layers[:min(len(layers), maxSignatures)] {
-		payload, known := payloads[layer.Digest.String()]
-		if !known {
-			if payload, err = fetchPart(ctx, repository.Blobs(), layer, maxPayload); err == nil {
-				payloads[layer.Digest.String()] = payload
-			}
+	slices.Reverse(layers) // cosign puts new ones at the end
+	return s.any(layers, func(layer ocispec.Descriptor) error {
+		payload, err := fetchPart(ctx, repository.Blobs(), layer, maxPayload)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = s.want.Cosign.VerifySignature(digest, verify.Signature{Payload: payload, Annotations: layer.Annotations})
-		}
-		good, failed := s.counts(err)
-		if err = nil; good || failed != nil {
-			return good, failed
+		return s.want.Cosign.VerifySignature(digest, verify.Signature{Payload: payload, Annotations: layer.Annotations})
+	})
+}
+
+// any looks for one that counts among the first.
+func (s *signatures) any(of []ocispec.Descriptor, verify func(ocispec.Descriptor) error) (bool, error) {
+	for _, one := range of[:min(len(of), maxSignatures)] {
+		if good, err := s.counts(verify(one)); good || err != nil {
+			return good, err
 		}
 	}
 	return false, nil
