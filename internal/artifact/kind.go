@@ -45,19 +45,6 @@ func (k Kind) Field() string {
 	return string(k)
 }
 
-// Noun is what a message calls the artifact.
-func (k Kind) Noun() string {
-	switch k {
-	case KindChart:
-		return "this chart"
-	case KindManifests:
-		return "these manifests"
-	case KindBundle:
-		return "this bundle"
-	}
-	return "this " + string(k)
-}
-
 // Suffix tells the kinds apart where all of them are remembered.
 func (k Kind) Suffix() string {
 	switch k {

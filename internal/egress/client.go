@@ -106,13 +106,13 @@ func New(options Options) (*http.Client, error) {
 
 // newTransport makes one that shows hosts what config has, and proxies what toProxy has.
 func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transport {
-	proxies := findProxies(toProxy)
+	proxies := newProxies(toProxy)
 	direct := &net.Dialer{Timeout: dialTimeout, Control: address.DialControl(allowLoopback)}
 	return &http.Transport{
 		Proxy: func(request *http.Request) (*url.URL, error) { return proxies.of(request.URL) },
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if proxy := proxies.at(address); proxy != nil {
-				return proxy.dial(ctx, network, address)
+			if connection, err := proxies.dial(ctx, network, address); connection != nil || err != nil {
+				return connection, err
 			}
 			return direct.DialContext(ctx, network, address)
 		},

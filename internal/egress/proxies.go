@@ -8,91 +8,60 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpproxy"
 )
 
-// proxies are those of the environment.
+// proxies are those of the environment. They are the administrator's choice, so they may be at
+// any address.
 type proxies struct {
 	find  func(*url.URL) (*url.URL, error)
-	known []proxy
+	tls   *tls.Config // what those with TLS are shown
+	known sync.Map    // by address, whether it has TLS: those that were found
 }
 
-// proxy is the administrator's choice, so it may be at any address.
-type proxy struct {
-	address string
-	tls     *tls.Config // nil: it is spoken to without TLS
-}
-
-// findProxies reads the environment. Proxies with TLS are shown what config has.
-func findProxies(config *tls.Config) proxies {
-	environment := httpproxy.FromEnvironment()
-	found := proxies{find: environment.ProxyFunc()}
-	for _, written := range []string{environment.HTTPSProxy, environment.HTTPProxy} {
-		at := parseProxy(written)
-		if at == nil {
-			continue
-		}
-		known := proxy{address: hostPort(at)}
-		if strings.EqualFold(at.Scheme, "https") {
-			known.tls = config.Clone()
-			known.tls.ServerName = at.Hostname()
-		}
-		found.known = append(found.known, known)
-	}
-	return found
+func newProxies(config *tls.Config) *proxies {
+	return &proxies{find: httpproxy.FromEnvironment().ProxyFunc(), tls: config}
 }
 
 // of is the proxy for a URL, nil if there is none.
 //
 // net/http would show a proxy with TLS the certificate that is for the host behind it.
 // So it is told of one without, and the TLS comes with the connection.
-func (p proxies) of(u *url.URL) (*url.URL, error) {
+func (p *proxies) of(u *url.URL) (*url.URL, error) {
 	at, err := p.find(u)
-	if err != nil || at == nil || !strings.EqualFold(at.Scheme, "https") {
+	if err != nil || at == nil {
 		return at, err
 	}
+	address, secure := hostPort(at), strings.EqualFold(at.Scheme, "https")
+	p.known.Store(address, secure)
+	if !secure {
+		return at, nil
+	}
 	told := *at
-	told.Scheme, told.Host = "http", hostPort(at)
+	told.Scheme, told.Host = "http", address
 	return &told, nil
 }
 
-// at is the proxy at an address, nil if there is none.
-func (p proxies) at(address string) *proxy {
-	for i := range p.known {
-		if p.known[i].address == strings.ToLower(address) {
-			return &p.known[i]
-		}
+// dial connects to the proxy at an address; nil if there is none.
+func (p *proxies) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	secure, known := p.known.Load(strings.ToLower(address))
+	if !known {
+		return nil, nil //nolint:nilnil // it is no proxy's
 	}
-	return nil
-}
-
-func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
-	if err != nil || p.tls == nil {
+	if err != nil || !secure.(bool) {
 		return connection, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
-	secured := tls.Client(connection, p.tls)
+	config := p.tls.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(address)
+	secured := tls.Client(connection, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = connection.Close() // nothing was said on it
 		return nil, err
 	}
 	return secured, nil
-}
-
-// parseProxy reads a proxy's address as httpproxy does: the scheme may be missing.
-func parseProxy(proxy string) *url.URL {
-	if proxy == "" {
-		return nil
-	}
-	if !strings.Contains(proxy, "://") {
-		proxy = "http://" + proxy
-	}
-	parsed, err := url.Parse(proxy)
-	if err != nil {
-		return nil
-	}
-	return parsed
 }

@@ -68,10 +68,8 @@ func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 // in the series of all sources.
 func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, err error) {
 	ended, result := s.Clock.Now(), ResultSuccess
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		result = failed.Reason
-	} else if err != nil {
-		result = failure.SourceUnavailable
+	if err != nil {
+		result = failure.Of(err).Reason
 	}
 	if sent {
 		countRequest(ref, started, ended, result)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Reasons of an [Error]. They are stable: conditions, events and metrics carry them.
@@ -110,6 +112,15 @@ func New(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
+// Of returns the [Error] in an error. One that has no reason is of a source that could not be
+// asked.
+func Of(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	return &Error{Reason: SourceUnavailable, Err: err}
+}
+
 // Within returns the error with where it is in front of its cause. What isn't an [Error] stays
 // as it is.
 func Within(where string, err error) error {
@@ -160,4 +171,33 @@ func NotPublished(format string, args ...any) *Error {
 // Gone is the error of a version that isn't what it was.
 func Gone(digest, wayOut string) *Error {
 	return New(ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
+}
+
+const (
+	// FirstRetry is the time until the second try; each later one takes twice as long.
+	FirstRetry = time.Second
+	// jitter is added at random, as part of the time, so that sources aren't asked in step.
+	jitter = 0.25
+
+	// The longest times between two tries.
+
+	// MaxUnavailable is that of a source that may be back at any time.
+	MaxUnavailable = 15 * time.Second
+	// MaxNotFound is that of content that may be published at any time.
+	MaxNotFound = time.Minute
+	// MaxRetry is that of what somebody has to mend.
+	MaxRetry = 5 * time.Minute
+)
+
+// Backoff is the time until the next try, after so many failures before this one.
+func Backoff(reason string, failures int) time.Duration {
+	most := MaxRetry
+	switch reason {
+	case SourceUnavailable:
+		most = MaxUnavailable
+	case ArtifactNotFound, SignatureMissing:
+		most = MaxNotFound
+	}
+	delay := FirstRetry << min(failures, 16)
+	return wait.Jitter(min(delay, most), jitter)
 }

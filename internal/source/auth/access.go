@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
@@ -53,22 +52,15 @@ type Options struct {
 // credentials.
 type Access struct {
 	Options
-	clients *lru.Cache[string, connection] // by host and credential
-	answers *semaphore.Weighted            // bytes
-}
-
-// connection is what clients for one host with one credential share.
-type connection struct {
-	http     *http.Client
-	api      *http.Client
-	registry *orasauth.Client
+	clients *lru.Cache[string, Client] // by host and credential, for no reference
+	answers *semaphore.Weighted        // bytes
 }
 
 // New returns the access to all hosts.
 func New(options Options) *Access {
 	return &Access{
 		Options: options,
-		clients: lru.New[string](maxClients, lru.One[connection]),
+		clients: lru.New[string](maxClients, lru.One[Client]),
 		answers: semaphore.NewWeighted(answersBytes),
 	}
 }
@@ -122,41 +114,40 @@ func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, 
 	host, _ := ref.Host()
 	plain := to.Scheme == "http" || ref.PlainHTTP()
 	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, credential.Fingerprint())
-	connected, found := a.clients.Get(name)
+	client, found := a.clients.Get(name)
 	if !found {
-		if connected, err = a.connect(ref, host, plain, credential); err != nil {
+		if client, err = a.connect(ref, host, plain, credential); err != nil {
 			return nil, atCredentials(ref, failure.SourceUnauthorized, err)
 		}
-		a.clients.Put(name, connected)
+		a.clients.Put(name, client)
 	}
-	return &Client{
-		Ref: ref, Credential: credential, Limits: a.Limits,
-		HTTP: connected.http, API: connected.api, Registry: connected.registry,
-		host: host, clock: a.Clock, answers: a.answers,
-	}, nil
+	client.Ref = ref
+	return &client, nil
 }
 
-func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (connection, error) {
+// connect makes a client, which keeps its connections and tokens for all who have the same
+// credentials.
+func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (Client, error) {
 	client, err := egress.New(egress.Options{
 		Origin: ref.Base(),
 		CA:     credential.CA, Certificate: credential.Certificate, Key: credential.Key,
 		PlainHTTP: plain, AllowLoopback: a.AllowLoopback, UserAgent: a.UserAgent, Clock: a.Clock,
 	})
 	if err != nil {
-		return connection{}, err
+		return Client{}, err
 	}
 	api := *client
 	api.Transport = newConditional(a, client.Transport, credential.Fingerprint())
-	return connection{
-		http: client,
-		api:  &api,
-		registry: &orasauth.Client{
+	return Client{
+		Credential: credential, Limits: a.Limits, HTTP: client, API: &api,
+		Registry: &orasauth.Client{
 			Client: client,
 			Cache:  orasauth.NewCache(),
 			Credential: orasauth.StaticCredential(host, orasauth.Credential{
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),
 		},
+		host: host, clock: a.Clock, answers: a.answers,
 	}, nil
 }
 

@@ -72,25 +72,14 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 		return failure.New(failure.SourceUnavailable, "%s, and gets no credentials: these are for %s://%s only, which refers to it. Have what is there open to everyone, or in the same place as the source",
 			said, own.Scheme, own.Host)
 	}
-	add := "username and password, token, or .dockerconfigjson"
-	if c.Ref.Chart.GitHub != nil {
-		add = "token"
-	}
-	secret := c.Ref.SecretRef()
 	var refused *failure.Error
-	switch {
-	case secret != nil && c.Credential.IsZero():
-		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
-			said, c.Ref.Namespace, secret.Name, c.host, add)
+	switch secret, none := c.Ref.SecretRef(), c.Credential.IsZero(); {
+	case secret != nil && none:
+		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson", said, c.Ref.Namespace, secret.Name, c.host)
 	case secret != nil:
-		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
-			said, c.Ref.Namespace, secret.Name)
-	case c.Credential.IsZero():
-		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)",
-			said, ownSecret, ownKeys(c.Ref))
+		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed", said, c.Ref.Namespace, secret.Name)
 	default:
-		refused = failure.New(failure.SourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
-			said, ownSecret)
+		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have those of the provider instance corrected in its own Secret %s (%s)", said, ownSecret, ownKeys(c.Ref))
 	}
 	refused.Wait = true
 	return refused

@@ -20,9 +20,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// maxNamed is how many files a message names.
-const maxNamed = 8
-
 // unusedFiles are files of a Cluster Stack's release that make no add-ons: what is
 // named so beside its metadata.yaml is for the management cluster, or for machines.
 var unusedFiles = regexp.MustCompile(`^[0-9a-z]+-[0-9a-z]+-[0-9]+-[0-9]+-(cluster-class|node-images?)-.*[.](tgz|tar[.]gz)$`)
@@ -131,25 +128,9 @@ func (r Release) archiveIn(all []asset) (asset, error) {
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return asset{}, failure.New(failure.ArtifactInvalid, "%d files of the release are called %s: %s; set github.asset so that it fits one of them", len(fits), failure.Quote(pattern), mention(fits))
+		return asset{}, failure.New(failure.ArtifactInvalid, "%d files of the release are called %s; set github.asset so that it fits one of them", len(fits), failure.Quote(pattern))
 	}
-	return asset{}, failure.NotPublished("the release has no file called %s, but %s; put the %s there, or correct github.asset", failure.Quote(pattern), mention(all), r.kind.Packing())
-}
-
-// mention lists the first files by their names.
-func mention(files []asset) string {
-	names := make([]string, 0, maxNamed)
-	for _, file := range files[:min(len(files), maxNamed)] {
-		names = append(names, failure.Quote(file.name))
-	}
-	slices.Sort(names)
-	switch {
-	case len(files) == 0:
-		return "nothing"
-	case len(files) > maxNamed:
-		names = append(names, "and others")
-	}
-	return strings.Join(names, ", ")
+	return asset{}, failure.NotPublished("none of the %d files of the release is called %s; put the %s there, or correct github.asset", len(all), failure.Quote(pattern), r.kind.Packing())
 }
 
 // download gets the archive.

@@ -60,7 +60,7 @@ func (a Artifact) manifest(ctx context.Context, repository *orasremote.Repositor
 	described, manifest, err := readManifest(ctx, repository, reference)
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		return none, nil, failure.NotPublished("the registry has no %s of %s, or doesn't show it to these credentials; publish it, or correct %s", what, a.kind.Noun(), wayOut)
+		return none, nil, failure.NotPublished("the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", what, wayOut)
 	case err == nil && a.Digest != "" && described.Digest.String() != a.Digest:
 		return none, nil, failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
@@ -72,16 +71,8 @@ func (a Artifact) Pin(ctx context.Context, c *auth.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Not a HEAD request: some registries leave the digest out of its answer.
-	described, body, err := repository.Manifests().FetchReference(ctx, reference.TagOf(a.version))
-	if errors.Is(err, errdef.ErrNotFound) {
-		return "", failure.NotPublished("the registry lists tag %s, but doesn't have it; push it again, or name another version", reference.TagOf(a.version))
-	}
-	if err != nil {
-		return "", err
-	}
-	auth.Release(body) // it is verified when it is read by this digest
-	return described.Digest.String(), nil
+	described, _, err := a.manifest(ctx, repository)
+	return described.Digest.String(), err
 }
 
 // versionOfTag turns [reference.TagOf] around. What isn't a version then is a tag as it is: names

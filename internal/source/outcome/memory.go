@@ -10,7 +10,6 @@ package outcome
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -106,7 +105,7 @@ func (m *Memory[T]) request(ctx context.Context, key string, call func(context.C
 	return m.change(key, func(e *entry[T]) {
 		e.begun = time.Time{}
 		if err != nil {
-			e.failed = asFailure(err)
+			e.failed = failure.Of(err)
 			e.until = m.clock.Now().Add(max(failure.Backoff(e.failed.Reason, e.failures), e.failed.RetryAfter))
 			e.failures++
 			return
@@ -145,14 +144,6 @@ func repeated(failed *failure.Error, left time.Duration) *failure.Error {
 	again.Wait = failed.Wait || failed.Reason == failure.SourceUnavailable
 	again.RetryAfter = max(left, time.Millisecond)
 	return &again
-}
-
-// asFailure returns the error as one of a source; what has no reason is the API server's.
-func asFailure(err error) *failure.Error {
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return failed
-	}
-	return &failure.Error{Reason: failure.SourceUnavailable, Err: err}
 }
 
 // guarded makes an error of a panic: one artifact that a parser fails on mustn't end the

@@ -6,7 +6,6 @@ package reference
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,11 +108,7 @@ func (r Reference) Locate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *failure.Error
-	if !errors.As(err, &known) {
-		known = &failure.Error{Reason: failure.SourceUnavailable, Err: err}
-	}
-	located := *known
+	located := *failure.Of(err)
 	if located.Field == "" { // it may be remembered for others, with a field of their own
 		field := strings.TrimSuffix(r.Kind.Field()+"."+r.Type(), ".")
 		located.Field, located.Subject = field+located.Part, cmp.Or(located.Subject, r.Subject())

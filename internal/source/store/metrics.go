@@ -40,11 +40,3 @@ func init() {
 		lookups.WithLabelValues(result)
 	}
 }
-
-func countLookup(found bool) {
-	result := "miss"
-	if found {
-		result = "hit"
-	}
-	lookups.WithLabelValues(result).Inc()
-}

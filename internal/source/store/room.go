@@ -67,7 +67,7 @@ func (s *Store) makeRoom(bytes, limit int64) error {
 func (s *Store) report(err error) {
 	switch {
 	case err != nil && !s.failed:
-		s.log.Info("The cache can't be used; what isn't in it is fetched again when it is needed", "problem", problem(err))
+		s.log.Info("The cache can't be used; what isn't in it is fetched again when it is needed", "problem", err.Error())
 	case err == nil && s.failed:
 		s.log.Info("The cache can be used again")
 	}
@@ -76,12 +76,4 @@ func (s *Store) report(err error) {
 	} else {
 		usable.Set(1)
 	}
-}
-
-// problem leaves the file's name out, which is another one each time.
-func problem(err error) string {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Op + ": " + at.Err.Error()
-	}
-	return err.Error()
 }

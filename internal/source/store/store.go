@@ -90,10 +90,11 @@ func (s *Store) Get(scope, digest string) ([]byte, bool) {
 		s.log.Info("A file of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
 		err = errors.Join(fs.ErrNotExist, os.RemoveAll(path))
 	}
-	countLookup(err == nil)
 	if err != nil {
+		lookups.WithLabelValues("miss").Inc()
 		return nil, false
 	}
+	lookups.WithLabelValues("hit").Inc()
 	if info, err := os.Stat(path); err == nil && s.clock.Now().Sub(info.ModTime()).Abs() > touchEvery {
 		_ = os.Chtimes(path, s.clock.Now(), s.clock.Now()) // on a read-only disk its age doesn't matter
 	}
