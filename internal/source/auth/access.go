@@ -20,7 +20,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 const (
@@ -44,8 +43,6 @@ type Options struct {
 	Limits artifact.Limits
 	// Clock of what hosts want to be waited for.
 	Clock clock.PassiveClock
-	// Store keeps answers that a host may say are still good. Nil: each is asked for anew.
-	Store *store.Store
 }
 
 // Access makes clients, and keeps them with their connections for all who have the same
@@ -136,10 +133,8 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 	if err != nil {
 		return Client{}, err
 	}
-	api := *client
-	api.Transport = newConditional(a, client.Transport, credential.Fingerprint())
 	return Client{
-		Credential: credential, Limits: a.Limits, HTTP: client, API: &api,
+		Credential: credential, Limits: a.Limits,
 		Registry: &orasauth.Client{
 			Client: client,
 			Cache:  orasauth.NewCache(),
@@ -147,7 +142,7 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),
 		},
-		host: host, clock: a.Clock, answers: a.answers,
+		http: client, host: host, clock: a.Clock, answers: a.answers,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ package helm
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -28,7 +29,8 @@ type Indexes struct {
 // index has the versions of a repository's charts, by the charts' names.
 type index struct {
 	charts map[string][]opener.ChartVersion
-	bytes  int64 // of the index.yaml, which has more than that
+	is     http.Header // validators of the answer
+	bytes  int64       // of the index.yaml, which has more than that
 }
 
 // NewIndexes has indexes read by the opener.
@@ -48,29 +50,35 @@ func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 func (s *Indexes) of(ctx context.Context, c *auth.Client) (*index, error) {
 	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Fresh()}
 	return s.known.Ask(ctx, q, func(ctx context.Context) (*index, error) {
-		got, err := s.read(ctx, c)
+		got, err := s.read(ctx, c, q.Key)
 		return got, c.Explain(ctx, err)
 	})
 }
 
 // read asks for the index.
-func (s *Indexes) read(ctx context.Context, c *auth.Client) (*index, error) {
+func (s *Indexes) read(ctx context.Context, c *auth.Client, key string) (*index, error) {
 	at, err := url.Parse(strings.TrimSuffix(c.Ref.Chart.Helm.URL, "/") + "/index.yaml")
 	if err != nil {
 		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
 	}
-	data, err := c.Document(ctx, at, "the repository's index.yaml", c.Limits.IndexBytes)
-	if err != nil {
-		return nil, err
+	before, known := s.known.Peek(key)
+	if !known {
+		before = &index{}
 	}
-	if data == nil {
+	answer, err := c.Document(ctx, at, before.is, "the repository's index.yaml")
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Same:
+		return before, nil
+	case answer.Data == nil:
 		return nil, failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
 	}
-	opened, err := s.opener.Open(ctx, &opener.Job{Index: &opener.Index{Data: data}})
+	opened, err := s.opener.Open(ctx, &opener.Job{Index: &opener.Index{Data: answer.Data}})
 	if err != nil {
 		return nil, err
 	}
-	return &index{charts: opened.Charts, bytes: int64(len(data))}, nil
+	return &index{charts: opened.Charts, is: answer.Validators, bytes: int64(len(answer.Data))}, nil
 }
 
 // find returns a version of a chart. A leading "v" doesn't matter if there is none that is

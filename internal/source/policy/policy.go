@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -65,6 +66,7 @@ const trustCache = 8 << 20 // bytes
 // while the object is unchanged.
 type Reader struct {
 	objects *object.Reader // nil: no object can be read
+	reads   sync.Mutex     // one at a time, for all who want the same
 	known   *lru.Cache[reference.Object, object.Content]
 }
 
@@ -79,6 +81,8 @@ func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error)
 		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
 	version := r.objects.Version(ctx, key)
+	r.reads.Lock()
+	defer r.reads.Unlock()
 	if known, found := r.known.Get(key); found && version != "" && known.Version == version {
 		return known.Data, nil
 	}
