@@ -6,7 +6,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/semaphore"
@@ -114,7 +113,7 @@ func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, 
 	client, found := a.clients.Get(name)
 	if !found {
 		if client, err = a.connect(ref, host, plain, credential); err != nil {
-			return nil, atCredentials(ref, failure.SourceUnauthorized, err)
+			return nil, atCredentials(ref, err)
 		}
 		a.clients.Put(name, client)
 	}
@@ -151,7 +150,7 @@ func (a *Access) connect(ref reference.Reference, host string, plain bool, crede
 func (a *Access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
 	set, err := a.set(ctx, ref)
 	if err != nil {
-		return credentials.Credential{}, err
+		return credentials.Credential{}, atCredentials(ref, err)
 	}
 	host, path := ref.Host()
 	at := credentials.Host{Name: host, Path: path, PlainHTTP: ref.Base().Scheme == "http", AnyPath: ref.Chart.HTTP != nil}
@@ -163,33 +162,22 @@ func (a *Access) credential(ctx context.Context, ref reference.Reference) (crede
 		found = found.OrElse(usual)
 	}
 	if err != nil {
-		return credentials.Credential{}, atCredentials(ref, failure.SourceUnauthorized, err)
+		return credentials.Credential{}, atCredentials(ref, err)
 	}
 	return found, nil
 }
 
 // set reads the credentials that the reference may use.
-func (a *Access) set(ctx context.Context, ref reference.Reference) (set credentials.Set, err error) {
-	switch {
-	case ref.SecretRef() == nil:
-		set, err = credentials.Directory(a.CredentialsDir).Load()
-	case a.Objects == nil:
-		return set, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
-	default:
-		object, err := a.Objects.Secret(ctx, ref.Secret())
-		if missing, ok := errors.AsType[*failure.Error](err); ok {
-			return set, atCredentials(ref, failure.SourceUnauthorized, missing.Err)
-		}
-		if err != nil {
-			return set, atCredentials(ref, failure.SourceUnavailable, err)
-		}
-		if set, err = credentials.FromSecret(object.Data); err != nil {
-			return set, atCredentials(ref, failure.SourceUnauthorized, err)
-		}
-		return set, nil
+func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
+	if ref.SecretRef() == nil {
+		return credentials.Directory(a.CredentialsDir).Load()
 	}
+	if a.Objects == nil {
+		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	}
+	object, err := a.Objects.Secret(ctx, ref.Secret())
 	if err != nil {
-		err = atCredentials(ref, failure.SourceUnauthorized, err)
+		return credentials.Set{}, err
 	}
-	return set, err
+	return credentials.FromSecret(object.Data)
 }

@@ -86,8 +86,14 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 }
 
 // atCredentials is an error about the credentials of the reference, not about the source.
-func atCredentials(r reference.Reference, reason string, err error) *failure.Error {
-	failed := &failure.Error{Reason: reason, Err: err, Subject: ownSubject, Wait: true}
+func atCredentials(r reference.Reference, err error) *failure.Error {
+	failed := &failure.Error{Reason: failure.SourceUnauthorized, Err: err, Subject: ownSubject, Wait: true}
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		failed.Err = known.Err
+		if known.Reason != failure.ArtifactNotFound {
+			failed.Reason = known.Reason
+		}
+	}
 	if secret := r.SecretRef(); secret != nil {
 		failed.Part = ".secretRef"
 		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)

@@ -5,7 +5,6 @@ package object
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,7 +98,7 @@ func (r *Reader) get(ctx context.Context, key reference.Object, object client.Ob
 		return failure.NotPublished("there is no such %s; create it in this namespace", key.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("reading it: %w", err)
+		return failure.New(failure.SourceUnavailable, "reading it: %w", err)
 	}
 	return nil
 }

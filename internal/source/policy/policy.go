@@ -129,7 +129,7 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 		}
 		read.Keyring = keyring
 		// A provenance file names the archive, so what it is called decides, too.
-		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
+		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref)[0])
 	}
 	return made(read, decides), nil
 }
@@ -165,7 +165,14 @@ func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at 
 	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: cmp.Or(at.Key, key)}
 	data, err := r.data(ctx, object)
 	if err != nil {
-		return parsed, "", policyUnread(ref, field, object, err)
+		at, known := Fault(ref, field, object.String(), err), failure.Of(err)
+		at.Err = known.Err
+		if known.Reason == failure.ArtifactNotFound {
+			at.Wait = true // it may come
+		} else {
+			at.Reason = known.Reason
+		}
+		return parsed, "", at
 	}
 	if parsed, err = parse(data); err != nil {
 		return parsed, "", Fault(ref, field, object.String(), err)
@@ -182,19 +189,4 @@ func Fault(r reference.Reference, field, subject string, err error) *failure.Err
 	return &failure.Error{
 		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
 	}
-}
-
-// policyUnread is the error of an object that can't be read. What is missing may come.
-func policyUnread(r reference.Reference, field string, object reference.Object, err error) *failure.Error {
-	at := Fault(r, field, object.String(), err)
-	var known *failure.Error
-	switch {
-	case !errors.As(err, &known):
-		at.Reason = failure.SourceUnavailable
-	case known.Reason == failure.ArtifactNotFound:
-		at.Err, at.Wait = known.Err, true
-	default:
-		at.Err, at.Reason = known.Err, known.Reason
-	}
-	return at
 }

@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -19,57 +20,36 @@ const (
 	MaxProvenance = 256 << 10 // bytes
 )
 
-// archiveName is what `helm package` calls a chart's archive, or a pattern of that. A
-// provenance file has to name it: the keys that signed this chart signed others, and
+// archiveNames are what `helm package` may call the reference's chart; "*" stands for anything. A
+// provenance file has to name it so: the keys that signed this chart signed others, and
 // older ones.
-type archiveName struct{ chart, version, pattern string }
-
-// archiveNames is the one of the reference's chart.
-func archiveNames(r reference.Reference) archiveName {
-	if helm := r.Chart.Helm; helm != nil {
-		return archiveName{chart: helm.Chart, version: r.Chart.Version}
-	}
-	if oci := r.Chart.OCI; oci != nil {
-		return archiveName{chart: path.Base(oci.URL), version: r.Chart.Version}
-	}
-	if at := r.Chart.GitHub; at != nil { // its version is that in the signed Chart.yaml
-		return archiveName{version: r.Chart.Version, pattern: reference.AssetPattern(at)}
-	}
-	return archiveName{}
-}
-
-func (n archiveName) String() string {
+func archiveNames(r reference.Reference) []string {
+	chart, version := "", strings.TrimPrefix(r.Chart.Version, "v")
 	switch {
-	case n.pattern != "":
-		return n.pattern
-	case n.version == "":
-		return n.chart + "-*.tgz"
+	case r.Chart.GitHub != nil: // its version is that in the signed Chart.yaml
+		return []string{reference.AssetPattern(r.Chart.GitHub)}
+	case r.Chart.Helm != nil:
+		chart = r.Chart.Helm.Chart
+	case r.Chart.OCI != nil:
+		chart = path.Base(r.Chart.OCI.URL)
 	}
-	return n.chart + "-" + strings.TrimPrefix(n.version, "v") + ".tgz"
-}
-
-// fits tells whether a name is that of the chart's archive; of any version, if
-// none is wanted: then the digest says which.
-func (n archiveName) fits(name string) bool {
-	if n.pattern != "" {
-		return reference.FitsAsset(n.pattern, name)
+	if version == "" { // the digest says which
+		return []string{chart + "-*.tgz"}
 	}
-	rest, is := strings.CutPrefix(name, n.chart+"-")
-	version, packed := strings.CutSuffix(rest, ".tgz")
-	if !is || !packed {
-		return false
-	}
-	return n.version == "" || strings.TrimPrefix(version, "v") == strings.TrimPrefix(n.version, "v")
+	return []string{chart + "-" + version + ".tgz", chart + "-v" + version + ".tgz"}
 }
 
 // CheckProvenance passes content with the digest if its provenance file says so, signed
 // as the policy wants.
 func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Reference) error {
-	err := p.Keyring.Verify(file, digest, archiveNames(ref).fits, p.Now)
-	var flaw *verify.Flaw
-	if errors.As(err, &flaw) {
+	names := archiveNames(ref)
+	fits := func(name string) bool {
+		return slices.ContainsFunc(names, func(pattern string) bool { return reference.FitsAsset(pattern, name) })
+	}
+	err := p.Keyring.Verify(file, digest, fits, p.Now)
+	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
 		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. %s %s to be signed by %s; have it signed by that%s",
-			flaw, p.Wants(), archiveNames(ref), p.Who(), p.OrCorrect())
+			flaw, p.Wants(), names[0], p.Who(), p.OrCorrect())
 	}
 	return err
 }

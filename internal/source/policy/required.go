@@ -47,7 +47,7 @@ func (d Required) Of(ref reference.Reference) ([]Policy, error) {
 			return nil, err
 		}
 		for _, ring := range rings {
-			met = append(met, made(Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, archiveNames(ref).String()}))
+			met = append(met, made(Policy{Keyring: ring, ByInstance: true}, []string{"keyring " + ring.Fingerprint, archiveNames(ref)[0]}))
 		}
 	}
 	return met, nil
