@@ -31,10 +31,6 @@ type rejection struct {
 	told   map[string]func() // wakes those who were told
 }
 
-func newRejections() *rejections {
-	return &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])}
-}
-
 // change changes what is known of the question, and returns it.
 func (r *rejections) change(key string, change func(*rejection)) rejection {
 	r.mu.Lock()

@@ -24,8 +24,8 @@ func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest 
 	if err = s.check(ref); err == nil {
 		digest, err = s.resolve(ctx, ref)
 	}
-	if err == nil {
-		err = ref.Expects(digest)
+	if want := ref.Chart.Digest; err == nil && want != "" && want != digest {
+		err = failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, want, ref.Kind.Field())
 	}
 	if err != nil {
 		return "", conclude(ctx, ref, err)
@@ -73,7 +73,7 @@ func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string,
 }
 
 func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (string, error) {
-	if digest := ref.GivenDigest(); digest != "" {
+	if digest, _ := ref.DigestField(); digest != "" && ref.Chart.OCI == nil { // where it is the manifest's
 		return digest, nil
 	}
 	q := s.digestQuestion(ctx, ref)

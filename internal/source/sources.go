@@ -113,7 +113,7 @@ func New(options Options) (*Sources, error) {
 		lists:      outcome.New(options.Clock, listBytes, bytesOf),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
 		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
-		rejections: newRejections(),
+		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},
 	}
 	if options.Client != nil {
 		s.objects = object.NewReader(options.Client, options.Metadata)
@@ -155,8 +155,10 @@ func (s *Sources) Waiting(ctx context.Context, object string, wake func()) conte
 // address: an exact version is taken to stay what it was.
 func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	switch {
+	case ref.Bundle != nil && ref.Bundle.Digest == "":
+		return ""
 	case ref.Bundle != nil:
-		return ref.VersionInBundle()
+		return ref.Bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix()
 	case ref.Remote():
 		return ref.Address() + ref.Kind.Suffix()
 	case s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil:

@@ -43,7 +43,7 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string,
 			return failure.TooMany("tags", maxTags)
 		}
 		for _, tag := range page {
-			switch version := versionOfTag(tag); {
+			switch version := strings.ReplaceAll(tag, "_", "+"); { // see [reference.TagOf]
 			case len(tag) > versions.MaxLength:
 			case versions.IsExact(version):
 				found = append(found, version)
@@ -74,7 +74,3 @@ func (a Artifact) Pin(ctx context.Context, c *auth.Client) (string, error) {
 	described, _, err := a.manifest(ctx, repository)
 	return described.Digest.String(), err
 }
-
-// versionOfTag turns [reference.TagOf] around. What isn't a version then is a tag as it is: names
-// of releases may have an underscore.
-func versionOfTag(tag string) string { return strings.ReplaceAll(tag, "_", "+") }

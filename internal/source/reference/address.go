@@ -103,15 +103,6 @@ func (r Reference) NamesDigest() bool {
 	return digest != "" && !r.Found
 }
 
-// GivenDigest is the archive's digest, if the object itself names it.
-func (r Reference) GivenDigest() string {
-	if r.Chart.OCI != nil {
-		return "" // its digest is the manifest's
-	}
-	digest, _ := r.DigestField()
-	return digest
-}
-
 // Host that the credentials are for, and the path below it.
 func (r Reference) Host() (host, path string) {
 	base := r.Base()

@@ -67,22 +67,6 @@ func (r Reference) PinnedDigest() string {
 	return ""
 }
 
-// VersionInBundle is the path in a bundle that is pinned, "" if it isn't.
-func (r Reference) VersionInBundle() string {
-	if r.Bundle.Digest == "" {
-		return ""
-	}
-	return r.Bundle.Digest + " " + r.Chart.Path + r.Kind.Suffix()
-}
-
-// Expects checks the digest that the reference itself says.
-func (r Reference) Expects(digest string) error {
-	if r.Chart.Digest == "" || r.Chart.Digest == digest {
-		return nil
-	}
-	return failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, r.Chart.Digest, r.Kind.Field())
-}
-
 // Changed is the error of content that isn't what was resolved.
 func (r Reference) Changed() error {
 	if r.PinnedDigest() == "" {
