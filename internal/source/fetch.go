@@ -50,9 +50,12 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	if err := s.check(ref); err != nil {
 		return nil, err
 	}
-	says, err := s.verify(ctx, ref, digest)
-	if err != nil {
-		return nil, err
+	var says string // of its version, by the signed text
+	if s.required.For(ref) || ref.Chart.Verify != nil {
+		var err error
+		if says, err = s.verify(ctx, ref, digest); err != nil {
+			return nil, err
+		}
 	}
 	q := s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
 	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) {
@@ -69,6 +72,33 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 		return nil, err
 	}
 	return got, s.accepts(ref, got, says)
+}
+
+// check reports what is wrong with the reference, or that this instance has no such source.
+func (s *Sources) check(ref reference.Reference) error {
+	at, set := ref.Chart, 0
+	for _, isSet := range []bool{at.Path != "", at.ConfigMap != nil, at.Secret != nil, at.OCI != nil, at.Helm != nil, at.HTTP != nil, at.GitHub != nil} {
+		if isSet {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return failure.New(failure.ArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
+	case ref.Bundle != nil && ref.Chart.Path == "":
+		return failure.New(failure.ArtifactInvalid, "a bundle has artifacts by their path; set path")
+	case ref.Bundle != nil:
+		return nil
+	case ref.Chart.Path != "" && s.local == nil:
+		return failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
+	case ref.Chart.Path != "":
+		return nil
+	case ref.Namespace == "":
+		return failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace; use path")
+	case !ref.Remote() && s.objects == nil:
+		return failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; use another source")
+	}
+	return nil
 }
 
 // scope names who may have the same content as the reference.
