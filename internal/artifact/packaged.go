@@ -43,7 +43,11 @@ func Packaged(files []File) ([]File, error) {
 		}
 		return rules.Ignore(name, entry{directory: directory})
 	}
-	return slices.DeleteFunc(slices.Clone(files), func(file File) bool { return isIgnored(file.Name, false) }), nil
+	packaged := slices.DeleteFunc(slices.Clone(files), func(file File) bool { return isIgnored(file.Name, false) })
+	if Find(packaged, ChartFile) == nil {
+		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	}
+	return packaged, nil
 }
 
 // entry is a file or directory of an archive, as the rules of .helmignore look at it.

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"path"
 	"strings"
 
@@ -107,12 +106,15 @@ func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, err
 	if file := artifact.Find(within.files, rest); file != nil {
 		return artifact.Content{Archive: file.Data}, kind.CheckFile(rest)
 	}
-	if kind.Verbatim() {
-		files, err := within.directory(rest)
+	files, err := within.directory(rest)
+	if err != nil || kind.Verbatim() {
 		return artifact.Content{Files: files}, err
 	}
-	files, err := b.sources.complete(b.ctx, rest, within.directory)
-	return artifact.Content{Files: files}, err
+	opened, err := b.sources.Opener.Open(b.ctx, &opener.Job{Package: &opener.Package{Files: files}})
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return artifact.Content{Files: opened.Files}, nil
 }
 
 // directory returns the files of a directory, with names relative to it.
@@ -184,30 +186,4 @@ func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
 	opened := &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
 	b.opened[archive.Name] = opened
 	return opened, nil
-}
-
-// complete returns the files of a chart's directory as `helm package` packs them, with the
-// charts beside it that it depends on (file://).
-func (s *Sources) complete(ctx context.Context, at string, read func(path string) ([]artifact.File, error)) ([]artifact.File, error) {
-	charts := map[string][]artifact.File{}
-	for missing := []string{at}; len(missing) > 0; {
-		for _, path := range missing {
-			files, err := read(path)
-			if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactNotFound && path != at {
-				files, err = nil, nil // the worker says so
-			}
-			if err != nil {
-				return nil, err
-			}
-			charts[path] = files
-		}
-		opened, err := s.Opener.Open(ctx, &opener.Job{Complete: &opener.Complete{At: at, Charts: charts, Limits: s.Limits}})
-		if err != nil {
-			return nil, err
-		}
-		if missing = opened.Missing; len(missing) == 0 {
-			return opened.Files, nil
-		}
-	}
-	return nil, nil
 }

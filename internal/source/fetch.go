@@ -139,7 +139,7 @@ func (s *Sources) content(ctx context.Context, ref reference.Reference, digest s
 	}
 	got, err = counted(s, ref, func() (artifact.Content, error) {
 		if ref.Chart.Path != "" {
-			return s.local.Fetch(ctx, ref.Chart.Path, ref.Kind)
+			return s.local.Fetch(ref.Chart.Path, ref.Kind)
 		}
 		return s.readObject(ctx, ref)
 	})

@@ -40,7 +40,7 @@ func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string,
 	case ref.Remote():
 		return s.resolveRemote(ctx, ref)
 	case ref.Chart.Path != "":
-		return counted(s, ref, func() (string, error) { return s.local.Resolve(ctx, ref.Chart.Path, ref.Kind) })
+		return counted(s, ref, func() (string, error) { return s.local.Resolve(ref.Chart.Path, ref.Kind) })
 	}
 	return counted(s, ref, func() (string, error) { return s.resolveObject(ctx, ref) })
 }

@@ -125,7 +125,7 @@ func New(options Options) (*Sources, error) {
 	})
 	if options.ArtifactRoot != "" {
 		var err error
-		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock, s.complete); err != nil {
+		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock); err != nil {
 			return nil, fmt.Errorf("opening the artifact root: %w", err)
 		}
 	}

@@ -23,10 +23,10 @@ type Opener interface {
 
 // Job is what a worker is to open. One of the pointers is set.
 type Job struct {
-	Unpack   *Unpack
-	Index    *Index
-	YAML     *YAML
-	Complete *Complete
+	Unpack  *Unpack
+	Index   *Index
+	YAML    *YAML
+	Package *Package
 }
 
 // Unpack asks for the files of an artifact.
@@ -41,16 +41,8 @@ type Index struct{ Data []byte }
 // YAML asks for a document as JSON.
 type YAML struct{ Data []byte }
 
-// Complete asks for a chart's directory as a chart, with those beside it that it depends on
-// (file://) in its charts directory.
-type Complete struct {
-	// At is the chart's path in its artifact.
-	At string
-	// Charts are the files of the chart, and of those beside it, by their paths. One that
-	// isn't there has none.
-	Charts map[string][]artifact.File
-	Limits artifact.Limits
-}
+// Package asks for the files of a chart's directory that Helm would package.
+type Package struct{ Files []artifact.File }
 
 // Opened is what a job came to. What belongs to other jobs is empty.
 type Opened struct {
@@ -61,8 +53,6 @@ type Opened struct {
 	Charts map[string][]ChartVersion
 	// JSON is a YAML document.
 	JSON []byte
-	// Missing are the paths of directories that a chart depends on, and Charts has to have.
-	Missing []string
 }
 
 // ChartVersion is an entry of a Helm repository's index.
@@ -85,9 +75,9 @@ func Run(job *Job) (*Opened, error) {
 	case job.YAML != nil:
 		document, err := toJSON(job.YAML.Data)
 		return &Opened{JSON: document}, err
-	case job.Complete != nil:
-		files, missing, err := complete(job.Complete)
-		return &Opened{Files: files, Missing: missing}, err
+	case job.Package != nil:
+		files, err := artifact.Packaged(job.Package.Files)
+		return &Opened{Files: files}, err
 	}
 	return &Opened{}, nil
 }
@@ -98,8 +88,10 @@ func unpack(job *Unpack) (*Opened, error) {
 		return nil, err
 	}
 	opened := &Opened{Files: files}
-	if !job.Content.Kind.Verbatim() {
-		opened.Name, opened.Version = chartOf(files)
+	var is struct{ Name, Version string }
+	file := artifact.Find(files, artifact.ChartFile)
+	if !job.Content.Kind.Verbatim() && file != nil && yaml.Unmarshal(file.Data, &is) == nil { // as Helm reads it
+		opened.Name, opened.Version = is.Name, is.Version
 	}
 	return opened, nil
 }
