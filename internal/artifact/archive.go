@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -162,7 +163,7 @@ func (u *unpacking) nested(files []File, depth int) error {
 		return nil // they are files like all others
 	}
 	for _, file := range files {
-		if !isNested(file.Name) {
+		if !nestedName.MatchString(file.Name) {
 			continue
 		}
 		if depth == Nesting {
@@ -175,21 +176,7 @@ func (u *unpacking) nested(files []File, depth int) error {
 	return nil
 }
 
-// isNested tells whether Helm would unpack the file: an archive directly in a
+// nestedName is that of a file that Helm would unpack: an archive directly in a
 // charts directory, the chart's own or that of an unpacked dependency. Whatever else has
 // that name, as files/charts/x.tgz, is a file like all others.
-func isNested(name string) bool {
-	if !strings.HasSuffix(name, ".tgz") {
-		return false
-	}
-	parts := strings.Split(name, "/")
-	if len(parts)%2 != 0 {
-		return false
-	}
-	for i := 0; i < len(parts); i += 2 {
-		if parts[i] != "charts" || strings.HasPrefix(parts[i+1], ".") || strings.HasPrefix(parts[i+1], "_") {
-			return false
-		}
-	}
-	return true
-}
+var nestedName = regexp.MustCompile(`^(charts/[^._/][^/]*/)*charts/[^._/][^/]*[.]tgz$`)

@@ -34,29 +34,20 @@ const (
 // they have in it: no top-level directory is expected, nor taken off.
 func (k Kind) Verbatim() bool { return k != KindChart }
 
-// Field has the kind's source: it is one of an add-on, or the stack's.
-func (k Kind) Field() string {
-	switch k {
-	case KindChart:
-		return "chart"
-	case KindBundle:
-		return "spec.source"
-	}
-	return string(k)
+// words are the field that has the kind's source, one of an add-on or the stack's, and what
+// tells the kinds apart where all of them are remembered: it is in release records.
+var words = map[Kind]struct{ field, suffix string }{
+	KindChart:         {"chart", ""},
+	KindKustomization: {"kustomization", " as files"},
+	KindManifests:     {"manifests", " as manifests"}, // which may be one file, and no archive
+	KindBundle:        {"spec.source", " as a bundle"},
 }
 
+// Field has the kind's source.
+func (k Kind) Field() string { return words[k].field }
+
 // Suffix tells the kinds apart where all of them are remembered.
-func (k Kind) Suffix() string {
-	switch k {
-	case KindChart:
-		return ""
-	case KindBundle:
-		return " as a bundle"
-	case KindManifests:
-		return " as manifests" // which may be one file, and no archive
-	}
-	return " as files"
-}
+func (k Kind) Suffix() string { return words[k].suffix }
 
 // Names of the file that plain manifests are, wherever they came from: so the same
 // content comes to the same files.

@@ -30,20 +30,14 @@ func Packaged(files []File) ([]File, error) {
 		}
 	}
 	rules.AddDefaults()
-	ignored := map[string]bool{} // directories
-	var isIgnored func(name string, directory bool) bool
-	isIgnored = func(name string, directory bool) bool {
-		if parent := path.Dir(name); parent != "." {
-			if _, known := ignored[parent]; !known {
-				ignored[parent] = isIgnored(parent, true)
-			}
-			if ignored[parent] {
+	packaged := slices.DeleteFunc(slices.Clone(files), func(file File) bool {
+		for parent := path.Dir(file.Name); parent != "."; parent = path.Dir(parent) {
+			if rules.Ignore(parent, entry{directory: true}) {
 				return true
 			}
 		}
-		return rules.Ignore(name, entry{directory: directory})
-	}
-	packaged := slices.DeleteFunc(slices.Clone(files), func(file File) bool { return isIgnored(file.Name, false) })
+		return rules.Ignore(file.Name, entry{})
+	})
 	if Find(packaged, ChartFile) == nil {
 		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}

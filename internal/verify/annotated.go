@@ -40,11 +40,13 @@ func (k *Keyless) signature(s Signature, raw []byte) error {
 		material.TlogEntries = append(material.TlogEntries, entry)
 	}
 	if text := s.Annotations[annotationTimestamp]; text != "" {
-		timestamp, err := timestamp(text)
-		if err != nil {
+		var timestamp struct{ SignedRFC3161Timestamp []byte }
+		if err := json.Unmarshal([]byte(text), &timestamp); err != nil {
 			return flaw("its timestamp can't be read")
 		}
-		material.TimestampVerificationData = timestamp
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: timestamp.SignedRFC3161Timestamp}},
+		}
 	}
 	sum := sha256.Sum256(s.Payload)
 	signed, err := bundle.NewBundle(&protobundle.Bundle{
@@ -93,16 +95,5 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 		IntegratedTime:    entry.Payload.IntegratedTime,
 		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: entry.SignedEntryTimestamp},
 		CanonicalizedBody: entry.Payload.Body,
-	}, nil
-}
-
-// timestamp reads that of a timestamp authority.
-func timestamp(text string) (*protobundle.TimestampVerificationData, error) {
-	var wrapped struct{ SignedRFC3161Timestamp []byte }
-	if err := json.Unmarshal([]byte(text), &wrapped); err != nil {
-		return nil, err
-	}
-	return &protobundle.TimestampVerificationData{
-		Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: wrapped.SignedRFC3161Timestamp}},
 	}, nil
 }

@@ -5,7 +5,6 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -44,14 +43,11 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 	for n, identity := range identities {
 		matcher := ""
 		if identity.Subject == "" {
-			if _, err := regexp.Compile(identity.SubjectRegExp); err != nil || identity.SubjectRegExp == "" {
-				return nil, fmt.Errorf("identities[%d].subjectRegExp is no regular expression; correct it", n)
-			}
 			matcher = `\A(?:` + identity.SubjectRegExp + `)\z`
 		}
 		certificate, err := verify.NewShortCertificateIdentity(identity.Issuer, "", identity.Subject, matcher)
-		if err != nil {
-			return nil, fmt.Errorf("identities[%d] needs an issuer, and subject or subjectRegExp", n)
+		if err != nil || identity == (Identity{Issuer: identity.Issuer}) {
+			return nil, fmt.Errorf("identities[%d] needs an issuer, and subject, or a regular expression as subjectRegExp", n)
 		}
 		k.policies = append(k.policies, verify.WithCertificateIdentity(certificate))
 	}

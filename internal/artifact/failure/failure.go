@@ -47,16 +47,18 @@ const (
 	VerificationPolicyInvalid = "VerificationPolicyInvalid"
 )
 
+// ofContent are the reasons: true if it is about what the source gave, and not about the source.
+var ofContent = map[string]bool{
+	ArtifactNotFound: true, ArtifactInvalid: true, ArtifactTooLarge: true, ArtifactRefused: true, ArtifactChanged: true,
+	DigestMismatch: true, SignatureMissing: true, SignatureInvalid: true,
+	SourceDisabled: false, ArtifactPending: false, SourceUnavailable: false, SourceUnauthorized: false, VerificationPolicyInvalid: false,
+}
+
 // IsReason tells whether a reason is one of an [Error]: it is about where something
 // comes from, and not about what becomes of it.
 func IsReason(reason string) bool {
-	switch reason {
-	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged,
-		SourceDisabled, ArtifactPending, DigestMismatch, SourceUnavailable, SourceUnauthorized,
-		SignatureMissing, SignatureInvalid, VerificationPolicyInvalid:
-		return true
-	}
-	return false
+	_, is := ofContent[reason]
+	return is
 }
 
 // Error says why a chart can't be had. Its text is the same as long as the cause
@@ -98,13 +100,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // OfContent says whether it is about what the source gave, and not about the source.
-func (e *Error) OfContent() bool {
-	switch e.Reason {
-	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged, DigestMismatch, SignatureMissing, SignatureInvalid:
-		return true
-	}
-	return false
-}
+func (e *Error) OfContent() bool { return ofContent[e.Reason] }
 
 // New makes an Error that doesn't know yet where it is: Field and Subject are left to
 // who knows the reference.

@@ -157,10 +157,8 @@ func (h Chart) archiveURL(written string) (*url.URL, error) {
 		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
 	case at.Scheme == "oci":
 		return nil, failure.New(failure.ArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", failure.Quote(written))
-	case at.User != nil:
-		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef")
-	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(h.PlainHTTP, false):
+	case at.User == nil && (at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(h.PlainHTTP, false)):
 		return at, nil
 	}
-	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
+	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS, or with a user in it; have the index mended: https:// is needed, or helm.plainHTTP, and credentials are in helm.secretRef")
 }
