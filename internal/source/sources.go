@@ -110,7 +110,7 @@ func New(options Options) (*Sources, error) {
 		releases:   github.NewReleases(options.Clock),
 		checks:     &tallies{known: lru.New[string](remembered, lru.One[Checks])},
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
-		lists:      outcome.New(options.Clock, listBytes, bytesOf),
+		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
 		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
 		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},

@@ -21,15 +21,6 @@ type catalogue interface {
 	Versions(ctx context.Context, c *auth.Client) ([]string, error)
 }
 
-// bytesOf estimates the memory that a list of versions holds.
-func bytesOf(list []string) int64 {
-	size := int64(64)
-	for _, version := range list {
-		size += int64(len(version)) + 16
-	}
-	return size
-}
-
 // Newest returns the newest published version of the line that the reference follows;
 // what version the reference itself has doesn't matter. What was found before is used,
 // if that is no older than notBefore. Errors are of type [*failure.Error], but for that of

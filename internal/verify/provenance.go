@@ -22,11 +22,15 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"helm.sh/helm/v4/pkg/provenance"
 
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxKeyring is the size of a keyring.
 const MaxKeyring = 1 << 20 // bytes
+
+// maxNamed is how many keys a message names.
+const maxNamed = 4
 
 // Keyring is whose provenance files count.
 type Keyring struct {
@@ -79,11 +83,7 @@ func (k *Keyring) String() string {
 	for _, key := range k.keys {
 		wanted = append(wanted, fmt.Sprintf("the OpenPGP key %X", key.PrimaryKey.Fingerprint))
 	}
-	const shown = 4
-	if more := len(wanted) - shown; more > 0 {
-		wanted = append(wanted[:shown], fmt.Sprintf("%d more of the keyring", more))
-	}
-	return strings.Join(wanted, ", or ")
+	return message.List(wanted, ", or ", maxNamed)
 }
 
 // Verify checks that somebody who counts signed the archive with the digest, under

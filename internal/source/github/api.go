@@ -41,7 +41,7 @@ type Releases struct {
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{files: outcome.New(clock, remembered, files.bytes), pages: lru.New[string](remembered, page.bytes)}
+	return &Releases{files: outcome.New(clock, remembered, files.bytes), pages: lru.New[string](remembered, func(p page) int64 { return lru.Strings(p.tags) })}
 }
 
 // files are those of a release.
@@ -63,14 +63,6 @@ type page struct {
 	tags []string
 	next string // number of the next page; "" if there is none
 	is   http.Header
-}
-
-func (p page) bytes() int64 {
-	size := int64(256)
-	for _, tag := range p.tags {
-		size += int64(len(tag)) + 16
-	}
-	return size
 }
 
 // asset is a file of a release.

@@ -5,6 +5,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -111,21 +112,14 @@ func (t *Tree) Fetch(written string, kind artifact.Kind) (artifact.Content, erro
 func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 	told := map[spot]string{}
 	for {
-		known := t.known.All()
-		for at, resolved := range known {
-			before, again := told[at]
-			if !again {
-				before = resolved.state
-			}
-			if told[at] = t.look(at).state; told[at] != before {
+		now := map[spot]string{}
+		for at, resolved := range t.known.All() {
+			now[at] = t.look(at).state
+			if now[at] != cmp.Or(told[at], resolved.state) {
 				notify(at.path)
 			}
 		}
-		for at := range told {
-			if _, found := known[at]; !found {
-				delete(told, at)
-			}
-		}
+		told = now
 		select {
 		case <-ctx.Done():
 			return nil

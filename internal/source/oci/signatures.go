@@ -15,6 +15,7 @@ import (
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
@@ -28,6 +29,7 @@ const (
 	maxPayload    = 64 << 10 // bytes; a text of 300
 	maxBundle     = 1 << 20  // bytes; about 10 KiB
 	maxPages      = 8        // of a list of referrers
+	maxFlaws      = 3        // that a message names
 )
 
 const (
@@ -101,14 +103,8 @@ func signedManifest(ctx context.Context, repository *orasremote.Repository, desc
 	if len(seen.flaws) == 0 {
 		return want.Unsigned("neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
 	}
-	const shown = 3
-	kinds := slices.Compact(slices.Sorted(slices.Values(seen.flaws)))
-	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
-	if more := len(kinds) - shown; more > 0 {
-		found += fmt.Sprintf("; and %d other flaws", more)
-	}
-	return failure.New(failure.SignatureInvalid, "none of its signatures counts, of which the newest %d are looked at: %s. %s one by %s; have it signed by that%s",
-		maxSignatures, found, want.Wants(), want.Who(), want.OrCorrect())
+	found := message.List(slices.Compact(slices.Sorted(slices.Values(seen.flaws))), "; ", maxFlaws)
+	return want.Refuse(failure.SignatureInvalid, fmt.Sprintf("none of its signatures counts, of which the newest %d are looked at: %s", maxSignatures, found), "have it signed by that")
 }
 
 // signatures are those that were looked at, and don't count.

@@ -33,29 +33,17 @@ type Policy struct {
 	ByInstance bool
 }
 
-// Wants says who wants a signature, and by whom, to continue with what is missing.
-func (p Policy) Wants() string {
-	if p.ByInstance {
-		return "the provider instance wants"
+// Refuse is the error of content whose signature isn't the wanted one. What is found says so,
+// and the way out what to do about that.
+func (p Policy) Refuse(reason, found, wayOut string) *failure.Error {
+	by, orCorrect, who := "verify wants", ", or correct verify", p.Keyring.String
+	if p.ByInstance { // whoever wrote the object can't correct its policy
+		by, orCorrect = "the provider instance wants", ""
 	}
-	return "verify wants"
-}
-
-// OrCorrect ends a sentence about the way out: whoever wrote the object can't correct the
-// instance's own policy.
-func (p Policy) OrCorrect() string {
-	if p.ByInstance {
-		return ""
-	}
-	return ", or correct verify"
-}
-
-// Who is wanted.
-func (p Policy) Who() string {
 	if p.Cosign != nil {
-		return p.Cosign.String()
+		who = p.Cosign.String
 	}
-	return p.Keyring.String()
+	return failure.New(reason, "%s; %s a signature by %s; %s%s", found, by, who(), wayOut, orCorrect)
 }
 
 // trustCache is how much of keys and trust roots is kept in memory.

@@ -48,15 +48,14 @@ func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Refere
 	}
 	err := p.Keyring.Verify(file, digest, fits, p.Now)
 	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
-		return failure.New(failure.SignatureInvalid, "its provenance file doesn't count: %s. %s %s to be signed by %s; have it signed by that%s",
-			flaw, p.Wants(), names[0], p.Who(), p.OrCorrect())
+		return p.Refuse(failure.SignatureInvalid, "its provenance file doesn't count: "+flaw.Error(), "have "+names[0]+" signed by that")
 	}
 	return err
 }
 
 // Unsigned is the error of content without any signature.
 func (p Policy) Unsigned(where, wayOut string) *failure.Error {
-	missing := failure.New(failure.SignatureMissing, "it has no signature (%s); %s one by %s; %s%s", where, p.Wants(), p.Who(), wayOut, p.OrCorrect())
+	missing := p.Refuse(failure.SignatureMissing, "it has no signature ("+where+")", wayOut)
 	missing.Wait = true
 	return missing
 }
