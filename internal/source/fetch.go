@@ -166,6 +166,18 @@ func (s *Sources) visit(ctx context.Context, ref reference.Reference, call func(
 	return err
 }
 
+// ask asks the source of the reference, once for all callers.
+func ask[T any](ctx context.Context, s *Sources, memory *outcome.Memory[T], q outcome.Question, ref reference.Reference, call func(context.Context, *auth.Client, backend) (T, error)) (T, error) {
+	return memory.Ask(ctx, q, func(ctx context.Context) (got T, err error) {
+		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) (err error) {
+			c.NotBefore = q.NotBefore
+			got, err = call(ctx, c, b)
+			return err
+		})
+		return got, err
+	})
+}
+
 // backendOf returns the backend of a reference to another host, nil of any other. A new
 // protocol gets its line here.
 func (s *Sources) backendOf(ref reference.Reference) backend {

@@ -51,15 +51,11 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 	}
 	q := s.digestQuestion(ctx, ref)
 	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
-	digest, err := s.digests.Ask(ctx, q, func(ctx context.Context) (digest string, err error) {
-		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
-			var got artifact.Content
-			digest, got, err = b.Resolve(ctx, c)
-			if err == nil && got.Bytes() > 0 {
-				s.downloaded(ctx, ref, got)
-			}
-			return err
-		})
+	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
+		digest, got, err := b.Resolve(ctx, c)
+		if err == nil && got.Bytes() > 0 {
+			s.downloaded(ctx, ref, got)
+		}
 		return digest, err
 	})
 	if before, known := s.digests.Peek(q.Key); err != nil && known && !q.NotBefore.IsZero() {

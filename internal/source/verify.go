@@ -75,12 +75,8 @@ func (s *Sources) verifyRequired(ctx context.Context, ref reference.Reference, d
 func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
 	want.Now = s.Clock.Now()
 	q := s.question(ctx, "signature of "+digest+" for "+want.Digest+" from "+ref.String(), ref)
-	return s.verified.Ask(ctx, q, func(ctx context.Context) (says string, err error) {
-		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
-			says, err = b.(signed).Verify(ctx, c, digest, want)
-			return err
-		})
-		return says, err
+	return ask(ctx, s, s.verified, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
+		return b.(signed).Verify(ctx, c, digest, want)
 	})
 }
 

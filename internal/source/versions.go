@@ -60,13 +60,8 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 	}
 	q := s.question(ctx, "versions of "+ref.Source(), ref)
 	q.NotBefore = notBefore
-	return s.lists.Ask(ctx, q, func(ctx context.Context) (found []string, err error) {
-		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, _ backend) error {
-			c.NotBefore = notBefore
-			found, err = from.Versions(ctx, c)
-			return err
-		})
-		return found, err
+	return ask(ctx, s, s.lists, q, ref, func(ctx context.Context, c *auth.Client, _ backend) ([]string, error) {
+		return from.Versions(ctx, c)
 	})
 }
 
@@ -79,7 +74,18 @@ func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version stri
 	if err := s.check(ref); err != nil {
 		return "", ref.Locate(err)
 	}
-	if digest, err = s.pin(ctx, ref, notBefore); err != nil {
+	// A version that couldn't be used may be published anew, with another digest: so an older
+	// answer doesn't do.
+	q := s.question(ctx, "pin of "+ref.String(), ref)
+	q.NotBefore = notBefore
+	digest, err = ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
+		if registry, ok := b.(oci.Artifact); ok {
+			return registry.Pin(ctx, c)
+		}
+		digest, _, err := b.Resolve(ctx, c)
+		return digest, err
+	})
+	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
 	ref = ref.WithDigest(digest)
@@ -89,24 +95,4 @@ func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version stri
 		_, err = s.Fetch(ctx, ref, content)
 	}
 	return digest, err
-}
-
-// pin asks for the digest that names the version of the reference, once for all who
-// look at about the same time. A version that couldn't be used may be published anew,
-// with another digest: so an older answer doesn't do.
-func (s *Sources) pin(ctx context.Context, ref reference.Reference, notBefore time.Time) (digest string, err error) {
-	q := s.question(ctx, "pin of "+ref.String(), ref)
-	q.NotBefore = notBefore
-	return s.digests.Ask(ctx, q, func(ctx context.Context) (digest string, err error) {
-		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
-			c.NotBefore = notBefore
-			if registry, ok := b.(oci.Artifact); ok {
-				digest, err = registry.Pin(ctx, c)
-			} else {
-				digest, _, err = b.Resolve(ctx, c)
-			}
-			return err
-		})
-		return digest, err
-	})
 }
