@@ -31,10 +31,11 @@ type unpacking struct {
 func (c Content) Unpack(limits Limits) ([]File, error) {
 	u := &unpacking{kind: c.Kind, limits: limits, total: limits.TotalBytes, entries: limits.Entries}
 	if c.Files != nil {
-		if err := CheckSizes(c.Files, limits); err != nil {
-			return nil, err
-		}
+		u.entries -= len(c.Files)
 		u.total -= c.Bytes()
+		if u.entries < 0 || u.total < 0 {
+			return nil, failure.New(failure.ArtifactTooLarge, "it has more than %d files or %d bytes; take out what isn't needed", limits.Entries, limits.TotalBytes)
+		}
 		return c.Files, u.nested(c.Files, 0)
 	}
 	if int64(len(c.Archive)) > limits.ArchiveBytes {
@@ -44,20 +45,6 @@ func (c Content) Unpack(limits Limits) ([]File, error) {
 		return plain(c.Archive, limits)
 	}
 	return u.archive(c.Archive, 0)
-}
-
-// CheckSizes refuses more files, or larger ones, than one artifact may have.
-func CheckSizes(files []File, limits Limits) error {
-	if len(files) > limits.Entries {
-		return failure.New(failure.ArtifactTooLarge, "it has more than %d entries; take out what isn't needed", limits.Entries)
-	}
-	total := limits.TotalBytes
-	for _, file := range files {
-		if total -= int64(len(file.Data)); total < 0 {
-			return failure.TooLarge("its content", limits.TotalBytes)
-		}
-	}
-	return nil
 }
 
 // archive reads one archive, which is nested in depth others.

@@ -12,7 +12,6 @@ package credentials
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -48,13 +47,6 @@ type Set struct {
 func FromSecret(data map[string][]byte) (Set, error) { return newSet(data, false) }
 
 func newSet(data map[string][]byte, bound bool) (Set, error) {
-	total := 0
-	for _, value := range data {
-		total += len(value)
-	}
-	if total > maxTotal {
-		return Set{}, errors.New("they are larger than a Secret can be; take out what isn't needed")
-	}
 	set := Set{data: data, bound: bound}
 	for _, key := range []string{KeyDockerConfig, KeyConfig} {
 		if len(data[key]) == 0 {

@@ -85,8 +85,6 @@ func (s *Sources) check(ref reference.Reference) error {
 	switch {
 	case set != 1:
 		return failure.New(failure.ArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
-	case ref.Bundle != nil && ref.Chart.Path == "":
-		return failure.New(failure.ArtifactInvalid, "a bundle has artifacts by their path; set path")
 	case ref.Bundle != nil:
 		return nil
 	case ref.Chart.Path != "" && s.local == nil:

@@ -155,23 +155,19 @@ func init() {
 }
 
 // hosts that have series of their own.
-var hosts = labels{known: map[string]bool{}}
-
-type labels struct {
-	mu    sync.Mutex
+var hosts = struct {
+	sync.Mutex
 	known map[string]bool
-}
+}{known: map[string]bool{}}
 
-// of returns the label of a host.
-func (l *labels) of(host string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.known[host] {
-		if len(l.known) == maxHosts {
-			return otherHosts
-		}
-		l.known[host] = true
+// labelOf returns the label of a host.
+func labelOf(host string) string {
+	hosts.Lock()
+	defer hosts.Unlock()
+	if !hosts.known[host] && len(hosts.known) == maxHosts {
+		return otherHosts
 	}
+	hosts.known[host] = true
 	return host
 }
 
@@ -182,7 +178,7 @@ func seriesOf(r reference.Reference) (kind, host string) {
 		return kind, ""
 	}
 	host, _ = r.Host()
-	return kind, hosts.of(host)
+	return kind, labelOf(host)
 }
 
 func countRequest(ref reference.Reference, started, ended time.Time, result string) {

@@ -69,6 +69,13 @@ func (r *rejections) due(key string, now time.Time) time.Time {
 	return time.Time{}
 }
 
+// forget forgets a rejection, and wakes those who were told of it.
+func (r *rejections) forget(key string) {
+	last, _ := r.last.Get(key)
+	r.last.Remove(key)
+	wakeAll(last.told)
+}
+
 func wakeAll(told map[string]func()) {
 	for _, wake := range told {
 		wake()
@@ -128,9 +135,8 @@ func (s *Sources) Reconsider(ctx context.Context, ref reference.Reference) {
 	}
 	key := s.digestQuestion(ctx, ref).Key
 	if last, found := s.rejections.last.Get(key); found && last.digest != "" {
-		s.rejections.last.Remove(key)
 		s.digests.Forget(key)
-		wakeAll(last.told)
+		s.rejections.forget(key)
 	}
 }
 
@@ -142,8 +148,7 @@ func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest st
 	key := s.digestQuestion(ctx, ref).Key
 	s.rejections.refused.Remove(key + " " + digest)
 	if last, found := s.rejections.last.Get(key); found && (last.digest == digest || last.digest == "") {
-		s.rejections.last.Remove(key)
-		wakeAll(last.told)
+		s.rejections.forget(key)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -89,9 +88,9 @@ func (c *Cosign) VerifySignature(digest string, s Signature) error {
 	case err != nil:
 		return flaw("it signs a text that isn't cosign's")
 	case payload.Critical.Type != payloadType:
-		return flaw("it signs a text of type %s", quote(payload.Critical.Type))
+		return flaw("it signs a text of type %+.256q", payload.Critical.Type)
 	case payload.Critical.Image.Digest != digest:
-		return flaw("it is of another artifact, %s", quote(payload.Critical.Image.Digest))
+		return flaw("it is of another artifact, %+.256q", payload.Critical.Image.Digest)
 	}
 	return nil
 }
@@ -122,15 +121,6 @@ type Flaw struct{ text string }
 func (f *Flaw) Error() string { return f.text }
 
 func flaw(format string, args ...any) *Flaw { return &Flaw{fmt.Sprintf(format, args...)} }
-
-// quote shows a text that comes from elsewhere.
-func quote(text string) string {
-	const shown = 128 // bytes
-	if len(text) > shown {
-		return strconv.QuoteToASCII(text[:shown]) + "..."
-	}
-	return strconv.QuoteToASCII(text)
-}
 
 // BundleType is the media type of a Sigstore bundle.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -171,7 +161,7 @@ func (c *Cosign) VerifyBundle(manifest, data []byte) error {
 	case err != nil:
 		return flaw("its bundle has no statement of what is signed")
 	case statement.GetPredicateType() != SignaturePredicate:
-		return flaw("it is no signature but a statement of type %s", quote(statement.GetPredicateType()))
+		return flaw("it is no signature but a statement of type %+.256q", statement.GetPredicateType())
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (k *Keyless) check(entity verify.SignedEntity, artifact verify.ArtifactPoli
 	if unread != nil {
 		return flaw("its certificate doesn't say whose it is")
 	}
-	return flaw("it says that it is by %s of issuer %s, and doesn't count: %s", quote(who.SubjectAlternativeName), quote(who.Issuer), quote(err.Error()))
+	return flaw("it says that it is by %+.128q of issuer %+.128q, and doesn't count: %+.256q", who.SubjectAlternativeName, who.Issuer, err.Error())
 }
 
 // oldBundleType is that of bundles whose log entries are proven by a promise of the

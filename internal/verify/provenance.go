@@ -118,5 +118,5 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 			return nil
 		}
 	}
-	return flaw("it is of another archive, or calls it otherwise: it names %s", quote(strings.Join(names, ", ")))
+	return flaw("it is of another archive, or calls it otherwise: it names %+.256q", strings.Join(names, ", "))
 }

@@ -171,7 +171,7 @@ func (t *Tree) look(at spot) (is seen) {
 func (t *Tree) read(at spot) (got artifact.Content, err error) {
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {
-		return got, rootError(err)
+		return got, failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w; see to it that the provider may read the directory of --artifact-root", cause(err)) // which doesn't tell where that was
 	}
 	defer closeRead(root)
 	found, err := t.walk(root, at)

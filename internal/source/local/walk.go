@@ -178,11 +178,6 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// rootError is the error of an artifact root that is gone. It doesn't tell where that was.
-func rootError(err error) error {
-	return failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w; see to it that the provider may read the directory of --artifact-root", cause(err))
-}
-
 // pathError words what the file system said of a name.
 func pathError(root *os.Root, name string, err error) error {
 	// os exports no error for a path that escapes; asking for one gives it.
