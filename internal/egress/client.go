@@ -65,13 +65,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Errors of New: they are about the credentials, and don't quote them.
-var (
-	ErrBadCA          = errors.New("ca.crt holds no certificate in PEM; correct it")
-	ErrBadCertificate = errors.New("tls.crt and tls.key are no certificate in PEM and its key; correct both")
-)
-
-// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain].
+// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain]. Those of New itself are
+// about the credentials, and don't quote them.
 func New(options Options) (*http.Client, error) {
 	shared := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(options.CA) > 0 {
@@ -80,7 +75,7 @@ func New(options Options) (*http.Client, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(options.CA) {
-			return nil, ErrBadCA
+			return nil, errors.New("ca.crt holds no certificate in PEM; correct it")
 		}
 		shared.RootCAs = pool
 	}
@@ -88,7 +83,7 @@ func New(options Options) (*http.Client, error) {
 	if len(options.Certificate) > 0 || len(options.Key) > 0 {
 		certificate, err := tls.X509KeyPair(options.Certificate, options.Key)
 		if err != nil {
-			return nil, ErrBadCertificate
+			return nil, errors.New("tls.crt and tls.key are no certificate in PEM and its key; correct both")
 		}
 		own.Certificates = []tls.Certificate{certificate}
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -69,18 +68,12 @@ func answered(kind Kind, host string, code int) *Fault {
 func statusOf(code int) string { return fmt.Sprintf("%d %s", code, http.StatusText(code)) }
 
 // Explain returns the fault in an error of a client, or of reading an answer's
-// body. It is nil if the error is about neither.
+// body, or that it took too long. It is nil if the error is about neither.
 func Explain(ctx context.Context, host string, err error) *Fault {
-	var known *Fault
-	var network net.Error
-	var operation *net.OpError
-	switch {
-	case errors.As(err, &known):
+	if known, ok := errors.AsType[*Fault](err); ok || ctx.Err() == nil {
 		return known
-	case errors.As(err, &network), errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), ctx.Err() != nil:
-		return explain(ctx, host, err)
 	}
-	return nil
+	return explain(ctx, host, err)
 }
 
 // explain never quotes the error: it may hold the local port, the time, or a

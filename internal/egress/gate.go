@@ -36,9 +36,7 @@ type gate struct {
 // back as faults; 401 and 404 are for the caller.
 func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := request.URL.Host
-	switch {
-	case request.URL.Scheme == "https", request.URL.Scheme == "http" && g.plainHTTP:
-	default:
+	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.plainHTTP) {
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
 	if HasDotSegments(request.URL.EscapedPath()) {

@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	// DefaultCacheBytes holds the charts of a large fleet: it has few different ones.
-	DefaultCacheBytes = 128 << 20 // bytes
+	// contentBytes of unpacked charts are those of a large fleet: it has few different ones.
+	contentBytes = 128 << 20 // bytes
 	// listBytes holds the versions of some thousand artifacts, or of two very large ones.
 	listBytes = 32 << 20 // bytes
 	// remembered is how many answers of other kinds are.
@@ -67,8 +67,6 @@ type Options struct {
 	UserAgent string
 	// Limits of each chart.
 	Limits artifact.Limits
-	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
-	CacheBytes int64
 	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
 	Store *store.Store
 	// Clock tells when to ask again. Defaults to the real one.
@@ -96,9 +94,6 @@ type Sources struct {
 
 // New checks the options and makes the sources.
 func New(options Options) (*Sources, error) {
-	if options.CacheBytes <= 0 {
-		options.CacheBytes = DefaultCacheBytes
-	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
@@ -112,7 +107,7 @@ func New(options Options) (*Sources, error) {
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
 		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
-		contents:   outcome.New(options.Clock, options.CacheBytes, (*Artifact).bytes),
+		contents:   outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
 		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},
 	}
 	if options.Client != nil {

@@ -25,15 +25,11 @@ type Artifact struct {
 
 // bytes estimates the memory that it holds.
 func (a *Artifact) bytes() int64 {
-	const overhead = 128 // of a file
+	const overhead = 256 // of a file, with its name
 	if a == nil {
 		return overhead
 	}
-	size := int64(overhead)
-	for _, file := range a.Files {
-		size += int64(len(file.Name)+len(file.Data)) + overhead
-	}
-	return size
+	return artifact.Content{Files: a.Files}.Bytes() + int64(len(a.Files)+1)*overhead
 }
 
 // unpack has a worker open the content.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -93,9 +92,11 @@ func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 	}
 	now := t.clock.Now()
 	got, is, err := t.load(at)
-	is.settled, is.err = now.Sub(is.newest) > settling && !isTransient(err), err
+	is.settled, is.err = now.Sub(is.newest) > settling, err
 	if err == nil {
 		is.digest = got.Digest()
+	} else if reason := failure.Of(err).Reason; reason == failure.SourceUnavailable || reason == failure.ArtifactChanged {
+		is.settled = false // it may go away without a change of the path's state
 	}
 	t.known.Put(at, is)
 	return is.digest, err
@@ -183,10 +184,4 @@ func (t *Tree) read(at spot) (got artifact.Content, err error) {
 		got.Archive, err = readFile(root, at.path, t.limits.ArchiveBytes)
 	}
 	return got, err
-}
-
-// isTransient reports whether the error may go away without a change of the path's state.
-func isTransient(err error) bool {
-	known, ok := errors.AsType[*failure.Error](err)
-	return err != nil && (!ok || known.Reason == failure.SourceUnavailable || known.Reason == failure.ArtifactChanged)
 }
