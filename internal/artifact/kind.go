@@ -2,7 +2,18 @@
 
 package artifact
 
-import "strings"
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+)
 
 // Kind is what a reference expects to find.
 type Kind string
@@ -23,49 +34,104 @@ const (
 // they have in it: no top-level directory is expected, nor taken off.
 func (k Kind) Verbatim() bool { return k != KindChart }
 
-// Field has the kind's source: it is one of an add-on, or the stack's.
-func (k Kind) Field() string {
-	switch k {
-	case KindChart:
-		return "chart"
-	case KindBundle:
-		return "spec.source"
-	}
-	return string(k)
+// words are the field that has the kind's source, one of an add-on or the stack's, and what
+// tells the kinds apart where all of them are remembered: it is in release records.
+var words = map[Kind]struct{ field, suffix string }{
+	KindChart:         {"chart", ""},
+	KindKustomization: {"kustomization", " as files"},
+	KindManifests:     {"manifests", " as manifests"}, // which may be one file, and no archive
+	KindBundle:        {"spec.source", " as a bundle"},
 }
 
-// Noun is what a message calls the artifact.
-func (k Kind) Noun() string {
-	switch k {
-	case KindChart:
-		return "this chart"
-	case KindManifests:
-		return "these manifests"
-	case KindBundle:
-		return "this bundle"
-	}
-	return "this " + string(k)
-}
+// Field has the kind's source.
+func (k Kind) Field() string { return words[k].field }
 
 // Suffix tells the kinds apart where all of them are remembered.
-func (k Kind) Suffix() string {
-	switch k {
-	case KindChart:
+func (k Kind) Suffix() string { return words[k].suffix }
+
+// Names of the file that plain manifests are, wherever they came from: so the same
+// content comes to the same files.
+const (
+	PlainYAML = "manifests.yaml"
+	PlainJSON = "manifests.json"
+)
+
+// IsCompressed tells an archive from all else. What a host, or a name, says of
+// content doesn't matter.
+func IsCompressed(data []byte) bool { return bytes.HasPrefix(data, []byte{0x1f, 0x8b}) }
+
+// Unfit says what keeps content from being the kind's artifact, as far as its first
+// look tells; "" if nothing does. All kinds are archives; manifests may be one file of
+// text, too, as many projects publish them (install.yaml).
+func (k Kind) Unfit(data []byte) string {
+	switch {
+	case IsCompressed(data):
 		return ""
-	case KindBundle:
-		return " as a bundle"
-	case KindManifests:
-		return " as manifests" // which may be one file, and no archive
+	case k != KindManifests:
+		return "it isn't compressed with gzip"
+	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
+		return "it is neither a gzip-compressed tar archive nor text in UTF-8"
 	}
-	return " as files"
+	switch text := bytes.TrimSpace(TrimBOM(data)); {
+	case len(text) == 0:
+		return "it is empty"
+	case text[0] == '<':
+		return "it is a web page, or other markup, not YAML or JSON"
+	}
+	return ""
 }
 
-// plainName takes off the "./" that `tar -C directory .` puts before all names,
-// and the name of the directory itself.
-func plainName(name string) string {
-	name = strings.TrimPrefix(name, "./")
-	if name == "." {
-		return ""
+// Packing is what holds the kind's files, for messages.
+func (k Kind) Packing() string {
+	if k == KindManifests {
+		return "archive or file of manifests"
 	}
-	return name
+	return "archive"
 }
+
+// plain is the one file that manifests are if they aren't an archive.
+func plain(data []byte, limits Limits) ([]File, error) {
+	if int64(len(data)) > limits.FileBytes {
+		return nil, failure.TooLarge("the file", limits.FileBytes)
+	}
+	if why := KindManifests.Unfit(data); why != "" {
+		return nil, failure.New(failure.ArtifactInvalid, "%s; name a file with manifests, or an archive of such files", why)
+	}
+	data = TrimBOM(data)
+	name := PlainYAML
+	if json.Valid(data) {
+		name = PlainJSON
+	}
+	return []File{{Name: name, Data: data}}, nil
+}
+
+// IsPlain tells whether files of manifests are one that nobody gave its name. An archive
+// with nothing but a file of that name looks the same.
+func IsPlain(files []File) bool {
+	return len(files) == 1 && (files[0].Name == PlainYAML || files[0].Name == PlainJSON)
+}
+
+// CheckFile tells whether a file of this name, which isn't in an archive, may be the
+// kind's artifact.
+func (k Kind) CheckFile(name string) error {
+	switch {
+	case IsArchive(name):
+		return nil
+	case k != KindManifests:
+		return failure.New(failure.ArtifactInvalid, "it is a file, and its name doesn't end in .tgz or .tar.gz; name an archive, or a directory")
+	case slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)):
+		return failure.New(failure.ArtifactInvalid, "it is a kustomization, not a manifest; name its directory in kustomization.path")
+	case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)):
+		return failure.New(failure.ArtifactInvalid, "it is a file, and its name ends in none of .yaml, .yml, .json, .tgz and .tar.gz; name one with manifests, an archive, or a directory")
+	}
+	return nil
+}
+
+// IsArchive tells an archive by its name.
+func IsArchive(name string) bool {
+	return strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar.gz")
+}
+
+// TrimBOM takes the byte order mark, with which some files start that were written on
+// Windows, off a file, as Helm does.
+func TrimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte{0xEF, 0xBB, 0xBF}) }

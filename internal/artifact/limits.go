@@ -2,6 +2,16 @@
 
 package artifact
 
+import (
+	"cmp"
+	"io/fs"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+)
+
 // Limits bound what one chart may cost. A field that is zero takes its default.
 //
 // What they are measured against: Cilium 1.20 has 0.2 MiB compressed, 1.4 MiB
@@ -22,48 +32,44 @@ type Limits struct {
 	// Entries is the number of entries, directories and those of archives inside
 	// the archive included. Defaults to 10,000.
 	Entries int
-	// PathDepth is the number of parts in a name. Defaults to 32.
-	PathDepth int
-	// NameBytes is the length of a name. Defaults to 512 bytes, with the
-	// top-level directory of an archive.
-	NameBytes int
 	// IndexBytes is the size of a Helm repository's index. Defaults to 32 MiB, twice
 	// the largest known.
 	IndexBytes int64
-	// Nesting is how deep archives may be inside each other (charts/*.tgz).
-	// Defaults to 4; 1 is common, 2 is rare.
-	Nesting int
 }
 
-// Defaults of [Limits].
+// Limits that aren't to be changed.
 const (
-	DefaultArchiveBytes = 10 << 20 // bytes
-	DefaultTotalBytes   = 32 << 20 // bytes
-	DefaultFileBytes    = 5 << 20  // bytes
-	DefaultEntries      = 10_000
-	DefaultPathDepth    = 32
-	DefaultNameBytes    = 512 // bytes
-	DefaultNesting      = 4
-	DefaultIndexBytes   = 32 << 20 // bytes
+	// Nesting is how deep archives may be inside each other (charts/*.tgz). 1 is common, 2 is rare.
+	Nesting = 4
+	// maxNameBytes and maxNameParts are of a name, with the top-level directory of an archive.
+	maxNameBytes = 512
+	maxNameParts = 32
 )
 
 // WithDefaults returns the limits with no field left zero.
 func (l Limits) WithDefaults() Limits {
 	return Limits{
-		ArchiveBytes: orDefault(l.ArchiveBytes, DefaultArchiveBytes),
-		TotalBytes:   orDefault(l.TotalBytes, DefaultTotalBytes),
-		FileBytes:    orDefault(l.FileBytes, DefaultFileBytes),
-		Entries:      orDefault(l.Entries, DefaultEntries),
-		PathDepth:    orDefault(l.PathDepth, DefaultPathDepth),
-		NameBytes:    orDefault(l.NameBytes, DefaultNameBytes),
-		Nesting:      orDefault(l.Nesting, DefaultNesting),
-		IndexBytes:   orDefault(l.IndexBytes, DefaultIndexBytes),
+		ArchiveBytes: cmp.Or(l.ArchiveBytes, 10<<20),
+		TotalBytes:   cmp.Or(l.TotalBytes, 32<<20),
+		FileBytes:    cmp.Or(l.FileBytes, 5<<20),
+		Entries:      cmp.Or(l.Entries, 10_000),
+		IndexBytes:   cmp.Or(l.IndexBytes, 32<<20),
 	}
 }
 
-func orDefault[T int | int64](value, fallback T) T {
-	if value <= 0 {
-		return fallback
+// driveLetter starts a part of a name that leads elsewhere on Windows.
+var driveLetter = regexp.MustCompile(`(^|/)[A-Za-z]:`)
+
+// CheckName refuses a name that isn't plainly relative, slash-separated and
+// printable. Names become keys and messages, never paths of a file system; they
+// are held to this all the same, since a tool that uses the result may do so.
+func CheckName(name string) error {
+	hidden := func(r rune) bool { return r == '\\' || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) } // as what turns text around
+	switch {
+	case len(name) > maxNameBytes, strings.Count(name, "/") >= maxNameParts:
+		return failure.New(failure.ArtifactRefused, "entry %s has a name of more than %d bytes or %d parts; rename it", failure.Quote(name), maxNameBytes, maxNameParts)
+	case !fs.ValidPath(name), name == ".", strings.ContainsFunc(name, hidden), driveLetter.MatchString(name):
+		return failure.New(failure.ArtifactRefused, "entry %s has a name that leaves the artifact, or isn't a plain one: parts have to be printable, and separated by slashes; rename it", failure.Quote(name))
 	}
-	return value
+	return nil
 }

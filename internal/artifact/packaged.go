@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"time"
 
 	"helm.sh/helm/v4/pkg/ignore"
 
@@ -31,37 +30,25 @@ func Packaged(files []File) ([]File, error) {
 		}
 	}
 	rules.AddDefaults()
-	ignored := map[string]bool{} // directories
-	var isIgnored func(name string, directory bool) bool
-	isIgnored = func(name string, directory bool) bool {
-		if parent := path.Dir(name); parent != "." {
-			if _, known := ignored[parent]; !known {
-				ignored[parent] = isIgnored(parent, true)
-			}
-			if ignored[parent] {
+	packaged := slices.DeleteFunc(slices.Clone(files), func(file File) bool {
+		for parent := path.Dir(file.Name); parent != "."; parent = path.Dir(parent) {
+			if rules.Ignore(parent, entry{directory: true}) {
 				return true
 			}
 		}
-		return rules.Ignore(name, entry{name: name, directory: directory})
+		return rules.Ignore(file.Name, entry{})
+	})
+	if Find(packaged, ChartFile) == nil {
+		return nil, failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
 	}
-	return slices.DeleteFunc(slices.Clone(files), func(file File) bool { return isIgnored(file.Name, false) }), nil
+	return packaged, nil
 }
 
 // entry is a file or directory of an archive, as the rules of .helmignore look at it.
 type entry struct {
-	name      string
-	directory bool
+	fs.FileInfo // nobody asks for more
+	directory   bool
 }
 
-func (e entry) Name() string       { return path.Base(e.name) }
-func (e entry) Size() int64        { return 0 }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) IsDir() bool        { return e.directory }
-func (e entry) Sys() any           { return nil }
-
-func (e entry) Mode() fs.FileMode {
-	if e.directory {
-		return fs.ModeDir
-	}
-	return 0
-}
+// IsDir implements fs.FileInfo.
+func (e entry) IsDir() bool { return e.directory }

@@ -14,7 +14,7 @@ import (
 // TestUnpackPlainManifests decides by the content alone.
 func TestUnpackPlainManifests(t *testing.T) {
 	const bom = "\xef\xbb\xbf"
-	large := strings.Repeat("#", artifact.DefaultFileBytes)
+	large := strings.Repeat("#", fileBytes)
 	for name, tc := range map[string]struct{ text, want, reason string }{
 		"YAML":                    {"kind: Role\n---\nkind: Role\n", artifact.PlainYAML, ""},
 		"JSON":                    {"{\n\t\"kind\": \"Role\"\n}\n", artifact.PlainJSON, ""},
@@ -22,7 +22,7 @@ func TestUnpackPlainManifests(t *testing.T) {
 		"YAML that begins so":     {"{kind: Role}", artifact.PlainYAML, ""},
 		"as large as may be":      {large, artifact.PlainYAML, ""},
 		"too large":               {large + "#", "", failure.ArtifactTooLarge},
-		"far too large":           {strings.Repeat("#", artifact.DefaultArchiveBytes+1), "", failure.ArtifactTooLarge},
+		"far too large":           {strings.Repeat("#", 2*fileBytes+1), "", failure.ArtifactTooLarge},
 		"nothing":                 {"", "", failure.ArtifactInvalid},
 		"blanks":                  {bom + " \n", "", failure.ArtifactInvalid},
 		"a web page":              {"\n<!DOCTYPE html><p>", "", failure.ArtifactInvalid},

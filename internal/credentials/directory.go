@@ -22,17 +22,26 @@ func (d Directory) Load() (Set, error) {
 	if d == "" {
 		return Set{}, nil
 	}
-	root, err := os.OpenRoot(string(d))
+	data, err := ReadFiles(string(d))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Set{}, nil
 	}
 	if err != nil {
-		return Set{}, unreadable(err)
+		return Set{}, err
+	}
+	return newSet(data, true)
+}
+
+// ReadFiles reads the files of a directory that is a mounted Secret or ConfigMap.
+func ReadFiles(directory string) (map[string][]byte, error) {
+	root, err := os.OpenRoot(directory)
+	if err != nil {
+		return nil, unreadable(err)
 	}
 	defer func() { _ = root.Close() }() // only read from
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return Set{}, unreadable(err)
+		return nil, unreadable(err)
 	}
 	data, left := map[string][]byte{}, int64(maxTotal)
 	for _, entry := range entries {
@@ -42,12 +51,12 @@ func (d Directory) Load() (Set, error) {
 		}
 		content, err := read(root, entry.Name(), left)
 		if err != nil {
-			return Set{}, err
+			return nil, err
 		}
 		left -= int64(len(content))
 		data[entry.Name()] = content
 	}
-	return newSet(data, true)
+	return data, nil
 }
 
 // read reads a regular file; anything else has no content.
@@ -61,11 +70,7 @@ func read(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, unreadable(err)
 	}
 	defer func() { _ = file.Close() }() // only read from
-	info, err := file.Stat()
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	if !info.Mode().IsRegular() {
+	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
 		return nil, nil
 	}
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
@@ -80,8 +85,7 @@ func read(root *os.Root, name string, most int64) ([]byte, error) {
 
 // unreadable leaves the directory's place out of the message.
 func unreadable(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	return fmt.Errorf("the directory can't be read: %w; see to it that the provider may read it", err)

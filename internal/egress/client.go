@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package egress makes HTTP clients for hosts that the users of a namespace name:
+// registries and repositories. Such a host may be hostile, and so may be the one
+// who named it. A client
+//
+//   - reaches no address behind which are credentials of the node, or this pod,
+//   - gives the caller's credentials to the one host they are for: a redirect
+//     elsewhere goes without Authorization and without the client's certificate,
+//     and no proxy sees that,
+//   - follows few redirects, and none from TLS to plain HTTP,
+//   - tells for how long a host asks to be left alone,
+//   - says what went wrong in constant words, without a part of any URL but its
+//     host: these may hold secrets, and messages mustn't change from one attempt to
+//     the next.
+//
+// How long a request and its body may take is bounded by the request's context.
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,8 +27,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
 	"k8s.io/utils/clock"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
@@ -25,6 +43,7 @@ const (
 	idleTimeout   = 30 * time.Second
 	maxHeader     = 256 << 10 // bytes of an answer's header
 	maxRedirects  = 5
+	maxPerHost    = 8 // connections, of one client
 )
 
 // Options of New.
@@ -42,17 +61,12 @@ type Options struct {
 	AllowLoopback bool
 	// UserAgent of the requests.
 	UserAgent string
-	// Clock tells when a host may be asked again. Defaults to the real one.
+	// Clock tells for how long a host asks to be left alone.
 	Clock clock.PassiveClock
 }
 
-// Errors of New: they are about the credentials, and don't quote them.
-var (
-	ErrBadCA          = errors.New("ca.crt holds no certificate in PEM; correct it")
-	ErrBadCertificate = errors.New("tls.crt and tls.key are no certificate in PEM and its key; correct both")
-)
-
-// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain].
+// New makes a client. Its errors are, or wrap, a [*Fault]; see [Explain]. Those of New itself are
+// about the credentials, and don't quote them.
 func New(options Options) (*http.Client, error) {
 	shared := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(options.CA) > 0 {
@@ -61,7 +75,7 @@ func New(options Options) (*http.Client, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(options.CA) {
-			return nil, ErrBadCA
+			return nil, errors.New("ca.crt holds no certificate in PEM; correct it")
 		}
 		shared.RootCAs = pool
 	}
@@ -69,12 +83,9 @@ func New(options Options) (*http.Client, error) {
 	if len(options.Certificate) > 0 || len(options.Key) > 0 {
 		certificate, err := tls.X509KeyPair(options.Certificate, options.Key)
 		if err != nil {
-			return nil, ErrBadCertificate
+			return nil, errors.New("tls.crt and tls.key are no certificate in PEM and its key; correct both")
 		}
 		own.Certificates = []tls.Certificate{certificate}
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
 	}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
@@ -86,20 +97,19 @@ func New(options Options) (*http.Client, error) {
 			clock:     options.Clock,
 			own:       newTransport(own, shared, options.AllowLoopback),
 			other:     newTransport(shared, shared, options.AllowLoopback),
-			notBefore: map[string]pause{},
 		},
 	}, nil
 }
 
 // newTransport makes one that shows hosts what config has, and proxies what toProxy has.
 func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transport {
-	proxies := findProxies(toProxy)
+	proxies := newProxies(toProxy)
 	direct := &net.Dialer{Timeout: dialTimeout, Control: address.DialControl(allowLoopback)}
 	return &http.Transport{
 		Proxy: func(request *http.Request) (*url.URL, error) { return proxies.of(request.URL) },
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if proxy := proxies.at(address); proxy != nil {
-				return proxy.dial(ctx, network, address)
+			if connection, err := proxies.dial(ctx, network, address); connection != nil || err != nil {
+				return connection, err
 			}
 			return direct.DialContext(ctx, network, address)
 		},
@@ -109,6 +119,7 @@ func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transpo
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    4,
+		MaxConnsPerHost:        maxPerHost,
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
 	}
@@ -119,13 +130,7 @@ func hostPort(u *url.URL) string {
 	if u == nil {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(u.Scheme)]
-	}
-	if port == "" {
-		port = "80"
-	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(u.Scheme)], "80")
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
@@ -152,4 +157,57 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 		}
 	}
 	return nil
+}
+
+// proxies are those of the environment. They are the administrator's choice, so they may be at
+// any address.
+type proxies struct {
+	find  func(*url.URL) (*url.URL, error)
+	tls   *tls.Config // what those with TLS are shown
+	known sync.Map    // by address, whether it has TLS: those that were found
+}
+
+func newProxies(config *tls.Config) *proxies {
+	return &proxies{find: httpproxy.FromEnvironment().ProxyFunc(), tls: config}
+}
+
+// of is the proxy for a URL, nil if there is none.
+//
+// net/http would show a proxy with TLS the certificate that is for the host behind it.
+// So it is told of one without, and the TLS comes with the connection.
+func (p *proxies) of(u *url.URL) (*url.URL, error) {
+	at, err := p.find(u)
+	if err != nil || at == nil {
+		return at, err
+	}
+	address, secure := hostPort(at), strings.EqualFold(at.Scheme, "https")
+	p.known.Store(address, secure)
+	if !secure {
+		return at, nil
+	}
+	told := *at
+	told.Scheme, told.Host = "http", address
+	return &told, nil
+}
+
+// dial connects to the proxy at an address; nil if there is none.
+func (p *proxies) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	secure, known := p.known.Load(strings.ToLower(address))
+	if !known {
+		return nil, nil //nolint:nilnil // it is no proxy's
+	}
+	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
+	if err != nil || !secure.(bool) {
+		return connection, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	config := p.tls.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(address)
+	secured := tls.Client(connection, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = connection.Close() // nothing was said on it
+		return nil, err
+	}
+	return secured, nil
 }

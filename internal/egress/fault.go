@@ -5,13 +5,12 @@ package egress
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,14 +52,14 @@ func fault(kind Kind, format string, args ...any) *Fault {
 
 // answered is the fault of an answer that no caller can use.
 func answered(kind Kind, host string, code int) *Fault {
-	of := fault(kind, "%s answers %s", host, statusOf(code))
+	wayOut := "; it is asked again"
 	switch {
-	case kind != Unavailable: // the way out is for who knows the credentials to say
+	case kind != Unavailable:
+		wayOut = "" // it is for who knows the credentials to say
 	case code < http.StatusInternalServerError:
-		of.text += "; correct the address"
-	default:
-		of.text += "; " + again
+		wayOut = "; correct the address"
 	}
+	of := fault(kind, "%s answers %s%s", host, statusOf(code), wayOut)
 	of.Status = code
 	return of
 }
@@ -68,102 +67,71 @@ func answered(kind Kind, host string, code int) *Fault {
 // statusOf is a code with its name.
 func statusOf(code int) string { return fmt.Sprintf("%d %s", code, http.StatusText(code)) }
 
-// Why a host asks to be left alone.
-const (
-	tooManyRequests = "429 Too Many Requests, or Retry-After"
-	rateLimited     = "the rate limit of these credentials is used up"
-)
-
-// throttled doesn't say for how long, which is another number each time.
-func throttled(host, why string, after time.Duration) *Fault {
-	return &Fault{Kind: Unavailable, RetryAfter: after, text: host + " asks to be left alone for a while (" + why + "); it is asked again then"}
-}
-
-// again is all there is to do about what may pass.
-const again = "it is asked again"
-
 // Explain returns the fault in an error of a client, or of reading an answer's
-// body. It is nil if the error is about neither.
+// body, or that it took too long. It is nil if the error is about neither.
 func Explain(ctx context.Context, host string, err error) *Fault {
-	var known *Fault
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*Fault](err); ok || ctx.Err() == nil {
 		return known
 	}
-	var network net.Error
-	var operation *net.OpError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fault(Unavailable, "%s broke off its answer; "+again, host)
-	case errors.As(err, &network), errors.As(err, &operation), ctx.Err() != nil:
-		return explain(ctx, host, err)
-	}
-	return nil
+	return explain(ctx, host, err)
 }
 
 // explain never quotes the error: it may hold the local port, the time, or a
 // signed URL.
 func explain(ctx context.Context, host string, err error) *Fault {
 	var known *Fault
-	var dns *net.DNSError
-	var errno syscall.Errno
 	var broken *net.AddrError
+	var operation *net.OpError
 	switch {
 	case errors.As(err, &known):
 		return known
-	case isOfProxy(err):
-		return explainProxy(ctx, host, err)
 	case errors.Is(err, address.ErrRefused):
 		return fault(Refused, "%s is a loopback, link-local or metadata address, which no object may name; correct the address", host)
 	case errors.As(err, &broken):
 		return fault(Refused, "%s is no address that can be asked: correct its host, or its port, which is 65535 at most", host)
-	case errors.As(err, &dns):
-		return fault(Unavailable, "the name of %s can't be resolved; have it added to the DNS, or correct the address", host)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fault(Unavailable, "%s refuses connections; have its server started, or correct the address", host)
+	case errors.As(err, &operation) && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
+		return ofProxy(host, cause(ctx, err))
 	}
-	if why := tlsProblem(err); why != "" {
-		return fault(Unavailable, "%s fails the TLS handshake: %s", host, why)
-	}
-	switch {
-	case isTimeout(ctx, err):
-		return fault(Unavailable, "%s doesn't answer in time; "+again, host)
-	case errors.As(err, &errno):
-		return fault(Unavailable, "%s can't be reached: %s; "+again, host, errno.Error())
-	}
-	return fault(Unavailable, "the connection to %s broke off; "+again, host)
+	return fault(Unavailable, "%s can't be asked: %s. Correct the address, or have the host mended; it is asked again", host, cause(ctx, err))
 }
 
-func isTimeout(ctx context.Context, err error) bool {
-	var timeout net.Error
-	return ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
+// ofProxy is a fault of the proxy on the way to a host, said without its address. Which one is
+// asked is the administrator's choice: whoever named the host can't mend it.
+func ofProxy(host, what string) *Fault {
+	return fault(Unavailable, "the proxy on the way to %s can't be used: %s; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected", host, what)
 }
 
-// tlsProblem says what is wrong with TLS, or returns "".
-func tlsProblem(err error) string {
+// judgeConnect is the fault in what a proxy answers when it has to connect to a host.
+func judgeConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusOK {
+		return nil
+	}
+	return ofProxy(strings.TrimSuffix(to.Host, ":443"), statusOf(answer.StatusCode))
+}
+
+// cause says in constant words what failed.
+func cause(ctx context.Context, err error) string {
 	var (
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		verify    *tls.CertificateVerificationError
-		record    tls.RecordHeaderError
-		alert     tls.AlertError
-		operation *net.OpError
+		dns         *net.DNSError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		operation   *net.OpError
+		timeout     net.Error
+		errno       syscall.Errno
 	)
 	switch {
-	case errors.As(err, &authority):
-		return "its certificate is not signed by a known authority; ca.crt of the credentials may name one"
-	case errors.As(err, &name):
-		return "its certificate is for other names; correct the address, or have another certificate made"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "its certificate has expired or is not valid yet; have it renewed"
-	case errors.As(err, &invalid), errors.As(err, &verify):
-		return "its certificate is not valid; have another one made"
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return "it doesn't speak TLS; correct the address, or set plainHTTP for one with http://"
-	case errors.As(err, &alert):
-		return "it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)"
-	case errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):
-		return "it rejects the handshake; it may want a client certificate (tls.crt and tls.key of the credentials)"
+	case errors.As(err, &dns):
+		return "its name can't be resolved"
+	case errors.As(err, &certificate):
+		return "its certificate isn't valid for this name and time, or is of an authority that isn't known (ca.crt of the credentials may name one)"
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &alert),
+		errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):
+		return "the TLS handshake fails: it may speak no TLS (plainHTTP), or want a client's certificate (tls.crt and tls.key of the credentials)"
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		return "it doesn't answer in time"
+	case errors.As(err, &errno):
+		return errno.Error()
 	}
-	return ""
+	return "the connection broke off"
 }

@@ -3,11 +3,14 @@
 package egress
 
 import (
-	"maps"
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -27,18 +30,13 @@ type gate struct {
 	clock     clock.PassiveClock
 	own       http.RoundTripper // shows the client's certificate
 	other     http.RoundTripper
-
-	mu        sync.Mutex
-	notBefore map[string]pause // by host: those that asked to be left alone
 }
 
 // RoundTrip implements http.RoundTripper. Answers that no caller can use come
 // back as faults; 401 and 404 are for the caller.
 func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := request.URL.Host
-	switch {
-	case request.URL.Scheme == "https", request.URL.Scheme == "http" && g.plainHTTP:
-	default:
+	if request.URL.Scheme != "https" && (request.URL.Scheme != "http" || !g.plainHTTP) {
 		return nil, fault(Refused, "%s would be asked without TLS, which the object doesn't allow; set plainHTTP, or correct the address", host)
 	}
 	if HasDotSegments(request.URL.EscapedPath()) {
@@ -46,9 +44,6 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if address.RefusedName(request.URL.Hostname(), g.loopback) {
 		return nil, explain(request.Context(), host, address.ErrRefused)
-	}
-	if wished := g.pause(host); wished != nil {
-		return nil, wished
 	}
 	if g.userAgent != "" {
 		request = request.Clone(request.Context())
@@ -71,61 +66,73 @@ func (g *gate) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// pause is a host's wish to be left alone.
-type pause struct {
-	until time.Time
-	why   string // of [throttled]
-}
-
 // judge returns what is wrong with an answer.
 func (g *gate) judge(host string, response *http.Response) *Fault {
 	code := response.StatusCode
-	after, why := g.retryAfter(response.Header.Get("Retry-After")), tooManyRequests
-	if limit := g.rateLimit(response); after == 0 && limit > 0 {
-		after, why = limit, rateLimited
-	}
+	after := g.retryAfter(response.Header)
 	switch {
 	case code == http.StatusTooManyRequests, (code == http.StatusServiceUnavailable || code == http.StatusForbidden) && after > 0:
-		if after > 0 {
-			g.mu.Lock()
-			now := g.clock.Now()
-			maps.DeleteFunc(g.notBefore, func(_ string, over pause) bool { return !over.until.After(now) }) // redirects may lead to ever new hosts
-			g.notBefore[host] = pause{now.Add(after), why}
-			g.mu.Unlock()
-		}
-		return throttled(host, why, after)
+		busy := fault(Unavailable, "%s asks to be left alone for a while (429 Too Many Requests, Retry-After, or a rate limit); it is asked again then", host)
+		busy.RetryAfter = after
+		return busy
 	case code == http.StatusForbidden:
 		return answered(Unauthorized, host, code)
 	case code == http.StatusProxyAuthRequired:
-		return proxyAnswered(host, code)
+		return ofProxy(host, statusOf(code))
 	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
 		return answered(Unavailable, host, code)
 	}
 	return nil
 }
 
-// pause is the fault of a host that is to be left alone, nil if it isn't.
-func (g *gate) pause(host string) *Fault {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	wished, known := g.notBefore[host]
-	if !known {
-		return nil
-	}
-	if left := wished.until.Sub(g.clock.Now()); left > 0 {
-		return throttled(host, wished.why, left)
-	}
-	delete(g.notBefore, host)
-	return nil
-}
-
-// retryAfter reads the header, which is in seconds or a date.
-func (g *gate) retryAfter(header string) time.Duration {
+// retryAfter returns for how long a host asks to be left alone: in seconds, or until a date.
+// GitHub, and those that do as it does, tell when the limit of these credentials is lifted.
+func (g *gate) retryAfter(header http.Header) time.Duration {
 	var after time.Duration
-	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
+	wished := header.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(wished, 10, 32); err == nil {
 		after = time.Duration(seconds) * time.Second
-	} else if date, err := http.ParseTime(header); err == nil {
+	} else if date, err := http.ParseTime(wished); err == nil {
 		after = date.Sub(g.clock.Now())
+	} else if reset, err := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64); err == nil && header.Get("X-RateLimit-Remaining") == "0" {
+		after = min(max(time.Unix(reset, 0).Sub(g.clock.Now()), 0), maxRetryAfter-time.Second) + time.Second // it is cut off to seconds
 	}
 	return min(max(after, 0), maxRetryAfter)
+}
+
+// HasDotSegments reports whether some server may take a part of the path for "." or "..",
+// also where it is encoded: it leads elsewhere than it says.
+func HasDotSegments(path string) bool {
+	for range 3 { // encoded twice, too
+		segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+		if slices.ContainsFunc(segments, func(segment string) bool {
+			name, _, _ := strings.Cut(segment, ";") // of parameters
+			return name == "." || name == ".."
+		}) {
+			return true
+		}
+		decoded, err := url.PathUnescape(path)
+		if err != nil || decoded == path {
+			return false
+		}
+		path = decoded
+	}
+	return false
+}
+
+// body is an answer's, whose errors are faults: those of HTTP/2 can't be told from
+// those of who reads it otherwise.
+type body struct {
+	io.ReadCloser
+	ctx  context.Context //nolint:containedctx // of the request that it answers
+	host string
+}
+
+// Read implements io.Reader.
+func (b *body) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, explain(b.ctx, b.host, err)
 }

@@ -89,3 +89,12 @@ func (c *Cache[K, V]) All() map[K]V {
 
 // One is the cost of each value in a cache that is bounded by their number.
 func One[V any](V) int64 { return 1 }
+
+// Strings is the cost of texts: the bytes that they take.
+func Strings(texts []string) int64 {
+	size := int64(64)
+	for _, text := range texts {
+		size += int64(len(text)) + 16
+	}
+	return size
+}

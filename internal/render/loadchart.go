@@ -52,7 +52,6 @@ func sortDependencies(ch *chart.Chart) {
 const maxMissing = 10
 
 // checkInstallable refuses library charts and charts whose dependencies are not in them.
-// A directory's neighbours (file://) are in it by now.
 func checkInstallable(ch *chart.Chart) error {
 	if ch.Metadata.Type == "library" {
 		return &Error{Reason: ReasonChartInvalid, Err: errors.New("a library chart cannot be installed")}

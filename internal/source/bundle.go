@@ -60,7 +60,7 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 }
 
 // Names of the files outside of archives, sorted.
-func (b *Bundle) Names() []string { return namesOf(b.files) }
+func (b *Bundle) Names() []string { return artifact.Names(b.files) }
 
 // Read returns a file; false if there is none.
 func (b *Bundle) Read(name string) ([]byte, bool, error) {
@@ -106,12 +106,15 @@ func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, err
 	if file := artifact.Find(within.files, rest); file != nil {
 		return artifact.Content{Archive: file.Data}, kind.CheckFile(rest)
 	}
-	if kind.Verbatim() {
-		files, err := within.directory(rest)
+	files, err := within.directory(rest)
+	if err != nil || kind.Verbatim() {
 		return artifact.Content{Files: files}, err
 	}
-	files, err := b.sources.complete(b.ctx, rest, within.directory)
-	return artifact.Content{Files: files}, err
+	opened, err := b.sources.Opener.Open(b.ctx, &opener.Job{Package: &opener.Package{Files: files}})
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return artifact.Content{Files: opened.Files}, nil
 }
 
 // directory returns the files of a directory, with names relative to it.
@@ -134,56 +137,53 @@ func (b *Bundle) directory(name string) ([]artifact.File, error) {
 // walk follows the path into archives, but not into the last part. It returns what
 // has the rest of the path.
 func (b *Bundle) walk(name string) (within *Bundle, rest string, err error) {
-	within, rest = b, name
 	for depth := 0; ; depth++ {
-		archive, below, found := within.archiveIn(rest)
-		if !found {
-			return within, rest, nil
+		archive, below := b.archiveIn(name)
+		switch {
+		case archive == nil:
+			return b, name, nil
+		case depth == artifact.Nesting:
+			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", artifact.Nesting)
 		}
-		if depth == b.sources.Limits.Nesting {
-			return nil, "", failure.New(failure.ArtifactRefused, "archives are nested more than %d deep; unpack the inner ones", b.sources.Limits.Nesting)
-		}
-		if within, err = within.open(archive); err != nil {
+		if b, err = b.open(archive); err != nil {
 			return nil, "", err
 		}
-		rest = below
+		name = below
 	}
 }
 
-// archiveIn finds the archive that the path leads into.
-func (b *Bundle) archiveIn(name string) (archive, below string, found bool) {
+// archiveIn finds the archive that the path leads into; nil if there is none.
+func (b *Bundle) archiveIn(name string) (archive *artifact.File, below string) {
 	for i, c := range name {
-		if c == '/' && artifact.IsArchive(name[:i]) && artifact.Find(b.files, name[:i]) != nil {
-			return name[:i], name[i+1:], true
+		if c == '/' && artifact.IsArchive(name[:i]) {
+			if archive = artifact.Find(b.files, name[:i]); archive != nil {
+				return archive, name[i+1:]
+			}
 		}
 	}
-	return "", "", false
+	return nil, ""
 }
 
 // open unpacks an archive of the bundle, once for all who may have the bundle.
-func (b *Bundle) open(name string) (*Bundle, error) {
-	if opened, known := b.opened[name]; known {
+func (b *Bundle) open(archive *artifact.File) (*Bundle, error) {
+	if opened, known := b.opened[archive.Name]; known {
 		return opened, nil
 	}
-	content := artifact.Content{Archive: artifact.Find(b.files, name).Data}
+	content := artifact.Content{Archive: archive.Data}
 	q := outcome.Question{Key: "archive " + content.Digest() + " from " + b.scope}
 	got, err := b.sources.contents.Ask(b.ctx, q, func(ctx context.Context) (*Artifact, error) {
 		return b.sources.unpack(ctx, content, artifact.KindBundle)
 	})
 	if err != nil {
-		return nil, failure.Within(failure.Quote(name), err)
+		return nil, failure.Within(failure.Quote(archive.Name), err)
 	}
 	b.left.Entries -= len(got.Files)
-	for _, file := range got.Files {
-		b.left.TotalBytes -= int64(len(file.Data))
+	b.left.TotalBytes -= artifact.Content{Files: got.Files}.Bytes()
+	if b.left.TotalBytes < 0 || b.left.Entries < 0 {
+		return nil, failure.New(failure.ArtifactTooLarge, "%s, with the other archives of the bundle that paths lead into, has more than %d bytes or %d files, the most that are accepted; take out what isn't needed",
+			failure.Quote(archive.Name), b.sources.Limits.TotalBytes, b.sources.Limits.Entries)
 	}
-	what := failure.Quote(name) + ", with the other archives of the bundle that paths lead into,"
-	switch {
-	case b.left.TotalBytes < 0:
-		return nil, failure.TooLarge(what, b.sources.Limits.TotalBytes)
-	case b.left.Entries < 0:
-		return nil, failure.New(failure.ArtifactTooLarge, "%s has more than %d files; take out what isn't needed", what, b.sources.Limits.Entries)
-	}
-	b.opened[name] = &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
-	return b.opened[name], nil
+	opened := &Bundle{sources: b.sources, ctx: b.ctx, scope: b.scope, files: got.Files, opened: map[string]*Bundle{}, left: b.left}
+	b.opened[archive.Name] = opened
+	return opened, nil
 }

@@ -5,26 +5,28 @@ package source
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http/httptrace"
+	"sync/atomic"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/opener"
-	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/oci"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/web"
 )
 
-// Artifact is content that was unpacked and checked. It is shared: don't change it.
-type Artifact struct {
-	// Digest identifies the content; see [artifact.Content.Digest].
-	Digest string
-	// Files sorted by name, without a byte order mark. Those of a chart have names that are
-	// relative to its directory.
-	Files []artifact.File
-
-	name, version string // of a chart, as its Chart.yaml says
-	metadata      []byte // metadata.yaml of a bundle, as JSON; nil if there is none
+// backend is one artifact on another host. Some are a [catalogue], or [signed], besides.
+type backend interface {
+	// Resolve asks for the digest of its content, and returns that too if it had to be read.
+	Resolve(ctx context.Context, c *auth.Client) (digest string, got artifact.Content, err error)
+	// Fetch asks for the content with that digest, and verifies it.
+	Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error)
 }
 
 // Fetch returns the content with the digest, which has to be what Resolve said of the same
@@ -48,10 +50,15 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	if err := s.check(ref); err != nil {
 		return nil, err
 	}
-	if err := s.verify(ctx, ref, digest); err != nil {
-		return nil, err
+	var says string // of its version, by the signed text
+	if s.required.For(ref) || ref.Chart.Verify != nil {
+		var err error
+		if says, err = s.verify(ctx, ref, digest); err != nil {
+			return nil, err
+		}
 	}
-	got, err := s.contents.Ask(ctx, s.contentQuestion(ctx, ref, digest), func(ctx context.Context) (*Artifact, error) {
+	q := s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
+	got, err := s.contents.Ask(ctx, q, func(ctx context.Context) (*Artifact, error) {
 		content, err := s.content(ctx, ref, digest)
 		if err != nil {
 			return nil, err
@@ -64,11 +71,32 @@ func (s *Sources) fetch(ctx context.Context, ref reference.Reference, digest str
 	if err != nil {
 		return nil, err
 	}
-	return got, s.accepts(ref, got)
+	return got, s.accepts(ref, got, says)
 }
 
-func (s *Sources) contentQuestion(ctx context.Context, ref reference.Reference, digest string) outcome.Question {
-	return s.question(ctx, digest+ref.Kind.Suffix()+" from "+s.scope(ctx, ref), ref)
+// check reports what is wrong with the reference, or that this instance has no such source.
+func (s *Sources) check(ref reference.Reference) error {
+	at, set := ref.Chart, 0
+	for _, isSet := range []bool{at.Path != "", at.ConfigMap != nil, at.Secret != nil, at.OCI != nil, at.Helm != nil, at.HTTP != nil, at.GitHub != nil} {
+		if isSet {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return failure.New(failure.ArtifactInvalid, "set exactly one of path, configMap, secret, oci, helm, http and github")
+	case ref.Bundle != nil:
+		return nil
+	case ref.Chart.Path != "" && s.local == nil:
+		return failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
+	case ref.Chart.Path != "":
+		return nil
+	case ref.Namespace == "":
+		return failure.New(failure.ArtifactInvalid, "the object that refers to it has no namespace; use path")
+	case !ref.Remote() && s.objects == nil:
+		return failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; use another source")
+	}
+	return nil
 }
 
 // scope names who may have the same content as the reference.
@@ -86,20 +114,30 @@ func (s *Sources) scope(ctx context.Context, ref reference.Reference) string {
 
 // content returns what the reference means now. On another host, or on disk, that is the
 // content with the digest.
-func (s *Sources) content(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
-	switch {
-	case ref.Bundle != nil:
+func (s *Sources) content(ctx context.Context, ref reference.Reference, digest string) (got artifact.Content, err error) {
+	if ref.Bundle != nil {
 		bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
 		if err != nil {
-			return artifact.Content{}, err
+			return got, err
 		}
 		return bundle.content(ref.Chart.Path, ref.Kind)
-	case ref.Remote():
-		return s.download(ctx, ref, digest)
 	}
-	got, err := counted(s, ref, func() (artifact.Content, error) {
+	if ref.Remote() {
+		if got, found := s.stored(ctx, ref, digest); found {
+			return got, nil
+		}
+		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) (err error) {
+			got, err = b.Fetch(ctx, c, digest)
+			return err
+		})
+		if err == nil {
+			s.downloaded(ctx, ref, got)
+		}
+		return got, err
+	}
+	got, err = counted(s, ref, func() (artifact.Content, error) {
 		if ref.Chart.Path != "" {
-			return s.local.Fetch(ctx, ref.Chart.Path, ref.Kind)
+			return s.local.Fetch(ref.Chart.Path, ref.Kind)
 		}
 		return s.readObject(ctx, ref)
 	})
@@ -109,68 +147,94 @@ func (s *Sources) content(ctx context.Context, ref reference.Reference, digest s
 	return got, err
 }
 
-// download returns what is on disk, or asks the source for it.
-func (s *Sources) download(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, error) {
-	if got, found := s.stored(ctx, ref, digest); found {
-		return got, nil
-	}
-	var got artifact.Content
-	err := s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) (err error) {
-		got, err = b.Fetch(ctx, c, digest)
-		return err
-	})
+// visit calls the backend of the reference with a client, and counts that. Only what was
+// sent counts as a request: credentials may be missing, and an index may be at hand.
+func (s *Sources) visit(ctx context.Context, ref reference.Reference, call func(context.Context, *auth.Client, backend) error) error {
+	started := s.Clock.Now()
+	var sent atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
+	client, err := s.access.Client(ctx, ref)
 	if err == nil {
-		s.downloaded(ctx, ref, got)
+		err = client.Explain(ctx, call(traced, client, s.backendOf(ref)))
 	}
-	return got, err
+	s.count(ref, started, sent.Load(), err)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
+		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
+	}
+	return err
 }
 
-// unpack has a worker open the content.
-func (s *Sources) unpack(ctx context.Context, content artifact.Content, kind artifact.Kind) (*Artifact, error) {
-	unpackings.Inc()
-	content.Kind = kind
-	opened, err := s.Opener.Open(ctx, &opener.Job{Unpack: &opener.Unpack{Content: content, Limits: s.Limits}})
-	if err != nil {
-		return nil, err
-	}
-	got := &Artifact{Digest: content.Digest(), Files: opened.Files, name: opened.Name, version: opened.Version}
-	if kind == artifact.KindBundle {
-		got.metadata = s.metadataOf(ctx, got.Files)
-	}
-	return got, nil
+// ask asks the source of the reference, once for all callers.
+func ask[T any](ctx context.Context, s *Sources, memory *outcome.Memory[T], q outcome.Question, ref reference.Reference, call func(context.Context, *auth.Client, backend) (T, error)) (T, error) {
+	return memory.Ask(ctx, q, func(ctx context.Context) (got T, err error) {
+		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) (err error) {
+			c.NotBefore = q.NotBefore
+			got, err = call(ctx, c, b)
+			return err
+		})
+		return got, err
+	})
 }
 
-// metadataOf returns what the release of a Cluster Stack says it is, as JSON; nil if it says
-// nothing, or what can't be read: package bundle tells of that.
-func (s *Sources) metadataOf(ctx context.Context, files []artifact.File) []byte {
-	file := artifact.Find(files, layout.OnlyDirectory(namesOf(files))+clusterstack.MetadataFile)
-	if file == nil {
-		return nil
+// backendOf returns the backend of a reference to another host, nil of any other. A new
+// protocol gets its line here.
+func (s *Sources) backendOf(ref reference.Reference) backend {
+	switch {
+	case ref.Chart.OCI != nil:
+		return oci.New(ref)
+	case ref.Chart.HTTP != nil:
+		return web.New(ref)
+	case ref.Chart.GitHub != nil:
+		return github.New(ref, s.releases)
+	case ref.Chart.Helm != nil:
+		return helm.New(ref, s.indexes)
 	}
-	opened, err := s.Opener.Open(ctx, &opener.Job{YAML: &opener.YAML{Data: file.Data}})
-	if err != nil {
-		return nil
-	}
-	return opened.JSON
+	return nil
 }
 
-func namesOf(files []artifact.File) []string {
-	names := make([]string, 0, len(files))
-	for _, file := range files {
-		names = append(names, file.Name)
+// question names what is asked of the reference's source. Another credential makes another
+// question: what came of the former says nothing.
+func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) outcome.Question {
+	if ref.Remote() {
+		what += " as " + s.access.Identity(ctx, ref)
 	}
-	return names
+	return outcome.Question{Key: what}
 }
 
-// bytes estimates the memory that it holds.
-func (a *Artifact) bytes() int64 {
-	const overhead = 128 // of a file
-	if a == nil {
-		return overhead
+// downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
+// bundle's files under its own digest, and then the manifest that lists them.
+func (s *Sources) downloaded(ctx context.Context, ref reference.Reference, got artifact.Content) {
+	s.countBytes(ref, got)
+	scope := s.access.Scope(ctx, ref)
+	for _, file := range got.Files {
+		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
 	}
-	size := int64(overhead)
-	for _, file := range a.Files {
-		size += int64(len(file.Name)+len(file.Data)) + overhead
+	data := got.Archive
+	if got.Manifest != nil {
+		data = got.Manifest
 	}
-	return size
+	s.Store.Put(scope, got.Digest(), data)
+}
+
+// stored returns what is on disk, in whole: if a file of a bundle is missing, or was
+// damaged, all of it is downloaded again.
+func (s *Sources) stored(ctx context.Context, ref reference.Reference, digest string) (artifact.Content, bool) {
+	scope := s.access.Scope(ctx, ref)
+	data, found := s.Store.Get(scope, digest)
+	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
+		return artifact.Content{Archive: data}, found
+	}
+	parts, listed, err := layout.Parts(data, s.Limits)
+	if !listed || err != nil {
+		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
+	}
+	got := artifact.Content{Manifest: data, Files: make([]artifact.File, 0, len(parts))}
+	for _, p := range parts {
+		file, found := s.Store.Get(scope, p.Digest)
+		if !found {
+			return artifact.Content{}, false
+		}
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: file})
+	}
+	return got, true
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/test/targz"
@@ -53,7 +52,7 @@ func TestHostileRegistries(t *testing.T) {
 			_, _ = w.Write(archive[:10])
 		}, reason: failure.SourceUnavailable},
 		"an archive that is too large": {blob: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", fmt.Sprint(artifact.DefaultArchiveBytes+1))
+			w.Header().Set("Content-Length", fmt.Sprint(10<<20+1))
 			_, _ = w.Write(archive)
 		}, reason: failure.ArtifactTooLarge},
 		"an archive that is called a page": {blob: func(w http.ResponseWriter, _ *http.Request) { serve(w, "text/html", string(archive)) }},

@@ -5,11 +5,82 @@ package source
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
+
+// rejections are the answers to questions for a digest that nobody can use. Whoever is told to
+// mend one publishes something else at the same place: so the question is asked again, after
+// times that grow.
+type rejections struct {
+	mu      sync.Mutex
+	last    *lru.Cache[string, rejection] // by question
+	refused *lru.Cache[string, bool]      // by question and digest
+}
+
+// rejection is the last answer to a question that was rejected.
+type rejection struct {
+	digest string            // "" since there is another answer
+	again  time.Time         // when to ask again
+	tries  int               // in a row, of whatever digests
+	told   map[string]func() // wakes those who were told
+}
+
+// change changes what is known of the question, and returns it.
+func (r *rejections) change(key string, change func(*rejection)) rejection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, _ := r.last.Get(key)
+	change(&last)
+	r.last.Put(key, last)
+	return last
+}
+
+// resolved notes the answer to a question, and wakes those who were told of another one.
+func (r *rejections) resolved(key, digest string, now time.Time) {
+	if _, found := r.last.Get(key); !found {
+		return
+	}
+	var told map[string]func()
+	r.change(key, func(last *rejection) {
+		switch {
+		case last.digest != digest:
+			told = last.told
+			last.digest, last.told = "", nil
+		case !now.Before(last.again):
+			last.again = now.Add(failure.Backoff(failure.ArtifactRefused, last.tries))
+			last.tries++
+		}
+	})
+	wakeAll(told)
+}
+
+// due returns how old the answer may be: zero if the last one wasn't rejected, or if it is too
+// early to ask again.
+func (r *rejections) due(key string, now time.Time) time.Time {
+	if last, found := r.last.Get(key); found && last.digest != "" && !now.Before(last.again) {
+		return last.again
+	}
+	return time.Time{}
+}
+
+// forget forgets a rejection, and wakes those who were told of it.
+func (r *rejections) forget(key string) {
+	last, _ := r.last.Get(key)
+	r.last.Remove(key)
+	wakeAll(last.told)
+}
+
+func wakeAll(told map[string]func()) {
+	for _, wake := range told {
+		wake()
+	}
+}
 
 // Reject notes that the caller can't use what the reference was resolved to: unless the
 // reference itself names the digest, the source is asked again which content it is, after
@@ -19,14 +90,20 @@ func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest st
 		return 0
 	}
 	key := s.digestQuestion(ctx, ref).Key
-	if left := s.digests.Reject(ctx, key, digest); left > 0 {
-		return left
+	s.rejections.refused.Put(key+" "+digest, true)
+	if now, err := s.Resolve(ctx, ref); err != nil || now != digest { // the caller may have it from elsewhere
+		return time.Second
 	}
-	if now, err := s.Resolve(ctx, ref); err != nil || now == digest { // the caller may have it from elsewhere
-		return max(s.digests.Reject(ctx, key, digest), time.Second)
-	}
-	s.replaced.Put(key+" "+digest, true)
-	return time.Second // there is another answer
+	now := s.Clock.Now()
+	last := s.rejections.change(key, func(last *rejection) {
+		if last.digest != digest {
+			*last = rejection{digest: digest, again: now.Add(failure.Backoff(failure.ArtifactRefused, last.tries)), tries: last.tries + 1, told: map[string]func(){}}
+		}
+		if name, wake := outcome.OnWake(ctx); wake != nil {
+			last.told[name] = wake
+		}
+	})
+	return max(last.again.Sub(now), time.Second)
 }
 
 // mayMeanAnother reports whether the reference was resolved to the digest, and may mean
@@ -42,12 +119,10 @@ func (s *Sources) Current(ctx context.Context, ref reference.Reference, digest s
 	if !mayMeanAnother(ref, digest) {
 		return digest
 	}
-	key := s.digestQuestion(ctx, ref).Key
-	if replaced, _ := s.replaced.Get(key + " " + digest); !replaced && !s.digests.IsRejected(key, digest) {
-		return digest
-	}
-	if now, err := s.Resolve(ctx, ref); err == nil {
-		return now
+	if refused, _ := s.rejections.refused.Get(s.digestQuestion(ctx, ref).Key + " " + digest); refused {
+		if now, err := s.Resolve(ctx, ref); err == nil {
+			return now
+		}
 	}
 	return digest
 }
@@ -55,15 +130,25 @@ func (s *Sources) Current(ctx context.Context, ref reference.Reference, digest s
 // Reconsider has the source asked at once which content the reference means, if that was
 // rejected: somebody says that it was mended. Whoever was told of the rejection is woken.
 func (s *Sources) Reconsider(ctx context.Context, ref reference.Reference) {
-	if ref.Remote() {
-		s.digests.Reconsider(s.digestQuestion(ctx, ref).Key)
+	if !ref.Remote() {
+		return
+	}
+	key := s.digestQuestion(ctx, ref).Key
+	if last, found := s.rejections.last.Get(key); found && last.digest != "" {
+		s.digests.Forget(key)
+		s.rejections.forget(key)
 	}
 }
 
 // accept notes that the content can be used: all of it was read.
 func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest string) {
-	if mayMeanAnother(ref, digest) {
-		s.digests.Accept(s.digestQuestion(ctx, ref).Key, digest)
+	if !mayMeanAnother(ref, digest) {
+		return
+	}
+	key := s.digestQuestion(ctx, ref).Key
+	s.rejections.refused.Remove(key + " " + digest)
+	if last, found := s.rejections.last.Get(key); found && (last.digest == digest || last.digest == "") {
+		s.rejections.forget(key)
 	}
 }
 
@@ -80,10 +165,10 @@ func (s *Sources) rejected(ctx context.Context, ref reference.Reference, digest 
 	if left == 0 || failed.RetryAfter > 0 && failed.RetryAfter < left {
 		return err
 	}
-	if failed.Reason == failure.ArtifactChanged { // what changes all the time mustn't be asked for all the time
-		left = max(left, failed.RetryAfter)
-	}
 	again := *failed
 	again.RetryAfter = left
+	if failed.Reason == failure.ArtifactChanged { // what changes all the time mustn't be asked for all the time
+		again.RetryAfter = max(left, failed.RetryAfter)
+	}
 	return &again
 }

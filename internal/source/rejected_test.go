@@ -104,6 +104,29 @@ func TestRejectedVersionIsReconsidered(t *testing.T) {
 	expectFetched(t, w.sources, w.ref)
 }
 
+// Whoever was told of a rejection is woken once there is something else at the same place.
+func TestRejectedVersionThatWasReplacedWakes(t *testing.T) {
+	w := startRejected(t)
+	woken := map[string]int{}
+	digest := expectResolved(t, w.sources, w.ref)
+	for _, who := range []string{"a", "b", "a"} {
+		_, err := w.sources.Fetch(w.sources.Waiting(t.Context(), who, func() { woken[who]++ }), w.ref, digest)
+		expectRefused(t, err, failure.ArtifactRefused)
+	}
+	w.publish(t, chartVersion(t, "1.0.0"))
+	expectResolved(t, w.sources, w.ref)
+	if len(woken) > 0 {
+		t.Errorf("woken before the source is asked again: %v", woken)
+	}
+	w.clock.Step(2 * failure.MaxRetry)
+	for range 2 {
+		expectFetched(t, w.sources, w.ref)
+	}
+	if woken["a"] != 1 || woken["b"] != 1 {
+		t.Errorf("woken: %v", woken)
+	}
+}
+
 // What a reference names by its digest, and is rejected, stays so.
 func TestRejectedDigestIsNotAskedForAgain(t *testing.T) {
 	w := startRejected(t)

@@ -10,7 +10,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
@@ -25,8 +24,8 @@ func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest 
 	if err = s.check(ref); err == nil {
 		digest, err = s.resolve(ctx, ref)
 	}
-	if err == nil {
-		err = ref.Expects(digest)
+	if want := ref.Chart.Digest; err == nil && want != "" && want != digest {
+		err = failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, want, ref.Kind.Field())
 	}
 	if err != nil {
 		return "", conclude(ctx, ref, err)
@@ -41,26 +40,31 @@ func (s *Sources) resolve(ctx context.Context, ref reference.Reference) (string,
 	case ref.Remote():
 		return s.resolveRemote(ctx, ref)
 	case ref.Chart.Path != "":
-		return counted(s, ref, func() (string, error) { return s.local.Resolve(ctx, ref.Chart.Path, ref.Kind) })
+		return counted(s, ref, func() (string, error) { return s.local.Resolve(ref.Chart.Path, ref.Kind) })
 	}
 	return counted(s, ref, func() (string, error) { return s.resolveObject(ctx, ref) })
 }
 
 func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (string, error) {
-	if digest := ref.GivenDigest(); digest != "" {
+	if digest, _ := ref.DigestField(); digest != "" && ref.Chart.OCI == nil { // where it is the manifest's
 		return digest, nil
 	}
-	return s.digests.Ask(ctx, s.digestQuestion(ctx, ref), func(ctx context.Context) (digest string, err error) {
-		err = s.visit(ctx, ref, func(ctx context.Context, c *auth.Client, b backend) error {
-			var got artifact.Content
-			digest, got, err = b.Resolve(ctx, c)
-			if err == nil && got.Bytes() > 0 {
-				s.downloaded(ctx, ref, got)
-			}
-			return err
-		})
+	q := s.digestQuestion(ctx, ref)
+	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
+	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
+		digest, got, err := b.Resolve(ctx, c)
+		if err == nil && got.Bytes() > 0 {
+			s.downloaded(ctx, ref, got)
+		}
 		return digest, err
 	})
+	if before, known := s.digests.Peek(q.Key); err != nil && known && !q.NotBefore.IsZero() {
+		digest, err = before, nil // which was rejected, and there is no other yet
+	}
+	if err == nil {
+		s.rejections.resolved(q.Key, digest, s.Clock.Now())
+	}
+	return digest, err
 }
 
 func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {
@@ -87,13 +91,7 @@ func (s *Sources) resolveObject(ctx context.Context, ref reference.Reference) (s
 func (s *Sources) readObject(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
 	key := ref.Object()
 	read, err := s.objects.Read(ctx, key)
-	switch {
-	case err != nil:
-	case read.Missing && key.Kind == reference.KindSecret:
-		err = object.MissingKey("data")
-	case read.Missing:
-		err = object.MissingKey("binaryData (manifests may be in data, too)")
-	case read.Text && ref.Kind != artifact.KindManifests:
+	if err == nil && read.Text && ref.Kind != artifact.KindManifests {
 		err = failure.New(failure.ArtifactInvalid, "the key is in data, which is text and can't hold an archive; put it in binaryData, as "+
 			"`kubectl create configmap %s --from-file=%s` does", key.Name, key.Key)
 	}

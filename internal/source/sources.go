@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package source gets charts, and other artifacts, from where a reference says they are.
+//
+// [Sources.Resolve] says which content a reference means now, as a digest. [Sources.Fetch]
+// gets the content with the digest. Both ask a source once for all callers (package
+// outcome), as whoever the reference lets them (package auth). A kind of source is a
+// [backend] (packages oci, helm, github and web), a directory of this machine (package
+// local), or an object of the management cluster (package object).
+//
+// What was downloaded is kept on disk by address, credentials and digest (package store).
+// It is hostile: worker processes open it (package opener).
 package source
 
 import (
@@ -24,8 +34,8 @@ import (
 )
 
 const (
-	// DefaultCacheBytes holds the charts of a large fleet: it has few different ones.
-	DefaultCacheBytes = 128 << 20 // bytes
+	// contentBytes of unpacked charts are those of a large fleet: it has few different ones.
+	contentBytes = 128 << 20 // bytes
 	// listBytes holds the versions of some thousand artifacts, or of two very large ones.
 	listBytes = 32 << 20 // bytes
 	// remembered is how many answers of other kinds are.
@@ -57,8 +67,6 @@ type Options struct {
 	UserAgent string
 	// Limits of each chart.
 	Limits artifact.Limits
-	// CacheBytes is how much of unpacked charts is kept in memory. Defaults to 128 MiB.
-	CacheBytes int64
 	// Store keeps what was fetched from other hosts. Nil: it is kept in memory only.
 	Store *store.Store
 	// Clock tells when to ask again. Defaults to the real one.
@@ -77,36 +85,30 @@ type Sources struct {
 	releases *github.Releases
 	checks   *tallies
 
-	digests  *outcome.Memory[string]    // that references were resolved to
-	lists    *outcome.Memory[*list]     // of versions
-	newest   *lru.Cache[string, newest] // by list and line
-	verified *outcome.Memory[bool]      // signatures
-	contents *outcome.Memory[*Artifact] // unpacked
-	replaced *lru.Cache[string, bool]   // rejected digests that a version has no longer
+	digests    *outcome.Memory[string]    // that references were resolved to
+	lists      *outcome.Memory[[]string]  // of versions
+	verified   *outcome.Memory[string]    // versions that signed texts say
+	contents   *outcome.Memory[*Artifact] // unpacked
+	rejections *rejections                // of digests
 }
 
 // New checks the options and makes the sources.
 func New(options Options) (*Sources, error) {
-	if options.CacheBytes <= 0 {
-		options.CacheBytes = DefaultCacheBytes
-	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
 	options.Limits = options.Limits.WithDefaults()
-	hosts := outcome.NewHosts(options.Clock)
 	s := &Sources{
-		Options:  options,
-		required: policy.Required(options.RequireSignaturesBy),
-		indexes:  helm.NewIndexes(options.Opener, options.Clock),
-		releases: github.NewReleases(options.Clock),
-		checks:   newTallies(),
-		digests:  outcome.New(options.Clock, hosts, remembered, lru.One[string]),
-		lists:    outcome.New(options.Clock, hosts, listBytes, (*list).bytes),
-		newest:   lru.New[string](remembered, lru.One[newest]),
-		verified: outcome.New(options.Clock, hosts, remembered, lru.One[bool]),
-		contents: outcome.New(options.Clock, hosts, options.CacheBytes, (*Artifact).bytes),
-		replaced: lru.New[string](remembered, lru.One[bool]),
+		Options:    options,
+		required:   policy.Required(options.RequireSignaturesBy),
+		indexes:    helm.NewIndexes(options.Opener, options.Clock),
+		releases:   github.NewReleases(options.Clock),
+		checks:     &tallies{known: lru.New[string](remembered, lru.One[Checks])},
+		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
+		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
+		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
+		contents:   outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
+		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},
 	}
 	if options.Client != nil {
 		s.objects = object.NewReader(options.Client, options.Metadata)
@@ -114,11 +116,11 @@ func New(options Options) (*Sources, error) {
 	s.trust = policy.NewReader(s.objects)
 	s.access = auth.New(auth.Options{
 		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
-		UserAgent: options.UserAgent, Limits: options.Limits, Clock: options.Clock, Store: options.Store,
+		UserAgent: options.UserAgent, Limits: options.Limits, Clock: options.Clock,
 	})
 	if options.ArtifactRoot != "" {
 		var err error
-		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock, s.complete); err != nil {
+		if s.local, err = local.New(options.ArtifactRoot, options.Limits, options.Clock); err != nil {
 			return nil, fmt.Errorf("opening the artifact root: %w", err)
 		}
 	}
@@ -148,8 +150,10 @@ func (s *Sources) Waiting(ctx context.Context, object string, wake func()) conte
 // address: an exact version is taken to stay what it was.
 func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	switch {
+	case ref.Bundle != nil && ref.Bundle.Digest == "":
+		return ""
 	case ref.Bundle != nil:
-		return ref.VersionInBundle()
+		return ref.Bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix()
 	case ref.Remote():
 		return ref.Address() + ref.Kind.Suffix()
 	case s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil:

@@ -13,10 +13,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/local"
-	"github.com/cluster-chandler/chandler/test/chartfiles"
 	"github.com/cluster-chandler/chandler/test/targz"
 )
 
@@ -100,7 +98,6 @@ func TestWatch(t *testing.T) {
 			write(t, filepath.Join(root, "dir/templates/deep/x.yaml"), "new content")
 		}},
 		"a file is added to a chart's directory": {"dir", func(t *testing.T, root string) { write(t, filepath.Join(root, "dir/templates/new/x.yaml"), "x") }},
-		"a chart beside it changes":              {"umbrella", func(t *testing.T, root string) { write(t, filepath.Join(root, "lib/common/values.yaml"), "a: 1") }},
 		"a link is turned to another archive": {"linked.tgz", func(t *testing.T, root string) {
 			write(t, filepath.Join(root, "other/demo.tgz"), other)
 			link(t, "other/demo.tgz", filepath.Join(root, "tmp"))
@@ -117,8 +114,6 @@ func TestWatch(t *testing.T) {
 			write(t, filepath.Join(root, "charts/demo.tgz"), string(targz.Chart(t)))
 			write(t, filepath.Join(root, "dir/Chart.yaml"), targz.ChartYAML)
 			write(t, filepath.Join(root, "dir/templates/deep/x.yaml"), "x")
-			write(t, filepath.Join(root, "umbrella", artifact.ChartFile), chartfiles.ChartYAML(t, "umbrella", "1.0.0", chartfiles.Dep("common", "1.x", "file://../lib/common")))
-			write(t, filepath.Join(root, "lib/common", artifact.ChartFile), chartfiles.ChartYAML(t, "common", "1.0.0"))
 			link(t, "charts/demo.tgz", filepath.Join(root, "linked.tgz"))
 			volume(t, filepath.Join(root, "volume"), "1", map[string]string{"demo.tgz": string(targz.Chart(t))})
 			sources, w := startWatch(t, source.Options{ArtifactRoot: root})
@@ -135,7 +130,7 @@ func TestWatch(t *testing.T) {
 			// Unrelated changes tell nothing; the next change tells again.
 			write(t, filepath.Join(root, "charts/unrelated.tgz"), "x")
 			w.expect(t)
-			for _, directory := range []string{"charts", "dir", "new", "volume", "lib"} {
+			for _, directory := range []string{"charts", "dir", "new", "volume"} {
 				remove(t, filepath.Join(root, directory))
 			}
 			if name == "an archive is removed" || name == "a link is turned to another archive" {

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package verify decides whether a signature makes an artifact trusted. It asks
+// nobody: neither a registry nor a transparency log, nor the API server. Who calls
+// it brings the signatures and whom to trust.
+//
+// What it is given of signatures is hostile. Nothing of a signed text is looked
+// into before its signature was found good, and nothing is trusted that a signature
+// doesn't cover.
 package verify
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
 )
 
 // Cosign is whose signatures, made with cosign, count. One is enough.
@@ -74,9 +88,9 @@ func (c *Cosign) VerifySignature(digest string, s Signature) error {
 	case err != nil:
 		return flaw("it signs a text that isn't cosign's")
 	case payload.Critical.Type != payloadType:
-		return flaw("it signs a text of type %s", quote(payload.Critical.Type))
+		return flaw("it signs a text of type %+.256q", payload.Critical.Type)
 	case payload.Critical.Image.Digest != digest:
-		return flaw("it is of another artifact, %s", quote(payload.Critical.Image.Digest))
+		return flaw("it is of another artifact, %+.256q", payload.Critical.Image.Digest)
 	}
 	return nil
 }
@@ -97,4 +111,89 @@ func (c *Cosign) signer(s Signature, raw []byte) error {
 		return flaw("it is made with a certificate, not with one of the keys")
 	}
 	return c.Keyless.signature(s, raw)
+}
+
+// Flaw says why a signature doesn't count, as in "it is made with another key".
+// What it quotes of the signature is shortened and in ASCII.
+type Flaw struct{ text string }
+
+// Error is what is wrong.
+func (f *Flaw) Error() string { return f.text }
+
+func flaw(format string, args ...any) *Flaw { return &Flaw{fmt.Sprintf(format, args...)} }
+
+// BundleType is the media type of a Sigstore bundle.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// SignaturePredicate is the type of the statement that cosign signs. The same
+// signer makes statements of other types of an artifact, too: a list of its parts,
+// or that it failed a test. Those approve of nothing.
+const SignaturePredicate = "https://sigstore.dev/cosign/sign/v1"
+
+// VerifyBundle checks that somebody who counts signed the manifest. A bundle that
+// doesn't say so is a [Flaw].
+func (c *Cosign) VerifyBundle(manifest, data []byte) error {
+	signed := &bundle.Bundle{}
+	if err := signed.UnmarshalJSON(data); err != nil {
+		return flaw("it is no Sigstore bundle")
+	}
+	content, err := signed.SignatureContent()
+	if err != nil || content.EnvelopeContent() == nil {
+		return flaw("its bundle has no statement of what is signed")
+	}
+	material, err := signed.VerificationContent()
+	if err != nil {
+		return flaw("its bundle doesn't say who signed")
+	}
+	switch {
+	case material.Certificate() == nil:
+		err = c.byKey(signed, manifest)
+	case c.Keyless == nil:
+		err = flaw("it is made with a certificate, not with one of the keys")
+	default:
+		err = c.Keyless.check(signed, verify.WithArtifact(bytes.NewReader(manifest)))
+	}
+	if err != nil {
+		return err
+	}
+	statement, err := content.EnvelopeContent().Statement()
+	switch {
+	case err != nil:
+		return flaw("its bundle has no statement of what is signed")
+	case statement.GetPredicateType() != SignaturePredicate:
+		return flaw("it is no signature but a statement of type %+.256q", statement.GetPredicateType())
+	}
+	return nil
+}
+
+func (c *Cosign) byKey(signed verify.SignedEntity, manifest []byte) error {
+	if len(c.Keys) == 0 {
+		return flaw("it isn't made with a certificate")
+	}
+	known := false
+	for _, key := range c.Keys {
+		for _, verifier := range key.verifiers {
+			if checkWith(verifier, signed, verify.WithArtifact(bytes.NewReader(manifest))) == nil {
+				return nil
+			}
+			known = known || checkWith(verifier, signed, verify.WithoutArtifactUnsafe()) == nil
+		}
+	}
+	if known {
+		return flaw("it is of another artifact")
+	}
+	return flaw("it is made with another key, or damaged")
+}
+
+// checkWith verifies a bundle with a key. The hint that the bundle has of its key
+// is nothing to go by.
+func checkWith(verifier signature.Verifier, signed verify.SignedEntity, artifact verify.ArtifactPolicyOption) error {
+	key := root.NewExpiringKey(verifier, time.Time{}, time.Time{})
+	trusted := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) { return key, nil })
+	checker, err := verify.NewVerifier(trusted, verify.WithNoObserverTimestamps())
+	if err != nil {
+		return err
+	}
+	_, err = checker.Verify(signed, verify.NewPolicy(artifact, verify.WithKey()))
+	return err
 }

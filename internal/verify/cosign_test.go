@@ -119,19 +119,19 @@ func TestKeyless(t *testing.T) {
 		"good, by pattern":      {how: us, identities: matched(`https://github[.]com/demo/.*`)},
 		"good, only logged":     {how: signing.Certified{Subject: subject, Issuer: issuer, Untimed: true}, trust: signing.Trust{Log: true}},
 		"good, only timed":      {how: signing.Certified{Subject: subject, Issuer: issuer, Unlogged: true}, trust: signing.Trust{Timestamps: true}},
-		"not in the log":        {how: signing.Certified{Subject: subject, Issuer: issuer, Unlogged: true}, flaw: "no transparency log of the trust root"},
+		"not in the log":        {how: signing.Certified{Subject: subject, Issuer: issuer, Unlogged: true}, flaw: "doesn't count"},
 		"pattern in the middle": {how: us, identities: matched(`github[.]com/demo`), flaw: "it is by \"https://github.com/demo/charts"},
 		"pattern of one line":   {how: us, identities: matched(`(?m)^https://github[.]com/demo$`), flaw: "it is by"},
 		"pattern with a choice": {how: us, identities: matched(`x|https`), flaw: "it is by"},
 		"other subject":         {how: signing.Certified{Subject: "eve@example.org", Issuer: issuer}, flaw: `it is by "eve@example.org" of issuer "` + issuer},
 		"other issuer":          {how: signing.Certified{Subject: subject, Issuer: "https://eve.example.org"}, flaw: `of issuer "https://eve.example.org"`},
-		"other authority":       {by: signing.NewAuthority(t), how: us, flaw: "no transparency log of the trust root"},
+		"other authority":       {by: signing.NewAuthority(t), how: us, flaw: "doesn't count"},
 		"other authority, timed": {by: signing.NewAuthority(t), how: us, trust: signing.Trust{Timestamps: true},
-			flaw: "nobody in the trust root says when it was made"},
+			flaw: "doesn't count"},
 		"nobody says when": {how: signing.Certified{Subject: subject, Issuer: issuer, Unlogged: true, Untimed: true}, trust: signing.Trust{Timestamps: true},
-			flaw: "nobody in the trust root says when it was made"},
-		"after the certificate": {how: signing.Certified{Subject: subject, Issuer: issuer, LoggedAt: time.Now().Add(50 * time.Minute)}, flaw: "while its certificate was valid"},
-		"no certificate log":    {how: us, trust: signing.Trust{Log: true, Timestamps: true, CertificateLog: true}, flaw: "certificate transparency log"},
+			flaw: "doesn't count"},
+		"after the certificate": {how: signing.Certified{Subject: subject, Issuer: issuer, LoggedAt: time.Now().Add(50 * time.Minute)}, flaw: "doesn't count"},
+		"no certificate log":    {how: us, trust: signing.Trust{Log: true, Timestamps: true, CertificateLog: true}, flaw: "doesn't count"},
 		"of something else":     {how: us, of: theirs, flaw: "of"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestKeyless(t *testing.T) {
 	t.Run("signature of another payload", func(t *testing.T) {
 		signed := Signature(authority.Sign(t, theirs, us))
 		signed.Payload = signing.Payload(digest)
-		expectFlaw(t, wanted.VerifySignature(digest, signed), "no transparency log of the trust root")
+		expectFlaw(t, wanted.VerifySignature(digest, signed), "doesn't count")
 	})
 	t.Run("either a key or a certificate will do", func(t *testing.T) {
 		key := signing.NewKey(t)

@@ -35,21 +35,18 @@ func ParsePublicKey(data []byte) (PublicKey, error) {
 	}
 	block, rest := pem.Decode(data)
 	switch {
-	case block == nil:
-		return PublicKey{}, errors.New("it is no public key in PEM (-----BEGIN PUBLIC KEY-----); put cosign.pub there")
-	case block.Type == "CERTIFICATE":
-		return PublicKey{}, errors.New("it is a certificate, not a public key; keyless verification takes certificates, in a trust root")
-	case block.Type != "PUBLIC KEY":
-		return PublicKey{}, errors.New("it is PEM, but no public key (-----BEGIN PUBLIC KEY-----); put cosign.pub there")
+	case block == nil || block.Type != "PUBLIC KEY":
+		return PublicKey{}, errors.New("it is no public key in PEM (-----BEGIN PUBLIC KEY-----); put cosign.pub there. (Certificates are for keyless verification, in a trust root)")
 	case len(bytes.TrimSpace(rest)) > 0:
 		return PublicKey{}, errors.New("there is more than one public key in it; give each its own reference")
 	}
+	const wayOut = "take ECDSA (P-256, P-384, P-521), RSA (2048 bits or more) or Ed25519"
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return PublicKey{}, errors.New("it is no public key that can be read: ECDSA, RSA and Ed25519 are supported")
+		return PublicKey{}, errors.New("it is no public key that can be read: " + wayOut)
 	}
 	if err := cryptoutils.ValidatePubKey(key); err != nil { //nolint:staticcheck // its successor takes in a whole certificate authority
-		return PublicKey{}, errors.New("the public key is too weak, or of a kind that isn't supported: take ECDSA (P-256, P-384, P-521), RSA (2048 bits or more) or Ed25519")
+		return PublicKey{}, errors.New("the public key is too weak, or of a kind that isn't supported: " + wayOut)
 	}
 	sum := sha256.Sum256(block.Bytes)
 	parsed := PublicKey{Fingerprint: hex.EncodeToString(sum[:])}
@@ -60,7 +57,7 @@ func ParsePublicKey(data []byte) (PublicKey, error) {
 		parsed.verifiers = append(parsed.verifiers, verifier)
 	}
 	if len(parsed.verifiers) == 0 {
-		return PublicKey{}, errors.New("the public key is of a kind that isn't supported: take ECDSA, RSA or Ed25519")
+		return PublicKey{}, errors.New("the public key is of a kind that isn't supported: " + wayOut)
 	}
 	return parsed, nil
 }

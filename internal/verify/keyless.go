@@ -3,10 +3,18 @@
 package verify
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
-	"regexp"
 
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
@@ -35,24 +43,20 @@ func (i Identity) String() string {
 type Keyless struct {
 	identities []Identity
 	policies   []verify.PolicyOption
-	root       *root.TrustedRoot
 	verifier   *verify.Verifier
 }
 
 // NewKeyless checks the identities; see [ParseTrustRoot] for the root.
 func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, error) {
-	k := &Keyless{identities: identities, root: trusted}
+	k := &Keyless{identities: identities}
 	for n, identity := range identities {
 		matcher := ""
 		if identity.Subject == "" {
-			if _, err := regexp.Compile(identity.SubjectRegExp); err != nil || identity.SubjectRegExp == "" {
-				return nil, fmt.Errorf("identities[%d].subjectRegExp is no regular expression; correct it", n)
-			}
 			matcher = `\A(?:` + identity.SubjectRegExp + `)\z`
 		}
 		certificate, err := verify.NewShortCertificateIdentity(identity.Issuer, "", identity.Subject, matcher)
-		if err != nil {
-			return nil, fmt.Errorf("identities[%d] needs an issuer, and subject or subjectRegExp", n)
+		if err != nil || identity == (Identity{Issuer: identity.Issuer}) {
+			return nil, fmt.Errorf("identities[%d] needs an issuer, and subject, or a regular expression as subjectRegExp", n)
 		}
 		k.policies = append(k.policies, verify.WithCertificateIdentity(certificate))
 	}
@@ -99,60 +103,99 @@ func ParseTrustRoot(data []byte) (*root.TrustedRoot, error) {
 
 // check verifies a signature that was made with a certificate.
 func (k *Keyless) check(entity verify.SignedEntity, artifact verify.ArtifactPolicyOption) error {
-	if _, err := k.verifier.Verify(entity, verify.NewPolicy(artifact, k.policies...)); err != nil {
-		return k.explain(entity)
+	_, err := k.verifier.Verify(entity, verify.NewPolicy(artifact, k.policies...))
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// explain says at which step a signature failed, in words that are always the same.
-func (k *Keyless) explain(entity verify.SignedEntity) *Flaw {
-	material, err := entity.VerificationContent()
-	if err != nil || material.Certificate() == nil {
+	material, unread := entity.VerificationContent()
+	if unread != nil || material.Certificate() == nil {
 		return flaw("it isn't made with a certificate")
 	}
-	times, err := k.verifier.VerifyTransparencyLogInclusion(entity)
-	if err != nil {
-		return flaw("no transparency log of the trust root proves that it was made while its certificate was valid")
-	}
-	times, err = k.verifier.VerifyObserverTimestamps(entity, times)
-	if err != nil {
-		return flaw("nobody in the trust root says when it was made")
-	}
-	leaf := material.Certificate()
-	who, err := certificate.SummarizeCertificate(leaf)
-	if err != nil {
+	who, unread := certificate.SummarizeCertificate(material.Certificate())
+	if unread != nil {
 		return flaw("its certificate doesn't say whose it is")
 	}
-	subject := quote(who.SubjectAlternativeName)
-	leaf.UnhandledCriticalExtensions = nil // as of a subject of a kind that Go doesn't know
-	for _, at := range times {
-		chains, err := verify.VerifyLeafCertificate(at.Timestamp, leaf, k.root)
-		if err != nil {
-			if at.Timestamp.Before(leaf.NotBefore) || at.Timestamp.After(leaf.NotAfter) {
-				return flaw("its certificate, of %s, wasn't valid when it was made", subject)
-			}
-			return flaw("its certificate, of %s, isn't from a certificate authority of the trust root", subject)
-		}
-		if len(k.root.CTLogs()) > 0 && verify.VerifySignedCertificateTimestamp(chains, 1, k.root) != nil {
-			return flaw("its certificate, of %s, isn't proven to be in a certificate transparency log of the trust root", subject)
-		}
-	}
-	for _, identity := range k.identities {
-		if identity.matches(who) {
-			return flaw("it is of something else, or damaged; its certificate, of %s, is good", subject)
-		}
-	}
-	return flaw("it is by %s of issuer %s", subject, quote(who.Issuer))
+	return flaw("it says that it is by %+.128q of issuer %+.128q, and doesn't count: %+.256q", who.SubjectAlternativeName, who.Issuer, err.Error())
 }
 
-func (i Identity) matches(who certificate.Summary) bool {
-	if i.Issuer != who.Issuer {
-		return false
+// oldBundleType is that of bundles whose log entries are proven by a promise of the
+// log, as annotations have it, instead of by the place in its tree.
+const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.1"
+
+// signature verifies that the payload is signed with a certificate. What the
+// annotations have is put together as a bundle, for the same checks.
+func (k *Keyless) signature(s Signature, raw []byte) error {
+	certificate, _ := pem.Decode([]byte(s.Annotations[annotationCertificate]))
+	if certificate == nil {
+		return flaw("its certificate can't be read")
 	}
-	if i.Subject != "" {
-		return i.Subject == who.SubjectAlternativeName
+	material := &protobundle.VerificationMaterial{
+		Content: &protobundle.VerificationMaterial_X509CertificateChain{X509CertificateChain: &protocommon.X509CertificateChain{
+			Certificates: []*protocommon.X509Certificate{{RawBytes: certificate.Bytes}},
+		}},
 	}
-	matched, err := regexp.MatchString(`\A(?:`+i.SubjectRegExp+`)\z`, who.SubjectAlternativeName)
-	return err == nil && matched
+	if text := s.Annotations[annotationLogEntry]; text != "" {
+		entry, err := logEntry(text)
+		if err != nil {
+			return flaw("its entry of a transparency log can't be read")
+		}
+		material.TlogEntries = append(material.TlogEntries, entry)
+	}
+	if text := s.Annotations[annotationTimestamp]; text != "" {
+		var timestamp struct{ SignedRFC3161Timestamp []byte }
+		if err := json.Unmarshal([]byte(text), &timestamp); err != nil {
+			return flaw("its timestamp can't be read")
+		}
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: timestamp.SignedRFC3161Timestamp}},
+		}
+	}
+	sum := sha256.Sum256(s.Payload)
+	signed, err := bundle.NewBundle(&protobundle.Bundle{
+		MediaType:            oldBundleType,
+		VerificationMaterial: material,
+		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},
+			Signature:     raw,
+		}},
+	})
+	if err != nil {
+		return flaw("its annotations make no signature")
+	}
+	return k.check(signed, verify.WithArtifact(bytes.NewReader(s.Payload)))
+}
+
+// logEntry reads the entry of a transparency log, with the log's promise.
+func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
+	var entry struct {
+		SignedEntryTimestamp []byte
+		Payload              struct {
+			Body           []byte `json:"body"`
+			IntegratedTime int64  `json:"integratedTime"`
+			LogIndex       int64  `json:"logIndex"`
+			LogID          string `json:"logID"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &entry); err != nil {
+		return nil, err
+	}
+	log, err := hex.DecodeString(entry.Payload.LogID)
+	if err != nil {
+		return nil, err
+	}
+	var kind struct {
+		Kind    string `json:"kind"`
+		Version string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(entry.Payload.Body, &kind); err != nil {
+		return nil, err
+	}
+	return &protorekor.TransparencyLogEntry{
+		LogIndex:          entry.Payload.LogIndex,
+		LogId:             &protocommon.LogId{KeyId: log},
+		KindVersion:       &protorekor.KindVersion{Kind: kind.Kind, Version: kind.Version},
+		IntegratedTime:    entry.Payload.IntegratedTime,
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: entry.SignedEntryTimestamp},
+		CanonicalizedBody: entry.Payload.Body,
+	}, nil
 }

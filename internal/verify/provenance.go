@@ -22,11 +22,15 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"helm.sh/helm/v4/pkg/provenance"
 
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // MaxKeyring is the size of a keyring.
 const MaxKeyring = 1 << 20 // bytes
+
+// maxNamed is how many keys a message names.
+const maxNamed = 4
 
 // Keyring is whose provenance files count.
 type Keyring struct {
@@ -79,11 +83,7 @@ func (k *Keyring) String() string {
 	for _, key := range k.keys {
 		wanted = append(wanted, fmt.Sprintf("the OpenPGP key %X", key.PrimaryKey.Fingerprint))
 	}
-	const shown = 4
-	if more := len(wanted) - shown; more > 0 {
-		wanted = append(wanted[:shown], fmt.Sprintf("%d more of the keyring", more))
-	}
-	return strings.Join(wanted, ", or ")
+	return message.List(wanted, ", or ", maxNamed)
 }
 
 // Verify checks that somebody who counts signed the archive with the digest, under
@@ -98,12 +98,8 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 	switch {
 	case errors.Is(err, openpgperrors.ErrUnknownIssuer):
 		return flaw("it is made with a key that isn't in the keyring")
-	case errors.Is(err, openpgperrors.ErrKeyExpired):
-		return flaw("it is made with a key of the keyring that has expired")
-	case errors.Is(err, openpgperrors.ErrKeyRevoked):
-		return flaw("it is made with a key of the keyring that was revoked")
-	case errors.Is(err, openpgperrors.ErrSignatureExpired):
-		return flaw("it has expired")
+	case errors.Is(err, openpgperrors.ErrKeyExpired), errors.Is(err, openpgperrors.ErrKeyRevoked), errors.Is(err, openpgperrors.ErrSignatureExpired):
+		return flaw("it has expired, or its key, or that was revoked")
 	case err != nil:
 		return flaw("it is damaged, or made in a way that isn't safe any more")
 	}
@@ -122,13 +118,5 @@ func (k *Keyring) Verify(file []byte, digest string, fits func(name string) bool
 			return nil
 		}
 	}
-	for _, name := range names {
-		if sums.Files[name] == digest {
-			return flaw("it is of this archive, but says that it is %s", quote(name))
-		}
-	}
-	if len(names) == 0 {
-		return flaw("it names no archive")
-	}
-	return flaw("it is of another archive, %s", quote(names[0]))
+	return flaw("it is of another archive, or calls it otherwise: it names %+.256q", strings.Join(names, ", "))
 }

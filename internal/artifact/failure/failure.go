@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Reasons of an [Error]. They are stable: conditions, events and metrics carry them.
@@ -45,16 +47,18 @@ const (
 	VerificationPolicyInvalid = "VerificationPolicyInvalid"
 )
 
+// ofContent are the reasons: true if it is about what the source gave, and not about the source.
+var ofContent = map[string]bool{
+	ArtifactNotFound: true, ArtifactInvalid: true, ArtifactTooLarge: true, ArtifactRefused: true, ArtifactChanged: true,
+	DigestMismatch: true, SignatureMissing: true, SignatureInvalid: true,
+	SourceDisabled: false, ArtifactPending: false, SourceUnavailable: false, SourceUnauthorized: false, VerificationPolicyInvalid: false,
+}
+
 // IsReason tells whether a reason is one of an [Error]: it is about where something
 // comes from, and not about what becomes of it.
 func IsReason(reason string) bool {
-	switch reason {
-	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged,
-		SourceDisabled, ArtifactPending, DigestMismatch, SourceUnavailable, SourceUnauthorized,
-		SignatureMissing, SignatureInvalid, VerificationPolicyInvalid:
-		return true
-	}
-	return false
+	_, is := ofContent[reason]
+	return is
 }
 
 // Error says why a chart can't be had. Its text is the same as long as the cause
@@ -96,18 +100,21 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // OfContent says whether it is about what the source gave, and not about the source.
-func (e *Error) OfContent() bool {
-	switch e.Reason {
-	case ArtifactNotFound, ArtifactInvalid, ArtifactTooLarge, ArtifactRefused, ArtifactChanged, DigestMismatch, SignatureMissing, SignatureInvalid:
-		return true
-	}
-	return false
-}
+func (e *Error) OfContent() bool { return ofContent[e.Reason] }
 
 // New makes an Error that doesn't know yet where it is: Field and Subject are left to
 // who knows the reference.
 func New(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// Of returns the [Error] in an error. One that has no reason is of a source that could not be
+// asked.
+func Of(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	return &Error{Reason: SourceUnavailable, Err: err}
 }
 
 // Within returns the error with where it is in front of its cause. What isn't an [Error] stays
@@ -160,4 +167,33 @@ func NotPublished(format string, args ...any) *Error {
 // Gone is the error of a version that isn't what it was.
 func Gone(digest, wayOut string) *Error {
 	return New(ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
+}
+
+const (
+	// FirstRetry is the time until the second try; each later one takes twice as long.
+	FirstRetry = time.Second
+	// jitter is added at random, as part of the time, so that sources aren't asked in step.
+	jitter = 0.25
+
+	// The longest times between two tries.
+
+	// MaxUnavailable is that of a source that may be back at any time.
+	MaxUnavailable = 15 * time.Second
+	// MaxNotFound is that of content that may be published at any time.
+	MaxNotFound = time.Minute
+	// MaxRetry is that of what somebody has to mend.
+	MaxRetry = 5 * time.Minute
+)
+
+// Backoff is the time until the next try, after so many failures before this one.
+func Backoff(reason string, failures int) time.Duration {
+	most := MaxRetry
+	switch reason {
+	case SourceUnavailable:
+		most = MaxUnavailable
+	case ArtifactNotFound, SignatureMissing:
+		most = MaxNotFound
+	}
+	delay := FirstRetry << min(failures, 16)
+	return wait.Jitter(min(delay, most), jitter)
 }

@@ -8,8 +8,12 @@ package opener
 
 import (
 	"context"
+	"encoding/json"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
 // Opener has jobs done by workers. Errors of a job's content are [*failure.Error]s.
@@ -19,11 +23,10 @@ type Opener interface {
 
 // Job is what a worker is to open. One of the pointers is set.
 type Job struct {
-	Unpack     *Unpack
-	Index      *Index
-	YAML       *YAML
-	Neighbours *Neighbours
-	Complete   *Complete
+	Unpack  *Unpack
+	Index   *Index
+	YAML    *YAML
+	Package *Package
 }
 
 // Unpack asks for the files of an artifact.
@@ -38,21 +41,8 @@ type Index struct{ Data []byte }
 // YAML asks for a document as JSON.
 type YAML struct{ Data []byte }
 
-// Neighbours asks which directories beside a chart's its Chart.yaml depends on (file://).
-type Neighbours struct {
-	// At is the chart's path in its artifact.
-	At    string
-	Files []artifact.File
-}
-
-// Complete asks for a chart with its neighbours in its charts directory.
-type Complete struct {
-	// At is the chart's path in its artifact.
-	At string
-	// Charts are the files of the chart, and of its neighbours, by their paths.
-	Charts map[string][]artifact.File
-	Limits artifact.Limits
-}
+// Package asks for the files of a chart's directory that Helm would package.
+type Package struct{ Files []artifact.File }
 
 // Opened is what a job came to. What belongs to other jobs is empty.
 type Opened struct {
@@ -63,8 +53,6 @@ type Opened struct {
 	Charts map[string][]ChartVersion
 	// JSON is a YAML document.
 	JSON []byte
-	// Paths are those of neighbours.
-	Paths []string
 }
 
 // ChartVersion is an entry of a Helm repository's index.
@@ -87,10 +75,8 @@ func Run(job *Job) (*Opened, error) {
 	case job.YAML != nil:
 		document, err := toJSON(job.YAML.Data)
 		return &Opened{JSON: document}, err
-	case job.Neighbours != nil:
-		return &Opened{Paths: neighboursOf(job.Neighbours.At, job.Neighbours.Files)}, nil
-	case job.Complete != nil:
-		files, err := complete(job.Complete)
+	case job.Package != nil:
+		files, err := artifact.Packaged(job.Package.Files)
 		return &Opened{Files: files}, err
 	}
 	return &Opened{}, nil
@@ -102,8 +88,58 @@ func unpack(job *Unpack) (*Opened, error) {
 		return nil, err
 	}
 	opened := &Opened{Files: files}
-	if !job.Content.Kind.Verbatim() {
-		opened.Name, opened.Version = chartOf(files)
+	var is struct{ Name, Version string }
+	file := artifact.Find(files, artifact.ChartFile)
+	if !job.Content.Kind.Verbatim() && file != nil && yaml.Unmarshal(file.Data, &is) == nil { // as Helm reads it
+		opened.Name, opened.Version = is.Name, is.Version
 	}
 	return opened, nil
+}
+
+// maxJSON bounds a document as JSON: aliases may make much of little YAML.
+const maxJSON = 64 << 10 // bytes
+
+// toJSON returns a YAML document as JSON. Of a key that is there twice it takes the last one.
+func toJSON(data []byte) ([]byte, error) {
+	document, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, failure.New(failure.ArtifactInvalid, "it isn't YAML: %w", err)
+	}
+	if len(document) > maxJSON {
+		return nil, failure.TooLarge("it, with its aliases written out,", maxJSON)
+	}
+	return document, nil
+}
+
+// index is index.yaml of a Helm repository, as far as it is of use:
+// https://helm.sh/docs/topics/chart_repository/#the-index-file
+type index struct {
+	Entries map[string][]*struct {
+		Version string   `json:"version"`
+		Digest  string   `json:"digest"`
+		URLs    []string `json:"urls"`
+	} `json:"entries"`
+}
+
+// readIndex reads an index as Helm does, and leaves out what Helm skips. It doesn't mind
+// fields that Helm doesn't know.
+func readIndex(data []byte) (map[string][]ChartVersion, error) {
+	var read index
+	parse := func(data []byte, into any) error { return yaml.Unmarshal(data, into) }
+	if json.Valid(data) { // it takes a tenth of the time and memory
+		parse = json.Unmarshal
+	}
+	if err := parse(data, &read); err != nil || read.Entries == nil {
+		return nil, failure.New(failure.ArtifactInvalid, "the repository's index.yaml isn't an index that Helm can read; correct helm.url, or have the index made anew with `helm repo index`")
+	}
+	charts := make(map[string][]ChartVersion, len(read.Entries))
+	for name, entries := range read.Entries {
+		for _, entry := range entries {
+			if entry == nil || entry.Version == "" || len(entry.URLs) == 0 {
+				continue
+			}
+			charts[name] = append(charts[name], ChartVersion{Version: entry.Version, URL: entry.URLs[0], Digest: entry.Digest})
+		}
+	}
+	return charts, nil
 }

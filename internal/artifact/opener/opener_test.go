@@ -4,9 +4,6 @@ package opener_test
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,85 +67,29 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// Only directories of the artifact are neighbours, each once.
-func TestNeighbours(t *testing.T) {
-	again := chartfiles.Dep("a", "2.x", "file://../a")
-	again.Alias = "again"
-	declared := chartfiles.Deps(
-		chartfiles.Dep("a", "1.x", "file://../a"), chartfiles.Dep("b", "1.x", "file://./b/../b"), chartfiles.Dep("c", "1.x", "https://charts.example.org"),
-		again, chartfiles.Dep("d", "1.x", "file://../../../d"), chartfiles.Dep("e", "1.x", "file:///e"), chartfiles.Dep("f", "1.x", ""))
-	files := chartfiles.Render(map[string]string{"Chart.yaml": chartfiles.ChartYAML(t, "demo", "1.0.0", declared...)})
-	opened, err := opener.Run(&opener.Job{Neighbours: &opener.Neighbours{At: "charts/demo", Files: files}})
-	expectRefused(t, err, "")
-	if diff := cmp.Diff([]string{"charts/a", "charts/demo/b"}, opened.Paths); diff != "" {
-		t.Error(diff)
-	}
-	v1 := map[string]string{"Chart.yaml": "name: demo\nversion: 1.0.0\n", "requirements.yaml": chartfiles.YAML(t, map[string]any{"dependencies": declared[:1]})}
-	if opened, err = opener.Run(&opener.Job{Neighbours: &opener.Neighbours{At: "demo", Files: chartfiles.Render(v1)}}); err != nil || !slices.Equal(opened.Paths, []string{"a"}) {
-		t.Errorf("of requirements.yaml: %q, %v", opened.Paths, err)
-	}
-}
-
-// TestComplete puts neighbours into charts/, as `helm dependency build` does.
-func TestComplete(t *testing.T) {
-	common := chartfiles.Dep("common", ">=1.0.0", "file://../common")
-	beside := chartfiles.Of(t, "common", "1.2.0", nil, ".helmignore", "*.bak\n", "x.bak", "")
-	with := func(more ...string) map[string]string {
-		return chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(common), more...)
-	}
+// TestPackage leaves out what `helm package` does.
+func TestPackage(t *testing.T) {
 	own := []string{"Chart.yaml", "templates/settings.yaml"}
-	added := []string{"charts/common-1.2.0/.helmignore", "charts/common-1.2.0/Chart.yaml", "charts/common-1.2.0/templates/settings.yaml"}
 	for name, test := range map[string]struct {
 		chart  map[string]string
 		want   []string // files
 		reason string
 	}{
-		"a neighbour":         {with(), slices.Concat(own[:1], added, own[1:]), ""},
-		"it is there":         {with("charts/common/Chart.yaml", chartfiles.ChartYAML(t, "common", "1.2.0")), slices.Concat(own[:1], []string{"charts/common/Chart.yaml"}, own[1:]), ""},
-		"it is there packed":  {with("charts/x.tgz", string(chartfiles.Packed(t, "common", beside))), slices.Concat(own[:1], []string{"charts/x.tgz"}, own[1:]), ""},
-		"no such directory":   {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("gone", "1.x", "file://../gone"))), nil, failure.ArtifactNotFound},
-		"another version":     {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("common", "2.x", "file://../common"))), nil, failure.ArtifactInvalid},
-		"another chart":       {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("redis", "1.x", "file://../common"))), nil, failure.ArtifactInvalid},
-		"outside":             {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("common", "1.x", "file://../../common"))), nil, failure.ArtifactRefused},
-		"something is there":  {with("charts/common-1.2.0/x", ""), nil, failure.ArtifactRefused},
+		"a chart":             {chartfiles.Of(t, "demo", "1.0.0", nil), own, ""},
+		"ignored files":       {chartfiles.Of(t, "demo", "1.0.0", nil, ".helmignore", "*.bak\n", "x.bak", ""), append([]string{".helmignore"}, own...), ""},
 		"no chart":            {map[string]string{"x": ""}, nil, failure.ArtifactInvalid},
-		"a large .helmignore": {with(".helmignore", strings.Repeat("x\n", 40<<10)), nil, failure.ArtifactTooLarge},
-		"a bad .helmignore":   {with(".helmignore", "a/**\n"), nil, failure.ArtifactInvalid},
-		"elsewhere":           {chartfiles.Of(t, "demo", "1.0.0", chartfiles.Deps(chartfiles.Dep("c", "1.x", "https://x"))), own, ""}, // the renderer refuses it
+		"a large .helmignore": {chartfiles.Of(t, "demo", "1.0.0", nil, ".helmignore", strings.Repeat("x\n", 40<<10)), nil, failure.ArtifactTooLarge},
+		"a bad .helmignore":   {chartfiles.Of(t, "demo", "1.0.0", nil, ".helmignore", "a/**\n"), nil, failure.ArtifactInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			charts := map[string][]artifact.File{"demo": chartfiles.Render(test.chart), "common": chartfiles.Render(beside)}
-			opened, err := opener.Run(&opener.Job{Complete: &opener.Complete{At: "demo", Charts: charts, Limits: artifact.Limits{}.WithDefaults()}})
+			opened, err := opener.Run(&opener.Job{Package: &opener.Package{Files: chartfiles.Render(test.chart)}})
 			expectRefused(t, err, test.reason)
 			if err != nil {
 				return
 			}
-			var names []string
-			for _, file := range opened.Files {
-				names = append(names, file.Name)
-			}
-			if diff := cmp.Diff(test.want, names); diff != "" {
+			if diff := cmp.Diff(test.want, artifact.Names(opened.Files)); diff != "" {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-// A chart that neighbours make too large, or whose neighbours fan out, is refused.
-func TestCompleteIsBounded(t *testing.T) {
-	charts := map[string][]artifact.File{}
-	var declared []string
-	for i := range 65 {
-		name := fmt.Sprintf("n%02d", i)
-		declared = append(declared, fmt.Sprintf("- {name: %[1]s, version: 1.0.0, repository: 'file://../%[1]s'}", name))
-		charts[name] = chartfiles.Render(chartfiles.Of(t, name, "1.0.0", nil))
-	}
-	for count, reason := range map[int]string{64: "", 65: failure.ArtifactTooLarge} {
-		all := maps.Clone(charts)
-		all["demo"] = chartfiles.Render(map[string]string{"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\ndependencies:\n" + strings.Join(declared[:count], "\n")})
-		_, err := opener.Run(&opener.Job{Complete: &opener.Complete{At: "demo", Charts: all, Limits: artifact.Limits{}.WithDefaults()}})
-		expectRefused(t, err, reason)
-		_, err = opener.Run(&opener.Job{Complete: &opener.Complete{At: "demo", Charts: all, Limits: artifact.Limits{TotalBytes: 5000}.WithDefaults()}})
-		expectRefused(t, err, failure.ArtifactTooLarge)
 	}
 }

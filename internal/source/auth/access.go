@@ -7,7 +7,6 @@ package auth
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
@@ -20,7 +19,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/source/store"
 )
 
 const (
@@ -44,32 +42,21 @@ type Options struct {
 	Limits artifact.Limits
 	// Clock of what hosts want to be waited for.
 	Clock clock.PassiveClock
-	// Store keeps answers that a host may say are still good. Nil: each is asked for anew.
-	Store *store.Store
 }
 
 // Access makes clients, and keeps them with their connections for all who have the same
 // credentials.
 type Access struct {
 	Options
-	own     credentials.Directory
-	clients *lru.Cache[string, connection] // by host and credential
-	answers *semaphore.Weighted            // bytes
-}
-
-// connection is what clients for one host with one credential share.
-type connection struct {
-	http     *http.Client
-	api      *http.Client
-	registry *orasauth.Client
+	clients *lru.Cache[string, Client] // by host and credential, for no reference
+	answers *semaphore.Weighted        // bytes
 }
 
 // New returns the access to all hosts.
 func New(options Options) *Access {
 	return &Access{
 		Options: options,
-		own:     credentials.Directory(options.CredentialsDir),
-		clients: lru.New[string](maxClients, lru.One[connection]),
+		clients: lru.New[string](maxClients, lru.One[Client]),
 		answers: semaphore.NewWeighted(answersBytes),
 	}
 }
@@ -80,11 +67,11 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
 	if ref.SecretRef() != nil {
 		return a.secretVersion(ctx, ref)
 	}
-	set, err := a.own.Load()
+	found, err := a.credential(ctx, ref)
 	if err != nil {
 		return err.Error()
 	}
-	return fingerprintOf(ref, set)
+	return found.Fingerprint()
 }
 
 // Scope says where content of the reference comes from, and as whom it is asked for. Who has
@@ -92,8 +79,8 @@ func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
 // own credentials are no part of it: they are the instance's as the cache is.
 func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
 	from := ref.Source()
-	if at := ref.Chart.GitHub; at != nil { // only the release itself tells that a digest is of its version
-		from += " release " + at.TagPrefix + ref.Chart.Version
+	if ref.Chart.GitHub != nil { // only the release itself tells that a digest is of its version
+		from += " release " + ref.Chart.Version
 	}
 	if ref.SecretRef() == nil {
 		return from
@@ -103,6 +90,14 @@ func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
 		return ""
 	}
 	return from + " at " + version
+}
+
+// secretVersion changes when the Secret does; "" if that can't be told.
+func (a *Access) secretVersion(ctx context.Context, ref reference.Reference) string {
+	if a.Objects == nil {
+		return ""
+	}
+	return a.Objects.Version(ctx, ref.Secret())
 }
 
 // Client reads the credentials and makes a client.
@@ -115,40 +110,74 @@ func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, 
 	host, _ := ref.Host()
 	plain := to.Scheme == "http" || ref.PlainHTTP()
 	name := fmt.Sprintf("%s %s %t %s", to.Scheme, host, plain, credential.Fingerprint())
-	connected, found := a.clients.Get(name)
+	client, found := a.clients.Get(name)
 	if !found {
-		if connected, err = a.connect(ref, host, plain, credential); err != nil {
-			return nil, atCredentials(ref, failure.SourceUnauthorized, err)
+		if client, err = a.connect(ref, host, plain, credential); err != nil {
+			return nil, atCredentials(ref, err)
 		}
-		a.clients.Put(name, connected)
+		a.clients.Put(name, client)
 	}
-	return &Client{
-		Ref: ref, Credential: credential, Limits: a.Limits,
-		HTTP: connected.http, API: connected.api, Registry: connected.registry,
-		host: host, answers: a.answers,
-	}, nil
+	client.Ref = ref
+	return &client, nil
 }
 
-func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (connection, error) {
+// connect makes a client, which keeps its connections and tokens for all who have the same
+// credentials.
+func (a *Access) connect(ref reference.Reference, host string, plain bool, credential credentials.Credential) (Client, error) {
 	client, err := egress.New(egress.Options{
 		Origin: ref.Base(),
 		CA:     credential.CA, Certificate: credential.Certificate, Key: credential.Key,
 		PlainHTTP: plain, AllowLoopback: a.AllowLoopback, UserAgent: a.UserAgent, Clock: a.Clock,
 	})
 	if err != nil {
-		return connection{}, err
+		return Client{}, err
 	}
-	api := *client
-	api.Transport = newConditional(a, client.Transport, credential.Fingerprint())
-	return connection{
-		http: client,
-		api:  &api,
-		registry: &orasauth.Client{
+	return Client{
+		Credential: credential, Limits: a.Limits,
+		Registry: &orasauth.Client{
 			Client: client,
 			Cache:  orasauth.NewCache(),
 			Credential: orasauth.StaticCredential(host, orasauth.Credential{
 				Username: credential.Username, Password: credential.Password, RefreshToken: credential.IdentityToken, AccessToken: credential.Token,
 			}),
 		},
+		http: client, host: host, clock: a.Clock, answers: a.answers,
 	}, nil
+}
+
+// credential returns what the reference may show its host: of the Secret that it names, or else
+// of the instance's own credentials.
+func (a *Access) credential(ctx context.Context, ref reference.Reference) (credentials.Credential, error) {
+	set, err := a.set(ctx, ref)
+	if err != nil {
+		return credentials.Credential{}, atCredentials(ref, err)
+	}
+	host, path := ref.Host()
+	at := credentials.Host{Name: host, Path: path, PlainHTTP: ref.Base().Scheme == "http", AnyPath: ref.Chart.HTTP != nil}
+	found, err := set.For(at)
+	if repository := ref.RepositoryHost(); repository != host && err == nil {
+		usual := found
+		at.Name = repository
+		found, err = set.For(at)
+		found = found.OrElse(usual)
+	}
+	if err != nil {
+		return credentials.Credential{}, atCredentials(ref, err)
+	}
+	return found, nil
+}
+
+// set reads the credentials that the reference may use.
+func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
+	if ref.SecretRef() == nil {
+		return credentials.Directory(a.CredentialsDir).Load()
+	}
+	if a.Objects == nil {
+		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	}
+	object, err := a.Objects.Secret(ctx, ref.Secret())
+	if err != nil {
+		return credentials.Set{}, err
+	}
+	return credentials.FromSecret(object.Data)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/utils/clock"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -27,25 +28,35 @@ type Client struct {
 	Credential credentials.Credential
 	// Limits of what is taken from it.
 	Limits artifact.Limits
-	// NotBefore is how old an answer may be that was given to others. Zero: the backend decides.
+	// NotBefore is how old an answer may be that was given to others; see [Client.Fresh].
 	NotBefore time.Time
-	// HTTP shows no credential by itself; see [Client.Authorize].
-	HTTP *http.Client
-	// API is as HTTP, and asks with the validators of the answer before (ETag, Last-Modified).
-	API *http.Client
 	// Registry shows the credential to registries, and their token services.
 	Registry *orasauth.Client
 
+	http    *http.Client // shows no credential by itself; see [Client.authorize]
 	host    string
+	clock   clock.PassiveClock
 	answers *semaphore.Weighted
 }
 
-// Since returns the later one of NotBefore and what the backend decides.
-func (c *Client) Since(usual time.Time) time.Time {
-	if c.NotBefore.After(usual) {
-		return c.NotBefore
+// Fresh returns how old an answer may be that tells which versions there are: a moment, unless
+// the caller says otherwise.
+func (c *Client) Fresh() time.Time {
+	const moment = 30 * time.Second
+	if usual := c.clock.Now().Add(-moment); usual.After(c.NotBefore) {
+		return usual
 	}
-	return usual
+	return c.NotBefore
+}
+
+// Answer is what a host says.
+type Answer struct {
+	Data []byte
+	Link string // to further ones
+	// Validators are the conditions on which the host may say that it is still good.
+	Validators http.Header
+	// Same is set if the answer before is still good. Then there is no Data.
+	Same bool
 }
 
 // File gets a file; nil if there is none.
@@ -55,65 +66,54 @@ func (c *Client) File(ctx context.Context, at *url.URL, accept, what string, mos
 	if accept != "" {
 		header.Set("Accept", accept)
 	}
-	response, err := c.get(ctx, c.HTTP, at, header)
-	if err != nil {
-		return nil, err
-	}
-	defer Release(response.Body)
-	if response.StatusCode != http.StatusOK {
-		return nil, nil
-	}
-	return c.Read(ctx, response.Body, response.ContentLength, what, most)
+	answer, err := c.get(ctx, at, header, what, most)
+	return answer.Data, err
 }
 
-// Document gets a file whose answer before is used if the host says that it is still good;
-// nil if there is none.
-func (c *Client) Document(ctx context.Context, at *url.URL, what string, most int64) ([]byte, error) {
-	response, err := c.get(ctx, c.API, at, http.Header{})
-	if err != nil {
-		return nil, err
-	}
-	defer Release(response.Body)
-	switch {
-	case response.StatusCode != http.StatusOK:
-		return nil, nil
-	case response.ContentLength > most: // it is at hand
-		return nil, failure.TooLarge(what, most)
-	}
-	return io.ReadAll(response.Body)
+// Document gets what may change; no Data if there is none. The host is asked whether the
+// answer before, which had these validators, is still good (RFC 9110, section 13).
+func (c *Client) Document(ctx context.Context, at *url.URL, before http.Header, what string) (Answer, error) {
+	return c.get(ctx, at, before.Clone(), what, c.Limits.IndexBytes)
 }
 
 // get asks for something that isn't in a registry. A missing one is an answer, too.
-func (c *Client) get(ctx context.Context, with *http.Client, at *url.URL, header http.Header) (*http.Response, error) {
+func (c *Client) get(ctx context.Context, at *url.URL, header http.Header, what string, most int64) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the source's address makes no URL; correct it")
+		return Answer{}, failure.New(failure.ArtifactInvalid, "the source's address makes no URL; correct it")
 	}
-	request.Header = header
-	c.Authorize(request)
-	response, err := with.Do(request)
+	if header != nil {
+		request.Header = header
+	}
+	c.authorize(request)
+	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, err
+		return Answer{}, err
 	}
-	switch response.StatusCode {
-	case http.StatusOK, http.StatusNotFound:
-		return response, nil
+	defer Release(response.Body)
+	switch from := response.Request.URL; response.StatusCode {
+	case http.StatusOK:
+		data, err := c.Read(ctx, response.Body, response.ContentLength, what, most)
+		answer := Answer{Data: data, Link: response.Header.Get("Link"), Validators: http.Header{}}
+		for validator, condition := range map[string]string{"Etag": "If-None-Match", "Last-Modified": "If-Modified-Since"} {
+			if value := response.Header.Get(validator); value != "" {
+				answer.Validators.Set(condition, value)
+			}
+		}
+		return answer, err
+	case http.StatusNotFound:
+		return Answer{}, nil
+	case http.StatusNotModified:
+		return Answer{Same: true}, nil
+	case http.StatusUnauthorized:
+		return Answer{}, c.unauthorized(from, from.Host+" answers 401 Unauthorized")
+	default:
+		return Answer{}, failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", from.Host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	Release(response.Body)
-	return nil, c.Unexpected(response)
 }
 
-// Unexpected is the error of an answer that has no content.
-func (c *Client) Unexpected(response *http.Response) error {
-	from := response.Request.URL
-	if response.StatusCode == http.StatusUnauthorized {
-		return c.unauthorized(from, from.Host+" answers 401 Unauthorized")
-	}
-	return failure.New(failure.SourceUnavailable, "%s answers %d %s, which isn't expected; correct the address", from.Host, response.StatusCode, http.StatusText(response.StatusCode))
-}
-
-// Authorize adds the credential to a request, if it goes to the source's own host.
-func (c *Client) Authorize(request *http.Request) {
+// authorize adds the credential to a request, if it goes to the source's own host.
+func (c *Client) authorize(request *http.Request) {
 	if !egress.SameOrigin(c.Ref.Base(), request.URL) {
 		return
 	}
@@ -128,11 +128,6 @@ func (c *Client) Authorize(request *http.Request) {
 // Read reads the body of an answer, but no more of it than is accepted. Its length is
 // negative if it isn't known.
 func (c *Client) Read(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {
-	return read(ctx, c.answers, body, length, what, most)
-}
-
-// read reads an answer. All that are read at the same time share a bound on memory.
-func read(ctx context.Context, answers *semaphore.Weighted, body io.Reader, length int64, what string, most int64) ([]byte, error) {
 	if length > most {
 		return nil, failure.TooLarge(what, most)
 	}
@@ -140,19 +135,16 @@ func read(ctx context.Context, answers *semaphore.Weighted, body io.Reader, leng
 	if length >= 0 {
 		takes = length
 	}
-	takes = min(takes, answersBytes)
-	if err := answers.Acquire(ctx, takes); err != nil {
+	takes = min(takes, answersBytes) // all that are read at the same time share a bound on memory
+	if err := c.answers.Acquire(ctx, takes); err != nil {
 		return nil, err
 	}
-	defer answers.Release(takes)
+	defer c.answers.Release(takes)
 	data, err := io.ReadAll(io.LimitReader(body, most+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(data)) > most:
-		return nil, failure.TooLarge(what, most)
+	if err == nil && int64(len(data)) > most {
+		err = failure.TooLarge(what, most)
 	}
-	return data, nil
+	return data, err
 }
 
 // Release closes what was only read from: there is nothing left to fail.

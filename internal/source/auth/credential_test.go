@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -26,10 +25,7 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 	}
 	write("api.elsewhere.org.token", "for api.elsewhere.org")
 	write("config.json", `{"auths": {"github.com/paid": {"username": "u", "password": "for github.com/paid"}}}`)
-	set, err := credentials.Directory(dir).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	access := New(Options{CredentialsDir: dir})
 	for _, tc := range []struct{ url, api, goesTo, token string }{
 		{"https://github.com/o/n", "", "https://api.github.com", "for github.com"},
 		{"https://GitHub.com/o/n", "", "https://api.github.com", "for github.com"},
@@ -50,7 +46,7 @@ func TestWhereCredentialsForReleasesGo(t *testing.T) {
 		{"http://git.example.org:8443/o/n", "", "http://git.example.org:8443/api/v3", ""},
 	} {
 		ref := reference.Reference{Chart: addonsv1.ChartSource{GitHub: &addonsv1.GitHubSource{URL: tc.url, APIURL: tc.api}}}
-		got, err := credentialFor(ref, set)
+		got, err := access.credential(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,15 +5,26 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	orascontent "oras.land/oras-go/v2/content"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+)
+
+// ownSecret is the Secret that is mounted as the instance's own credentials, and
+// ownSubject what errors about them are about.
+const (
+	ownSecret  = "chandler-credentials"
+	ownSubject = "the provider instance's own Secret " + ownSecret
 )
 
 // Explain makes a [failure.Error] of what went wrong. What hosts and libraries say is left
@@ -61,33 +72,50 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 		return failure.New(failure.SourceUnavailable, "%s, and gets no credentials: these are for %s://%s only, which refers to it. Have what is there open to everyone, or in the same place as the source",
 			said, own.Scheme, own.Host)
 	}
-	add := "username and password, token, or .dockerconfigjson"
-	if c.Ref.Chart.GitHub != nil {
-		add = "token"
-	}
-	secret := c.Ref.SecretRef()
 	var refused *failure.Error
-	switch {
-	case secret != nil && c.Credential.IsZero():
-		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add %s",
-			said, c.Ref.Namespace, secret.Name, c.host, add)
+	switch secret, none := c.Ref.SecretRef(), c.Credential.IsZero(); {
+	case secret != nil && none:
+		refused = failure.New(failure.SourceUnauthorized, "%s; Secret %s/%s has no credentials for %s: add username and password, token, or .dockerconfigjson", said, c.Ref.Namespace, secret.Name, c.host)
 	case secret != nil:
-		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed",
-			said, c.Ref.Namespace, secret.Name)
-	case c.Credential.IsZero():
-		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have them added to the provider instance's own Secret %s (%s)%s",
-			said, ownSecret, ownKeys(c.Ref), plainKey(c.Ref))
+		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed", said, c.Ref.Namespace, secret.Name)
 	default:
-		refused = failure.New(failure.SourceUnauthorized, "%s to the provider instance's own credentials; have them corrected in its Secret %s, or name another Secret in its secretRef",
-			said, ownSecret)
+		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have those of the provider instance corrected in its own Secret %s (%s)", said, ownSecret, ownKeys(c.Ref))
 	}
 	refused.Wait = true
 	return refused
 }
 
-// ownSecret is the Secret that is mounted as the instance's own credentials, and
-// ownSubject what errors about them are about.
-const (
-	ownSecret  = "chandler-credentials"
-	ownSubject = "the provider instance's own Secret " + ownSecret
-)
+// atCredentials is an error about the credentials of the reference, not about the source.
+func atCredentials(r reference.Reference, err error) *failure.Error {
+	failed := &failure.Error{Reason: failure.SourceUnauthorized, Err: err, Subject: ownSubject, Wait: true}
+	if known, ok := errors.AsType[*failure.Error](err); ok {
+		failed.Err = known.Err
+		if known.Reason != failure.ArtifactNotFound {
+			failed.Reason = known.Reason
+		}
+	}
+	if secret := r.SecretRef(); secret != nil {
+		failed.Part = ".secretRef"
+		failed.Subject = fmt.Sprintf("Secret %s/%s", r.Namespace, secret.Name)
+	}
+	return failed
+}
+
+// ownKeys are those of the instance's own Secret that count for the reference's host.
+func ownKeys(r reference.Reference) string {
+	host := r.RepositoryHost()
+	key := credentials.KeyOf(host)
+	keys := "config.json, or " + key + ".username and " + key + ".password"
+	switch {
+	case r.Chart.HTTP != nil:
+		keys = "config.json, for " + host + " with a path"
+	case strings.Contains(host, "_"): // its keys could be those of another host
+		keys = "config.json"
+	case r.Chart.GitHub != nil:
+		keys = key + ".token"
+	}
+	if r.Base().Scheme == "http" {
+		keys += "; without TLS they are sent only if " + key + "." + credentials.KeyPlainHTTP + ` is "true" there`
+	}
+	return keys
+}

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package helm gets charts from classic Helm repositories: those with an index.yaml.
 package helm
 
 import (
 	"context"
+	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -14,6 +18,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -33,43 +39,42 @@ func New(r reference.Reference, indexes *Indexes) Chart {
 
 // Resolve looks the digest up in the index.
 func (h Chart) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	entry, err := h.find(ctx, c)
+	offer, err := h.offer(ctx, c)
 	if err != nil {
 		return "", artifact.Content{}, err
 	}
-	if promised := promise(entry); promised != "" {
-		return promised, artifact.Content{}, nil
-	}
-	got, err := h.download(ctx, c, entry)
-	return got.Digest(), got, err
+	return offer.Resolve(ctx)
 }
 
 // Fetch downloads the archive that the index names.
 func (h Chart) Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error) {
-	entry, err := h.find(ctx, c)
+	offer, err := h.offer(ctx, c)
 	if err != nil {
 		return artifact.Content{}, err
 	}
-	const wayOut = "set helm.digest to that of the archive that is to be installed, or publish the chart under another version"
-	promised := promise(entry)
-	if promised != "" && promised != digest {
-		if h.Digest != "" {
-			return artifact.Content{}, failure.New(failure.DigestMismatch, "the index says that this version is %s, not helm.digest; correct one of helm.digest and version. "+failure.IfFollowed, promised)
-		}
-		return artifact.Content{}, failure.Gone(digest, wayOut)
+	return offer.Fetch(ctx, digest)
+}
+
+// Verify checks the provenance file beside the archive.
+func (h Chart) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
+	entry, err := h.find(ctx, c)
+	if err != nil {
+		return "", err
 	}
-	got, err := h.download(ctx, c, entry)
-	switch {
-	case err != nil:
-		return artifact.Content{}, err
-	case got.Digest() == digest:
-		return got, nil
-	case promised != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one that the index names by its digest: it is damaged, or was tampered with; have it put there again")
-	case h.Digest != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "the archive isn't the one of helm.digest: it is %s; correct one of helm.digest and version. "+failure.IfFollowed, got.Digest())
+	at, err := h.archiveURL(entry.URL)
+	if err != nil {
+		return "", err
 	}
-	return artifact.Content{}, failure.Gone(digest, wayOut)
+	at.Path += policy.ProvenanceSuffix
+	at.RawPath = ""
+	file, err := c.File(ctx, at, "", "the provenance file", policy.MaxProvenance)
+	if err != nil {
+		return "", err
+	}
+	if file == nil {
+		return "", want.Unsigned("there is no "+failure.Quote(path.Base(at.Path))+" beside the archive", "package it with `helm package --sign`")
+	}
+	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
 // Versions lists those of the index.
@@ -91,10 +96,20 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return found, nil
 }
 
-// Pin is the digest of the version's archive.
-func (h Chart) Pin(ctx context.Context, c *auth.Client) (string, error) {
-	digest, _, err := h.Resolve(ctx, c)
-	return digest, err
+// offer is the archive of the version.
+func (h Chart) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
+	entry, err := h.find(ctx, c)
+	if err != nil {
+		return artifact.Offer{}, err
+	}
+	promised := "sha256:" + strings.ToLower(strings.TrimPrefix(entry.Digest, "sha256:"))
+	if !artifact.IsDigest(promised) {
+		promised = ""
+	}
+	return artifact.Offer{
+		What: "the archive", Digest: promised, Field: "helm.digest", Named: h.Digest != "",
+		Get: func(ctx context.Context) (artifact.Content, error) { return h.download(ctx, c, entry) },
+	}, nil
 }
 
 // find looks the version up in the index.
@@ -138,31 +153,84 @@ func (h Chart) download(ctx context.Context, c *auth.Client, entry opener.ChartV
 // archiveURL is where the index says that an archive is: an URL, or a path below
 // that of the repository.
 func (h Chart) archiveURL(written string) (*url.URL, error) {
-	base, err := below(h.URL, "")
-	if err != nil {
-		return nil, err
-	}
-	at, err := url.Parse(written)
-	if err != nil {
-		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
-	}
-	at = base.ResolveReference(at)
+	base, _ := url.Parse(strings.TrimSuffix(h.URL, "/") + "/") // it is that of the index, which was read
+	at, err := base.Parse(written)
 	switch {
+	case err != nil:
+		return nil, failure.New(failure.ArtifactInvalid, "the index names an archive by what is no URL; have the index mended, or correct version")
 	case at.Scheme == "oci":
 		return nil, failure.New(failure.ArtifactInvalid, "the index says that the chart is in a registry, at %s; use chart.oci", failure.Quote(written))
-	case at.User != nil:
-		return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL with a user in it; have the index mended, and put credentials into helm.secretRef")
-	case at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(h.PlainHTTP, false):
+	case at.User == nil && (at.Scheme == "https" || at.Scheme == "http" && ptr.Deref(h.PlainHTTP, false)):
 		return at, nil
 	}
-	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS; https:// is needed, or helm.plainHTTP")
+	return nil, failure.New(failure.ArtifactRefused, "the index names an archive by an URL without TLS, or with a user in it; have the index mended: https:// is needed, or helm.plainHTTP, and credentials are in helm.secretRef")
 }
 
-// promise is the archive's digest as the index names it, "" if it doesn't.
-func promise(entry opener.ChartVersion) string {
-	digest := "sha256:" + strings.ToLower(strings.TrimPrefix(entry.Digest, "sha256:"))
-	if !artifact.IsDigest(digest) {
-		return ""
+// indexCache is how large the indexes are in sum of which the versions are kept in memory:
+// these take about a quarter.
+const indexCache = 64 << 20 // bytes
+
+// Indexes are what was read of Helm repositories. One is read for all charts of a repository.
+type Indexes struct {
+	opener opener.Opener
+	known  *outcome.Memory[index] // by URL and credential
+}
+
+// index has the versions of a repository's charts, by the charts' names.
+type index struct {
+	charts map[string][]opener.ChartVersion
+	is     http.Header // validators of the answer
+	bytes  int64       // of the index.yaml, which has more than that
+}
+
+// NewIndexes has indexes read by the opener.
+func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
+	return &Indexes{opener: o, known: outcome.New(clock, indexCache, func(i index) int64 { return i.bytes + 1 })}
+}
+
+// of returns the index of a repository, as it was a moment ago, or since c.NotBefore.
+func (s *Indexes) of(ctx context.Context, c *auth.Client) (index, error) {
+	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Fresh()}
+	return s.known.Ask(ctx, q, func(ctx context.Context) (index, error) {
+		got, err := s.read(ctx, c, q.Key)
+		return got, c.Explain(ctx, err)
+	})
+}
+
+// read asks for the index.
+func (s *Indexes) read(ctx context.Context, c *auth.Client, key string) (index, error) {
+	at, err := url.Parse(strings.TrimSuffix(c.Ref.Chart.Helm.URL, "/") + "/index.yaml")
+	if err != nil {
+		return index{}, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
 	}
-	return digest
+	before, _ := s.known.Peek(key)
+	answer, err := c.Document(ctx, at, before.is, "the repository's index.yaml")
+	switch {
+	case err != nil:
+		return index{}, err
+	case answer.Same:
+		return before, nil
+	case answer.Data == nil:
+		return index{}, failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
+	}
+	opened, err := s.opener.Open(ctx, &opener.Job{Index: &opener.Index{Data: answer.Data}})
+	if err != nil {
+		return index{}, err
+	}
+	return index{charts: opened.Charts, is: answer.Validators, bytes: int64(len(answer.Data))}, nil
+}
+
+// find returns a version of a chart. A leading "v" doesn't matter if there is none that is
+// written just so.
+func (i index) find(chart, version string) (found opener.ChartVersion, ok bool) {
+	bare := strings.TrimPrefix(version, "v")
+	for _, v := range i.charts[chart] {
+		switch {
+		case v.Version == version:
+			return v, true
+		case !ok && strings.TrimPrefix(v.Version, "v") == bare:
+			found, ok = v, true
+		}
+	}
+	return found, ok
 }

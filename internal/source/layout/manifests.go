@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package layout says how artifacts are laid out where they are published: which layer of a
+// manifest is the content, and which files a bundle has. It is pure.
 package layout
 
 import (
@@ -17,47 +19,60 @@ import (
 // Those of releases have some hundred layers of 300 bytes.
 const MaxManifest = 256 << 10 // bytes
 
-// Media types of the layer that is the chart's archive.
+// Media types of charts.
 const (
 	ChartLayer       = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	legacyChartLayer = "application/tar+gzip" // of Helm before 3.7
+	helmConfig       = "application/vnd.cncf.helm.config.v1+json"
 )
 
-// Chart finds the layer with the chart's archive, and returns its digest.
-func Chart(data []byte) (string, error) {
-	var manifest ocispec.Manifest
+// ClusterStack is the type of a Cluster Stack's release in a registry: it has a
+// layer for each file, with the file's name in its title.
+const ClusterStack = "application/vnd.scs.cluster-stacks.v1"
+
+// Layers of a Cluster Stack's release that make no add-ons.
+var unusedLayers = []string{"application/vnd.scs.cluster-class.", "application/vnd.scs.node-image"}
+
+// Parse reads a manifest.
+func Parse(data []byte) (manifest ocispec.Manifest, _ error) {
 	if err := json.Unmarshal(data, &manifest); err != nil {
-		return "", NoManifest()
+		return manifest, failure.New(failure.ArtifactInvalid, "its manifest is no JSON; push it again, or correct oci.url")
 	}
-	found := ""
-	for _, layer := range manifest.Layers {
-		if layer.MediaType != ChartLayer && layer.MediaType != legacyChartLayer {
-			continue // as of provenance
-		}
-		if found != "" {
-			return "", failure.New(failure.ArtifactInvalid, "it has more than one layer with a chart; push it with `helm push`")
-		}
-		found = layer.Digest.String()
-	}
-	switch {
-	case found == "" && manifest.MediaType == ocispec.MediaTypeImageIndex:
-		return "", failure.New(failure.ArtifactInvalid, "it is an index of several artefacts; name the chart's own manifest in oci.digest")
-	case found == "":
-		return "", failure.New(failure.ArtifactInvalid, "it is no Helm chart: there is no layer of type %s; push it with `helm push`", ChartLayer)
-	case !artifact.IsDigest(found):
-		return "", failure.New(failure.ArtifactInvalid, "its chart has a digest that isn't SHA-256; push it with `helm push`")
-	}
-	return found, nil
+	return manifest, nil
 }
 
-// Archive finds the layer with the archive of files, and returns its digest. Those who
-// push such artifacts agree on no type: it is the one that calls itself a compressed tar,
-// or the only one.
-func Archive(data []byte) (string, error) {
-	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
-		return "", failure.New(failure.ArtifactInvalid, "its manifest is no JSON")
+// Digest finds the content of the kind in a manifest, which has the digest of its own, and
+// returns that of the content: the manifest's, if it lists files of a bundle, or else that of a layer.
+func Digest(kind artifact.Kind, own string, data []byte) (string, error) {
+	manifest, err := Parse(data)
+	switch {
+	case err != nil:
+		return "", err
+	case kind == artifact.KindBundle && isRelease(manifest):
+		return own, nil
+	case kind == artifact.KindChart:
+		return chartIn(manifest)
 	}
+	return archiveIn(manifest)
+}
+
+// chartIn finds the layer with the chart's archive.
+func chartIn(manifest ocispec.Manifest) (string, error) {
+	layers := slices.DeleteFunc(slices.Clone(manifest.Layers), func(layer ocispec.Descriptor) bool {
+		return layer.MediaType != ChartLayer && layer.MediaType != legacyChartLayer // as of provenance
+	})
+	switch {
+	case len(layers) == 0 && manifest.MediaType == ocispec.MediaTypeImageIndex:
+		return "", failure.New(failure.ArtifactInvalid, "it is an index of several artefacts; name the chart's own manifest in oci.digest")
+	case len(layers) != 1:
+		return "", failure.New(failure.ArtifactInvalid, "it is no Helm chart: %d layers are of type %s, not one; push it with `helm push`", len(layers), ChartLayer)
+	}
+	return digestOf(layers[0])
+}
+
+// archiveIn finds the layer with the archive of files. Those who push such artifacts agree on
+// no type: it is the one that calls itself a compressed tar, or the only one.
+func archiveIn(manifest ocispec.Manifest) (string, error) {
 	layers := manifest.Layers
 	if len(layers) > 1 {
 		layers = slices.DeleteFunc(slices.Clone(layers), func(layer ocispec.Descriptor) bool {
@@ -71,52 +86,18 @@ func Archive(data []byte) (string, error) {
 		return "", failure.New(failure.ArtifactInvalid, "%d of its %d layers are archives (.tar.gz), not one; push the files as one archive", len(layers), len(manifest.Layers))
 	case layers[0].MediaType == ChartLayer || layers[0].MediaType == legacyChartLayer && manifest.Config.MediaType == helmConfig:
 		return "", failure.New(failure.ArtifactInvalid, "it is a Helm chart; name it in spec.addons[].chart.oci")
-	case !artifact.IsDigest(layers[0].Digest.String()):
-		return "", failure.New(failure.ArtifactInvalid, "its layer has a digest that isn't SHA-256")
 	}
-	return layers[0].Digest.String(), nil
+	return digestOf(layers[0])
 }
 
-// helmConfig is the type of a chart's config.
-const helmConfig = "application/vnd.cncf.helm.config.v1+json"
-
-// ClusterStack is the type of a Cluster Stack's release in a registry: it has a
-// layer for each file, with the file's name in its title.
-const ClusterStack = "application/vnd.scs.cluster-stacks.v1"
-
-// Layers of a Cluster Stack's release that make no add-ons.
-var unusedLayers = []string{"application/vnd.scs.cluster-class.", "application/vnd.scs.node-image"}
-
-// Bundle is the digest of the manifest, if it lists the files of the bundle, or
-// that of the layer that is an archive of them.
-func Bundle(described ocispec.Descriptor, data []byte) (string, error) {
-	if _, layered, err := Layers(data); layered || err != nil {
-		return described.Digest.String(), err
+func digestOf(layer ocispec.Descriptor) (string, error) {
+	if !artifact.IsDigest(layer.Digest.String()) {
+		return "", failure.New(failure.ArtifactInvalid, "its content has a digest that isn't SHA-256; push it again")
 	}
-	return Archive(data)
+	return layer.Digest.String(), nil
 }
 
-// Layers returns the layers that are one file each; false if the manifest lists no files.
-func Layers(data []byte) (layers []ocispec.Descriptor, layered bool, err error) {
-	var manifest ocispec.Manifest
-	if err := json.Unmarshal(data, &manifest); err != nil {
-		return nil, false, NoManifest()
-	}
-	if manifest.ArtifactType != ClusterStack && manifest.Config.MediaType != ClusterStack {
-		return nil, false, nil
-	}
-	layers = slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool {
-		return slices.ContainsFunc(unusedLayers, func(prefix string) bool { return strings.HasPrefix(layer.MediaType, prefix) })
-	})
-	return layers, true, nil
-}
-
-// partOfLayer is the file that is a layer.
-func partOfLayer(layer ocispec.Descriptor) Part {
-	return Part{Name: layer.Annotations[ocispec.AnnotationTitle], Digest: layer.Digest.String(), Size: layer.Size}
-}
-
-// NoManifest is the error of a manifest that can't be read.
-func NoManifest() *failure.Error {
-	return failure.New(failure.ArtifactInvalid, "its manifest is no JSON; push it again, or correct oci.url")
+// isRelease tells whether the layers of the manifest are one file each.
+func isRelease(manifest ocispec.Manifest) bool {
+	return manifest.ArtifactType == ClusterStack || manifest.Config.MediaType == ClusterStack
 }

@@ -4,14 +4,16 @@ package layout
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
 const (
@@ -30,28 +32,29 @@ type Part struct {
 
 // PartOf describes a file.
 func PartOf(name string, data []byte) Part {
-	sum := sha256.Sum256(data)
-	return Part{Name: name, Digest: artifact.FormatDigest(sum[:]), Size: int64(len(data))}
+	return Part{Name: name, Digest: artifact.DigestOf(data), Size: int64(len(data))}
 }
 
 // Parts returns the files that a manifest lists, sorted by name: one of a registry,
 // or a list of files. It is false of anything else.
-func Parts(manifest []byte, limits artifact.Limits) (parts []Part, listed bool, err error) {
-	if bytes.HasPrefix(manifest, []byte(listingDomain)) {
-		parts, err = parseListing(manifest, limits)
+func Parts(data []byte, limits artifact.Limits) (parts []Part, listed bool, err error) {
+	if bytes.HasPrefix(data, []byte(listingDomain)) {
+		parts, err = parseListing(data, limits)
 		return parts, err == nil, err
 	}
-	layers, layered, err := Layers(manifest)
-	if !layered || err != nil {
+	manifest, err := Parse(data)
+	if err != nil || !isRelease(manifest) {
 		return nil, false, err
 	}
-	for _, layer := range layers {
-		parts = append(parts, partOfLayer(layer))
-	}
-	for _, p := range parts {
-		if err := p.checkDigest(); err != nil {
+	for _, layer := range manifest.Layers {
+		if slices.ContainsFunc(unusedLayers, func(prefix string) bool { return strings.HasPrefix(layer.MediaType, prefix) }) {
+			continue
+		}
+		digest, err := digestOf(layer)
+		if err != nil {
 			return nil, false, err
 		}
+		parts = append(parts, Part{Name: layer.Annotations[ocispec.AnnotationTitle], Digest: digest, Size: layer.Size})
 	}
 	parts, err = Check(parts, limits)
 	return parts, err == nil, err
@@ -64,7 +67,7 @@ func Check(parts []Part, limits artifact.Limits) ([]Part, error) {
 	}
 	left := limits.TotalBytes
 	for _, p := range parts {
-		if err := artifact.CheckName(p.Name, limits); err != nil {
+		if err := artifact.CheckName(p.Name); err != nil {
 			return nil, err
 		}
 		switch {
@@ -88,13 +91,6 @@ func Check(parts []Part, limits artifact.Limits) ([]Part, error) {
 	return sorted, nil
 }
 
-func (p Part) checkDigest() error {
-	if !artifact.IsDigest(p.Digest) {
-		return failure.New(failure.ArtifactInvalid, "file %s has a digest that isn't SHA-256; push it again", failure.Quote(p.Name))
-	}
-	return nil
-}
-
 // Listing lists files, sorted by name; its digest is that of the bundle.
 func Listing(parts []Part) []byte {
 	var listing bytes.Buffer
@@ -110,24 +106,62 @@ func Listing(parts []Part) []byte {
 func parseListing(listing []byte, limits artifact.Limits) ([]Part, error) {
 	broken := failure.New(failure.ArtifactInvalid, "it is no list of files")
 	var parts []Part
-	rest := strings.TrimPrefix(string(listing), listingDomain)
-	for rest != "" {
-		line, after, whole := strings.Cut(rest, "\n")
-		digest, sized, _ := strings.Cut(line, " ")
+	for line := range strings.Lines(strings.TrimPrefix(string(listing), listingDomain)) {
+		digest, sized, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		size, name, _ := strings.Cut(sized, " ")
 		bytes, err := strconv.ParseInt(size, 10, 64)
-		p := Part{Name: name, Digest: digest, Size: bytes}
-		if !whole || err != nil || p.checkDigest() != nil || len(parts) == maxParts {
+		if err != nil || !artifact.IsDigest(digest) {
 			return nil, broken
 		}
-		parts, rest = append(parts, p), after
+		parts = append(parts, Part{Name: name, Digest: digest, Size: bytes})
 	}
 	parts, err := Check(parts, limits)
+	if err == nil && !bytes.Equal(Listing(parts), listing) {
+		err = broken
+	}
+	return parts, err
+}
+
+// IsRelease compares a release, whose metadata.yaml is given as JSON, with the tag, or the
+// version alone, that it is published under. It is not known to be one if metadata.yaml says no version of a Cluster Stack,
+// or if what it is published under is neither.
+func IsRelease(published string, metadata []byte, names []string) (known bool, _ error) {
+	is, err := clusterstack.ParseMetadata(metadata)
 	if err != nil {
-		return nil, err
+		return false, nil //nolint:nilerr // it is no release
 	}
-	if !bytes.Equal(Listing(parts), listing) {
-		return nil, broken
+	tag, err := clusterstack.ParseTag(published)
+	named := err == nil
+	if !named {
+		if tag.Version, err = clusterstack.ParseVersion(published); err != nil {
+			return false, nil //nolint:nilerr // it is published as something else
+		}
 	}
-	return parts, nil
+	const wayOut = "publish each release under its own tag, or correct version"
+	if is.ClusterStack != tag.Version {
+		return true, fmt.Errorf("what is published as %s is version %s of its Cluster Stack (versions.clusterStack of %s); %s",
+			published, is.ClusterStack, clusterstack.MetadataFile, wayOut)
+	}
+	stem, isOf := strings.TrimSuffix(published, strings.ReplaceAll(tag.Version.String(), ".", "-")), "cluster-addon-"+is.ClusterAddon+".tgz"
+	if named && !slices.Contains(names, stem+isOf) {
+		if other := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, "-"+isOf) }); other >= 0 {
+			return true, fmt.Errorf("what is published as %s has %s, not %s: it is a release of another Cluster Stack; %s",
+				published, failure.Quote(names[other]), stem+isOf, wayOut)
+		}
+	}
+	return true, nil
+}
+
+// OnlyDirectory is the one that has all files, with a slash; "" if there is none.
+func OnlyDirectory(names []string) string {
+	root := ""
+	for i, name := range names {
+		top, _, below := strings.Cut(name, "/")
+		switch {
+		case !below, i > 0 && top+"/" != root:
+			return ""
+		}
+		root = top + "/"
+	}
+	return root
 }

@@ -5,13 +5,17 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -41,17 +45,11 @@ const (
 // link to a directory that is swapped when the content changes. The root is opened
 // anew each time, so that it may be such a link, too.
 type Tree struct {
-	dir      string // absolute
-	limits   artifact.Limits
-	clock    clock.Clock
-	complete Complete
-
-	known *lru.Cache[spot, looked] // what was asked for
+	dir    string // absolute
+	limits artifact.Limits
+	clock  clock.Clock
+	known  *lru.Cache[spot, seen] // what was asked for
 }
-
-// Complete returns the files of a chart at a path with those that it depends on beside it.
-// All are read by the function.
-type Complete func(ctx context.Context, at string, read func(path string) ([]artifact.File, error)) ([]artifact.File, error)
 
 // spot is a path of the tree, and what is expected there.
 type spot struct {
@@ -59,17 +57,18 @@ type spot struct {
 	kind artifact.Kind
 }
 
-// looked is what a path came to when it was in a certain state.
-type looked struct {
-	paths   []string // that were read: the path itself, and a chart's neighbours
-	state   string   // of all of them
-	settled bool     // an equal state means equal content
+// seen is what a path was when it was looked at.
+type seen struct {
+	state  string    // changes when a file does
+	newest time.Time // of all files
+
+	settled bool // an equal state means equal content
 	digest  string
 	err     error
 }
 
 // New opens the directory, which has to be there.
-func New(dir string, limits artifact.Limits, clock clock.Clock, complete Complete) (*Tree, error) {
+func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -78,34 +77,34 @@ func New(dir string, limits artifact.Limits, clock clock.Clock, complete Complet
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{dir: dir, limits: limits, clock: clock, complete: complete, known: lru.New[spot](remembered, lru.One[looked])}, root.Close()
+	return &Tree{dir: dir, limits: limits, clock: clock, known: lru.New[spot](remembered, lru.One[seen])}, root.Close()
 }
 
 // Resolve returns the digest of the content that the path has now. While no file changed,
 // none is read.
-func (t *Tree) Resolve(ctx context.Context, written string, kind artifact.Kind) (string, error) {
+func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 	at := spot{path: path.Clean(written), kind: kind}
 	if path.IsAbs(written) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
 		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root; correct it")
 	}
-	if before, known := t.known.Get(at); known && before.settled && before.state == t.look(at, before.paths).state {
+	if before, known := t.known.Get(at); known && before.settled && before.state == t.look(at).state {
 		return before.digest, before.err
 	}
 	now := t.clock.Now()
-	got, seen, err := t.load(ctx, at)
-	found := looked{paths: seen.paths, state: seen.state, settled: now.Sub(seen.newest) > settling && !isTransient(err), err: err}
+	got, is, err := t.load(at)
+	is.settled, is.err = now.Sub(is.newest) > settling, err
 	if err == nil {
-		found.digest = got.Digest()
+		is.digest = got.Digest()
+	} else if reason := failure.Of(err).Reason; reason == failure.SourceUnavailable || reason == failure.ArtifactChanged {
+		is.settled = false // it may go away without a change of the path's state
 	}
-	if ctx.Err() == nil {
-		t.known.Put(at, found)
-	}
-	return found.digest, found.err
+	t.known.Put(at, is)
+	return is.digest, err
 }
 
 // Fetch reads the content that the path has now.
-func (t *Tree) Fetch(ctx context.Context, written string, kind artifact.Kind) (artifact.Content, error) {
-	got, _, err := t.load(ctx, spot{path: path.Clean(written), kind: kind})
+func (t *Tree) Fetch(written string, kind artifact.Kind) (artifact.Content, error) {
+	got, _, err := t.load(spot{path: path.Clean(written), kind: kind})
 	return got, err
 }
 
@@ -114,21 +113,14 @@ func (t *Tree) Fetch(ctx context.Context, written string, kind artifact.Kind) (a
 func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 	told := map[spot]string{}
 	for {
-		known := t.known.All()
-		for at, resolved := range known {
-			before, again := told[at]
-			if !again {
-				before = resolved.state
-			}
-			if told[at] = t.look(at, resolved.paths).state; told[at] != before {
+		now := map[spot]string{}
+		for at, resolved := range t.known.All() {
+			now[at] = t.look(at).state
+			if now[at] != cmp.Or(told[at], resolved.state) {
 				notify(at.path)
 			}
 		}
-		for at := range told {
-			if _, found := known[at]; !found {
-				delete(told, at)
-			}
-		}
+		told = now
 		select {
 		case <-ctx.Done():
 			return nil
@@ -138,52 +130,58 @@ func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 }
 
 // load reads the path's content, all of it in one state.
-func (t *Tree) load(ctx context.Context, at spot) (artifact.Content, snapshots, error) {
-	paths := []string{at.path}
+func (t *Tree) load(at spot) (artifact.Content, seen, error) {
+	before := t.look(at)
 	for range readAttempts {
-		before := t.look(at, paths)
-		got, read, err := t.read(ctx, at)
-		slices.Sort(read)
-		if after := t.look(at, paths); after.state == before.state && slices.Equal(paths, read) {
+		got, err := t.read(at)
+		after := t.look(at)
+		if after.state == before.state {
 			return got, after, err
 		}
-		paths = read
+		before = after
 	}
-	return artifact.Content{}, t.look(at, paths), failure.Changed()
+	return artifact.Content{}, before, failure.Changed()
 }
 
-// read reads the path's content, and returns the paths that were looked at for that.
-func (t *Tree) read(ctx context.Context, at spot) (artifact.Content, []string, error) {
-	read := []string{at.path}
+// look returns the state of a path, which is cheap: no file but .helmignore is read.
+func (t *Tree) look(at spot) (is seen) {
+	hash := sha256.New()
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {
-		return artifact.Content{}, read, rootError(err)
+		is.state = err.Error()
+		return is
 	}
 	defer closeRead(root)
-	taken := take(root, at, t.limits)
-	switch {
-	case taken.err != nil:
-		return artifact.Content{}, read, taken.err
-	case !taken.directory:
-		archive, err := readFile(root, at.path, t.limits.ArchiveBytes)
-		return artifact.Content{Archive: archive}, read, err
-	case at.kind.Verbatim():
-		files, err := taken.readDirectory(root, t.limits)
-		return artifact.Content{Files: files}, read, err
+	found, err := t.walk(root, at)
+	fmt.Fprintln(hash, err)
+	for _, file := range found.files {
+		var inode uint64 // which tells a file from another that took its place
+		if stat, ok := file.info.Sys().(*syscall.Stat_t); ok {
+			inode = stat.Ino
+		}
+		fmt.Fprintf(hash, "%q %s %d %d %d\n", file.name, file.info.Mode(), file.info.Size(), file.info.ModTime().UnixNano(), inode)
+		if file.info.ModTime().After(is.newest) {
+			is.newest = file.info.ModTime()
+		}
 	}
-	files, err := t.complete(ctx, at.path, func(name string) ([]artifact.File, error) {
-		if name == at.path {
-			return taken.readDirectory(root, t.limits)
-		}
-		read = append(read, name)
-		neighbour := take(root, spot{path: name}, t.limits)
-		if neighbour.err == nil && !neighbour.directory {
-			neighbour.err = failure.New(failure.ArtifactInvalid, "%s isn't a directory; put the chart there as one", failure.Quote(name))
-		}
-		if neighbour.err != nil {
-			return nil, neighbour.err
-		}
-		return neighbour.readDirectory(root, t.limits)
-	})
-	return artifact.Content{Files: files}, read, err
+	is.state = hex.EncodeToString(hash.Sum(nil))
+	return is
+}
+
+// read reads the path's content.
+func (t *Tree) read(at spot) (got artifact.Content, err error) {
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return got, failure.New(failure.SourceUnavailable, "the artifact root can't be opened: %w; see to it that the provider may read the directory of --artifact-root", cause(err)) // which doesn't tell where that was
+	}
+	defer closeRead(root)
+	found, err := t.walk(root, at)
+	switch {
+	case err != nil:
+	case found.directory:
+		got.Files, err = found.read()
+	default:
+		got.Archive, err = readFile(root, at.path, t.limits.ArchiveBytes)
+	}
+	return got, err
 }

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"helm.sh/helm/v4/pkg/ignore"
 
@@ -18,100 +19,104 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 )
 
-// walk finds the files of a directory; those of a chart as Helm would package them.
-func (s *snapshot) walk(root *os.Root, limits artifact.Limits) error {
-	rules, err := s.rules(root)
-	if err != nil {
-		return err
-	}
-	walk := walk{snapshot: s, root: root, limits: limits, rules: rules, entries: limits.Entries}
-	if err := walk.directory("."); err != nil {
-		return err
-	}
-	slices.SortFunc(s.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
-	if !s.kind.Verbatim() && !slices.ContainsFunc(s.files, func(file statted) bool { return file.name == artifact.ChartFile }) {
-		return failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
-	}
-	return nil
-}
-
-// rules are those of the chart's .helmignore, and Helm's own.
-func (s *snapshot) rules(root *os.Root) (*ignore.Rules, error) {
-	rules := ignore.Empty()
-	if s.kind.Verbatim() {
-		return rules, nil
-	}
-	data, err := readFile(root, path.Join(s.name, ignore.HelmIgnore), artifact.MaxIgnoreFile)
-	var missing *failure.Error
-	switch {
-	case errors.As(err, &missing) && missing.Wait:
-	case err != nil:
-		return nil, err
-	default:
-		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
-		}
-	}
-	rules.AddDefaults()
-	return rules, nil
-}
-
-// gitDirectory isn't part of files, as it isn't of what `git archive` packs of them.
-const gitDirectory = ".git"
-
-// walk is one walk through a directory.
+// walk is what the file system says of an artifact's path, without its files' content.
 type walk struct {
-	*snapshot
+	spot
 	root    *os.Root
 	limits  artifact.Limits
 	rules   *ignore.Rules
 	entries int // left to look at
+
+	directory bool
+	files     []statted // sorted by name, relative to the directory; of an archive, the archive itself
 }
 
-// directory walks through one directory. Cycles of links end at the limits.
-func (w *walk) directory(name string) error {
-	full := path.Join(w.name, name)
-	entries, err := w.list(full)
-	if err != nil {
-		return err
+type statted struct {
+	name string
+	info fs.FileInfo
+}
+
+// walk looks at the path: an archive, or a directory; of a chart, one with a Chart.yaml, and
+// the files that Helm would package.
+func (t *Tree) walk(root *os.Root, at spot) (*walk, error) {
+	w := &walk{spot: at, root: root, limits: t.limits, rules: ignore.Empty(), entries: t.limits.Entries}
+	info, err := root.Stat(at.path)
+	switch {
+	case err != nil:
+		return w, pathError(root, at.path, err)
+	case info.Mode().IsRegular():
+		w.files = []statted{{at.path, info}}
+		return w, at.kind.CheckFile(at.path)
+	case !info.IsDir():
+		return w, irregular(at.path)
 	}
+	w.directory = true
+	if err = w.readRules(); err == nil {
+		err = w.list(".")
+	}
+	slices.SortFunc(w.files, func(a, b statted) int { return strings.Compare(a.name, b.name) })
+	isChart := slices.ContainsFunc(w.files, func(file statted) bool { return file.name == artifact.ChartFile })
+	if err == nil && !at.kind.Verbatim() && !isChart {
+		err = failure.New(failure.ArtifactInvalid, "the directory has no Chart.yaml; name a chart's directory, or a chart archive")
+	}
+	return w, err
+}
+
+// readRules reads those of the chart's .helmignore, and adds Helm's own.
+func (w *walk) readRules() error {
+	if w.kind.Verbatim() {
+		return nil
+	}
+	data, err := readFile(w.root, path.Join(w.path, ignore.HelmIgnore), artifact.MaxIgnoreFile)
+	missing, ok := errors.AsType[*failure.Error](err)
+	switch {
+	case ok && missing.Wait:
+	case err != nil:
+		return err
+	default:
+		if w.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
+			return failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
+		}
+	}
+	w.rules.AddDefaults()
+	return nil
+}
+
+// list walks through one directory, but no further than the limits allow: so cycles of links
+// end.
+func (w *walk) list(name string) error {
+	full := path.Join(w.path, name)
+	directory, err := w.root.Open(full)
+	if err != nil {
+		return pathError(w.root, full, err)
+	}
+	defer closeRead(directory)
+	entries, err := directory.ReadDir(w.entries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return pathError(w.root, full, err)
+	}
+	if w.entries -= len(entries); w.entries < 0 {
+		return failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries; take out what isn't needed", w.limits.Entries)
+	}
+	// In order, so that of several errors it is always the same that is told.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, entry := range entries {
 		// Kubernetes keeps names that start with two dots to itself: they hold
 		// what the links in a volume point to, which would be in the chart twice.
-		if strings.HasPrefix(entry.Name(), "..") {
+		// And `git archive` packs no .git, either.
+		if strings.HasPrefix(entry.Name(), "..") || w.kind.Verbatim() && entry.Name() == ".git" {
 			continue
 		}
-		if err := w.entry(path.Join(name, entry.Name()), entry); err != nil {
+		if err := w.add(path.Join(name, entry.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// list reads a directory, but no more of it than the limits allow.
-func (w *walk) list(full string) ([]fs.DirEntry, error) {
-	directory, err := w.root.Open(full)
-	if err != nil {
-		return nil, pathError(w.root, full, err)
-	}
-	defer closeRead(directory)
-	entries, err := directory.ReadDir(w.entries + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, pathError(w.root, full, err)
-	}
-	if w.entries -= len(entries); w.entries < 0 {
-		return nil, failure.New(failure.ArtifactTooLarge, "the directory has more than %d entries; take out what isn't needed", w.limits.Entries)
-	}
-	// In order, so that of several errors it is always the same that is told.
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, nil
-}
-
-func (w *walk) entry(name string, entry fs.DirEntry) error {
-	full := path.Join(w.name, name)
-	if w.kind.Verbatim() && entry.Name() == gitDirectory {
-		return nil
-	}
+// add adds an entry, with what is in it.
+func (w *walk) add(name string) error {
+	full := path.Join(w.path, name)
 	info, err := w.root.Stat(full)
 	if err != nil {
 		return pathError(w.root, full, err)
@@ -119,12 +124,12 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 	if w.rules.Ignore(name, info) {
 		return nil
 	}
-	if err := artifact.CheckName(name, w.limits); err != nil {
+	if err := artifact.CheckName(name); err != nil {
 		return err
 	}
 	switch {
 	case info.IsDir():
-		return w.directory(name)
+		return w.list(name)
 	case !info.Mode().IsRegular():
 		return irregular(full)
 	case info.Size() > w.limits.FileBytes:
@@ -133,3 +138,70 @@ func (w *walk) entry(name string, entry fs.DirEntry) error {
 	w.files = append(w.files, statted{name, info})
 	return nil
 }
+
+// read reads the files of the directory.
+func (w *walk) read() ([]artifact.File, error) {
+	files := make([]artifact.File, 0, len(w.files))
+	total := w.limits.TotalBytes
+	for _, file := range w.files {
+		data, err := readFile(w.root, path.Join(w.path, file.name), w.limits.FileBytes)
+		if err != nil {
+			return nil, err
+		}
+		if total -= int64(len(data)); total < 0 {
+			return nil, failure.TooLarge("the directory's content", w.limits.TotalBytes)
+		}
+		files = append(files, artifact.File{Name: file.name, Data: artifact.TrimBOM(data)})
+	}
+	return files, nil
+}
+
+// readFile reads a regular file of at most that many bytes.
+func readFile(root *os.Root, name string, most int64) ([]byte, error) {
+	// Not blocking, as the file may have become a pipe that nobody writes to.
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, pathError(root, name, err)
+	}
+	defer closeRead(file)
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, irregular(name)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	switch {
+	case err != nil:
+		return nil, pathError(root, name, err)
+	case int64(len(data)) > most:
+		return nil, failure.TooLarge(failure.Quote(name), most)
+	}
+	return data, nil
+}
+
+// pathError words what the file system said of a name.
+func pathError(root *os.Root, name string, err error) error {
+	// os exports no error for a path that escapes; asking for one gives it.
+	_, escapes := root.Lstat("..")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return failure.NotPublished("there is no %s; put it there, or correct the path", failure.Quote(name))
+	case errors.Is(err, cause(escapes)), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return failure.New(failure.ArtifactRefused, "%s leads out of the artifact root, or can't be followed; put the file itself there", failure.Quote(name))
+	}
+	return failure.New(failure.SourceUnavailable, "%s can't be read: %w; see to it that the provider may read it", failure.Quote(name), cause(err))
+}
+
+func irregular(name string) error {
+	return failure.New(failure.ArtifactRefused, "%s is neither a file nor a directory; put the file itself there, or take it out", failure.Quote(name))
+}
+
+// cause takes the path off a file system's error.
+func cause(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+// closeRead closes what was only read from: there is nothing left to fail.
+func closeRead(closer io.Closer) { _ = closer.Close() }

@@ -5,7 +5,6 @@ package object
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +28,6 @@ type Content struct {
 	Data    []byte
 	// Text is set if it is in a ConfigMap's data, where no bytes can be.
 	Text bool
-	// Missing is set if the object has no such key.
-	Missing bool
 }
 
 // NewReader reads with the client, which must not cache, and takes the versions of objects
@@ -57,8 +54,8 @@ func versionOf(object client.Object) string {
 	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }
 
-// Read gets the object from the API server. A missing object is an error, a missing key
-// is in the result: it stays so until the object changes.
+// Read gets the object from the API server. Errors don't tell which keys there are: they may be
+// secret.
 func (r *Reader) Read(ctx context.Context, key reference.Object) (Content, error) {
 	if key.Kind == reference.KindSecret {
 		secret, err := r.Secret(ctx, key)
@@ -66,7 +63,7 @@ func (r *Reader) Read(ctx context.Context, key reference.Object) (Content, error
 			return Content{}, err
 		}
 		data, found := secret.Data[key.Key]
-		return Content{Version: versionOf(secret), Data: data, Missing: !found}, nil
+		return Content{Version: versionOf(secret), Data: data}, missing(found, "data")
 	}
 	var configMap corev1.ConfigMap
 	if err := r.get(ctx, key, &configMap); err != nil {
@@ -76,7 +73,14 @@ func (r *Reader) Read(ctx context.Context, key reference.Object) (Content, error
 		return Content{Version: versionOf(&configMap), Data: []byte(text), Text: true}, nil
 	}
 	data, found := configMap.BinaryData[key.Key]
-	return Content{Version: versionOf(&configMap), Data: data, Missing: !found}, nil
+	return Content{Version: versionOf(&configMap), Data: data}, missing(found, "binaryData, or to data if it is text")
+}
+
+func missing(found bool, field string) error {
+	if found {
+		return nil
+	}
+	return failure.NotPublished("there is no such key; add it to %s, or set the right key in the reference", field)
 }
 
 // Secret gets all of a Secret from the API server.
@@ -91,20 +95,10 @@ func (r *Reader) Secret(ctx context.Context, key reference.Object) (*corev1.Secr
 func (r *Reader) get(ctx context.Context, key reference.Object, object client.Object) error {
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
 	if apierrors.IsNotFound(err) {
-		missing := failure.New(failure.ArtifactNotFound, "there is no such %s; create it in this namespace", key.Kind)
-		missing.Wait = true
-		return missing
+		return failure.NotPublished("there is no such %s; create it in this namespace", key.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("reading it: %w", err)
+		return failure.New(failure.SourceUnavailable, "reading it: %w", err)
 	}
 	return nil
-}
-
-// MissingKey is the error of a key that an object doesn't have in the field. It doesn't
-// tell which keys there are: they may be secret.
-func MissingKey(field string) *failure.Error {
-	missing := failure.New(failure.ArtifactNotFound, "there is no such key; add it to %s, or set the right key in the reference", field)
-	missing.Wait = true
-	return missing
 }

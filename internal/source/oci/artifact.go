@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package oci gets artifacts from OCI registries, with their tags and signatures.
 package oci
 
 import (
 	"context"
 	"errors"
+	"net/http"
+	"regexp"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -12,14 +15,15 @@ import (
 	orascontent "oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	orasremote "oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 // Artifact is a chart, or something else, in an OCI registry. Its digest is that of the layer
@@ -28,18 +32,13 @@ type Artifact struct {
 	*addonsv1.OCISource
 	version string
 	kind    artifact.Kind
-	named   bool // Digest is the object's own; see [reference.Reference.NamesDigest]
-	opener  opener.Opener
 }
 
 // New returns what the reference means in a registry.
-func New(r reference.Reference, o opener.Opener) Artifact {
-	return Artifact{r.Chart.OCI, r.Chart.Version, r.Kind, r.NamesDigest(), o}
-}
+func New(r reference.Reference) Artifact { return Artifact{r.Chart.OCI, r.Chart.Version, r.Kind} }
 
 // Resolve finds the layer.
-func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (string, artifact.Content, error) {
-	none := artifact.Content{}
+func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (digest string, none artifact.Content, err error) {
 	repository, err := a.repository(c)
 	if err != nil {
 		return "", none, err
@@ -48,33 +47,22 @@ func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (string, artifact
 	if err != nil {
 		return "", none, err
 	}
-	find := layout.Chart
-	switch {
-	case a.kind == artifact.KindBundle:
-		find = func(manifest []byte) (string, error) { return layout.Bundle(described, manifest) }
-	case a.kind.Verbatim():
-		find = layout.Archive
-	}
-	digest, err := find(manifest)
+	digest, err = layout.Digest(a.kind, described.Digest.String(), manifest)
 	return digest, none, err
 }
 
 // manifest asks for the one of the digest, or else of the tag.
 func (a Artifact) manifest(ctx context.Context, repository *orasremote.Repository) (ocispec.Descriptor, []byte, error) {
-	none := ocispec.Descriptor{}
-	reference, what, wayOut := reference.TagOf(a.version), "tag "+reference.TagOf(a.version), `oci.url or version. A tag is the version written just so, with "v" or without`
+	named, wayOut := reference.TagOf(a.version), `oci.url or version. A tag is the version written just so, with "v" or without`
 	if a.Digest != "" {
-		reference, what, wayOut = a.Digest, "manifest "+a.Digest, "oci.url or oci.digest"
-		if a.version != "" {
-			wayOut += ". " + failure.IfFollowed
-		}
+		named, wayOut = a.Digest, "oci.url or oci.digest. "+failure.IfFollowed
 	}
-	described, manifest, err := readManifest(ctx, repository, reference)
+	described, manifest, err := readManifest(ctx, repository, named)
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		return none, nil, failure.NotPublished("the registry has no %s of %s, or doesn't show it to these credentials; publish it, or correct %s", what, a.kind.Noun(), wayOut)
+		err = failure.NotPublished("the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", named, wayOut)
 	case err == nil && a.Digest != "" && described.Digest.String() != a.Digest:
-		return none, nil, failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
+		err = failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
 	}
 	return described, manifest, err
 }
@@ -103,27 +91,50 @@ func (a Artifact) Fetch(ctx context.Context, c *auth.Client, digest string) (art
 		return artifact.Content{}, err
 	}
 	if a.kind == artifact.KindBundle {
-		if got, found, err := a.layered(ctx, repository, c, digest); found || err != nil {
-			return got, err
+		_, manifest, err := readManifest(ctx, repository, digest)
+		switch {
+		case err == nil:
+			return fetchFiles(ctx, repository, c, manifest)
+		case !errors.Is(err, errdef.ErrNotFound): // else it is no manifest
+			return artifact.Content{}, err
 		}
 	}
+	archive, err := fetchBlob(ctx, repository, c, digest, "the archive", c.Limits.ArchiveBytes)
+	return artifact.Content{Archive: archive}, err
+}
+
+// fetchFiles gets the files of a bundle whose manifest lists them.
+func fetchFiles(ctx context.Context, repository *orasremote.Repository, c *auth.Client, manifest []byte) (artifact.Content, error) {
+	parts, listed, err := layout.Parts(manifest, c.Limits)
+	if err == nil && !listed {
+		err = failure.New(failure.ArtifactInvalid, "its manifest lists no files; push it again")
+	}
+	got := artifact.Content{Manifest: manifest, Files: make([]artifact.File, 0, len(parts))}
+	for _, p := range parts {
+		data, err := fetchBlob(ctx, repository, c, p.Digest, "file "+failure.Quote(p.Name), p.Size)
+		if err != nil {
+			return artifact.Content{}, err
+		}
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: data})
+	}
+	return got, err
+}
+
+// fetchBlob gets a blob, and verifies its digest.
+func fetchBlob(ctx context.Context, repository *orasremote.Repository, c *auth.Client, digest, what string, most int64) ([]byte, error) {
 	described, body, err := repository.Blobs().FetchReference(ctx, digest)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return artifact.Content{}, failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish "+a.kind.Noun()+" under another version")
+		return nil, failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish it under another version")
 	}
 	if err != nil {
-		return artifact.Content{}, err
+		return nil, err
 	}
 	defer auth.Release(body)
-	archive, err := c.Read(ctx, body, described.Size, "the archive", c.Limits.ArchiveBytes)
-	if err != nil {
-		return artifact.Content{}, err
+	data, err := c.Read(ctx, body, described.Size, what, most)
+	if err == nil && artifact.DigestOf(data) != digest {
+		err = failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
 	}
-	got := artifact.Content{Archive: archive}
-	if got.Digest() != digest {
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "what the registry sends isn't the content with the digest that was asked for: it is damaged, or was tampered with; push it again")
-	}
-	return got, nil
+	return data, err
 }
 
 func (a Artifact) repository(c *auth.Client) (*orasremote.Repository, error) {
@@ -136,4 +147,62 @@ func (a Artifact) repository(c *auth.Client) (*orasremote.Repository, error) {
 	repository.MaxMetadataBytes = layout.MaxManifest
 	repository.ManifestMediaTypes = []string{ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex}
 	return repository, nil
+}
+
+const (
+	// tagPage is how many tags are asked for at once; many registries send fewer.
+	tagPage = 1000
+	// maxTagPages and maxTags bound what a registry may send: signatures have tags, too.
+	maxTagPages = 1000
+	maxTags     = 2 * versions.MaxPublished
+	// maxTagBytes bounds one answer, of a registry that sends all tags at once.
+	maxTagBytes = 16 << 20
+)
+
+// signatureTag is a tag of what belongs to a manifest, as its signatures do.
+var signatureTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}($|[.])`)
+
+// Versions lists the tags. There is no way to ask whether they have changed.
+func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string, err error) {
+	repository, err := a.repository(c)
+	if err != nil {
+		return nil, err
+	}
+	repository.MaxMetadataBytes, repository.TagListPageSize, repository.TagListMaxPages = maxTagBytes, tagPage, maxTagPages
+	seen := 0
+	err = repository.Tags(ctx, "", func(page []string) error {
+		if seen += len(page); seen > maxTags {
+			return failure.TooMany("tags", maxTags)
+		}
+		for _, tag := range page {
+			switch version := strings.ReplaceAll(tag, "_", "+"); { // see [reference.TagOf]
+			case len(tag) > versions.MaxLength:
+			case versions.IsExact(version):
+				found = append(found, version)
+			case a.kind.Verbatim() && !signatureTag.MatchString(tag): // it may be called as it likes
+				found = append(found, tag)
+			}
+		}
+		if len(found) > versions.MaxPublished {
+			return failure.TooMany("tags", versions.MaxPublished)
+		}
+		return nil
+	})
+	switch answer, _ := errors.AsType[*errcode.ErrorResponse](err); {
+	case answer != nil && answer.StatusCode == http.StatusNotFound:
+		return nil, failure.NotPublished("the registry has no such repository, or doesn't show it to these credentials; publish it, or correct oci.url")
+	case errors.Is(err, errdef.ErrTooManyPages):
+		return nil, failure.TooMany("pages of tags", maxTagPages)
+	}
+	return found, err
+}
+
+// Pin is the digest of the version's manifest.
+func (a Artifact) Pin(ctx context.Context, c *auth.Client) (string, error) {
+	repository, err := a.repository(c)
+	if err != nil {
+		return "", err
+	}
+	described, _, err := a.manifest(ctx, repository)
+	return described.Digest.String(), err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -15,7 +16,10 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	orasremote "oras.land/oras-go/v2/registry/remote"
 
+	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/egress"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/layout"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
@@ -29,9 +33,12 @@ const (
 	maxPayload    = 64 << 10 // bytes; a text of 300
 	maxBundle     = 1 << 20  // bytes; about 10 KiB
 	maxPages      = 8        // of a list of referrers
+	maxFlaws      = 3        // that a message names
 )
 
 const (
+	// provenanceLayer is the type of a layer that is a provenance file.
+	provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 	// signatureLayer is the type of a layer below the tag sha256-<hex>.sig.
 	signatureLayer = "application/vnd.dev.cosign.simplesigning.v1+json"
 	// predicateAnnotation says, before a bundle is fetched, what is in it.
@@ -40,36 +47,50 @@ const (
 
 // Verify checks the manifest's signature, and then that the content is a part of
 // the manifest. It asks for the manifest anew, as what is known may be the
-// content's digest alone; if the tag is another's by now, that isn't it.
-func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) error {
+// content's digest alone; if the tag is another's by now, that isn't it. It returns the version
+// that the manifest says it is of, "" if it says none.
+func (a Artifact) Verify(ctx context.Context, c *auth.Client, digest string, want policy.Policy) (string, error) {
 	repository, err := a.repository(c)
 	if err != nil {
-		return err
+		return "", err
 	}
-	described, manifest, err := a.manifest(ctx, repository)
+	described, data, err := a.manifest(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	if want.Cosign != nil {
+		if err := signedManifest(ctx, repository, described, data, want); err != nil {
+			return "", err
+		}
+	}
+	manifest, err := layout.Parse(data)
+	if err != nil {
+		return "", err
+	}
+	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
+	if described.Digest.String() != digest && !slices.ContainsFunc(manifest.Layers, isPart) {
+		return "", failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
+	}
+	if want.Keyring != nil {
+		err = checkProvenance(ctx, c, repository, manifest, digest, want)
+	}
+	return manifest.Annotations[ocispec.AnnotationVersion], err
+}
+
+// checkProvenance checks the provenance file that is a layer beside the archive's.
+func checkProvenance(ctx context.Context, c *auth.Client, repository *orasremote.Repository, manifest ocispec.Manifest, digest string, want policy.Policy) error {
+	at := slices.IndexFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType == provenanceLayer })
+	if at < 0 {
+		return want.Unsigned("there is no layer of type "+provenanceLayer, "package it with `helm package --sign`, and push it with its .prov beside it")
+	}
+	file, err := fetchPart(ctx, repository.Blobs(), manifest.Layers[at], policy.MaxProvenance)
+	if errors.Is(err, errUnreadable) {
+		return failure.New(failure.ArtifactInvalid, "its provenance file is larger than %d bytes, or has a digest that isn't SHA-256; push it again", policy.MaxProvenance)
+	}
 	if err != nil {
 		return err
 	}
-	if want.Cosign != nil {
-		if err := signedManifest(ctx, repository, described, manifest, want); err != nil {
-			return err
-		}
-	}
-	var parsed ocispec.Manifest
-	if err := json.Unmarshal(manifest, &parsed); err != nil {
-		return layout.NoManifest()
-	}
-	isPart := func(layer ocispec.Descriptor) bool { return layer.Digest.String() == digest }
-	if described.Digest.String() != digest && !slices.ContainsFunc(parsed.Layers, isPart) {
-		return failure.Gone(digest, "set oci.digest to the manifest that is to be installed, or publish the chart under another version")
-	}
-	if want.Cosign != nil {
-		return a.approved(ctx, repository, parsed)
-	}
-	if want.Keyring != nil {
-		return a.provenance(ctx, c, repository, parsed, digest, want)
-	}
-	return nil
+	return want.CheckProvenance(file, digest, c.Ref)
 }
 
 // signedManifest looks for a signature that counts: first where cosign used to keep
@@ -86,50 +107,30 @@ func signedManifest(ctx context.Context, repository *orasremote.Repository, desc
 	if len(seen.flaws) == 0 {
 		return want.Unsigned("neither at the tag "+tag+" nor among the manifest's referrers", "sign it with `cosign sign`")
 	}
-	return seen.refusal()
+	found := message.List(slices.Compact(slices.Sorted(slices.Values(seen.flaws))), "; ", maxFlaws)
+	return want.Refuse(failure.SignatureInvalid, fmt.Sprintf("none of its signatures counts, of which the newest %d are looked at: %s", maxSignatures, found), "have it signed by that")
 }
 
 // signatures are those that were looked at, and don't count.
 type signatures struct {
-	want    policy.Policy
-	flaws   []string
-	skipped int
-}
-
-// refusal says what was found in place of a signature that counts.
-func (s *signatures) refusal() *failure.Error {
-	const shown = 3
-	kinds := slices.Compact(slices.Sorted(slices.Values(s.flaws)))
-	found := strings.Join(kinds[:min(len(kinds), shown)], "; ")
-	if more := len(kinds) - shown; more > 0 {
-		found += fmt.Sprintf("; and %d other flaws", more)
-	}
-	count := "its signature doesn't count"
-	switch total := len(s.flaws) + s.skipped; {
-	case s.skipped > 0:
-		count = fmt.Sprintf("of its %d signatures the newest %d were looked at, and none counts", total, len(s.flaws))
-	case total > 1:
-		count = fmt.Sprintf("none of its %d signatures counts", total)
-	}
-	return failure.New(failure.SignatureInvalid, "%s: %s. %s one by %s; have it signed by that%s", count, found, s.want.Wants(), s.want.Who(), s.want.OrCorrect())
+	want  policy.Policy
+	flaws []string
 }
 
 // counts notes why a signature doesn't; an error that isn't about the signature
 // ends the search.
 func (s *signatures) counts(err error) (bool, error) {
-	var flaw *verify.Flaw
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &flaw):
+	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
 		s.flaws = append(s.flaws, flaw.Error())
 		return false, nil
-	case errors.Is(err, errdef.ErrNotFound), errors.Is(err, orascontent.ErrMismatchedDigest), errors.Is(err, orascontent.ErrTrailingData),
-		errors.Is(err, errdef.ErrInvalidDigest), errors.Is(err, orascontent.ErrInvalidDescriptorSize), errors.Is(err, errUnreadable):
-		s.flaws = append(s.flaws, "the registry doesn't have all of it")
-		return false, nil
 	}
-	return false, err
+	for _, incomplete := range []error{errdef.ErrNotFound, orascontent.ErrMismatchedDigest, orascontent.ErrTrailingData, errdef.ErrInvalidDigest, orascontent.ErrInvalidDescriptorSize, errUnreadable} {
+		if errors.Is(err, incomplete) {
+			s.flaws = append(s.flaws, "the registry doesn't have all of it")
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // tagged looks at the layers below the tag that cosign makes of the digest.
@@ -141,32 +142,100 @@ func (s *signatures) tagged(ctx context.Context, repository *orasremote.Reposito
 	if err != nil {
 		return s.counts(err)
 	}
-	var manifest ocispec.Manifest
-	if json.Unmarshal(data, &manifest) != nil {
-		s.flaws = append(s.flaws, "the list of its signatures is no JSON")
-		return false, nil //nolint:nilerr // it is told as a flaw
+	manifest, err := layout.Parse(data)
+	if err != nil {
+		return s.counts(errUnreadable)
 	}
 	layers := slices.DeleteFunc(manifest.Layers, func(layer ocispec.Descriptor) bool { return layer.MediaType != signatureLayer })
 	slices.Reverse(layers) // cosign puts new ones at the end
-	if len(layers) > maxSignatures {
-		s.skipped += len(layers) - maxSignatures
-		layers = layers[:maxSignatures]
-	}
-	payloads := map[string][]byte{} // of many signatures it is the same
-	for _, layer := range layers {
-		payload, known := payloads[layer.Digest.String()]
-		if !known {
-			if payload, err = fetchPart(ctx, repository.Blobs(), layer, maxPayload); err == nil {
-				payloads[layer.Digest.String()] = payload
-			}
+	return s.any(layers, func(layer ocispec.Descriptor) error {
+		payload, err := fetchPart(ctx, repository.Blobs(), layer, maxPayload)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = s.want.Cosign.VerifySignature(digest, verify.Signature{Payload: payload, Annotations: layer.Annotations})
-		}
-		good, failed := s.counts(err)
-		if err = nil; good || failed != nil {
-			return good, failed
+		return s.want.Cosign.VerifySignature(digest, verify.Signature{Payload: payload, Annotations: layer.Annotations})
+	})
+}
+
+// any looks for one that counts among the first.
+func (s *signatures) any(of []ocispec.Descriptor, verify func(ocispec.Descriptor) error) (bool, error) {
+	for _, one := range of[:min(len(of), maxSignatures)] {
+		if good, err := s.counts(verify(one)); good || err != nil {
+			return good, err
 		}
 	}
 	return false, nil
+}
+
+// referring looks at the bundles that refer to the manifest.
+func (s *signatures) referring(ctx context.Context, repository *orasremote.Repository, described ocispec.Descriptor, manifest []byte) (bool, error) {
+	repository.ReferrerListMaxPages = maxPages
+	var bundles []ocispec.Descriptor
+	err := referrers(ctx, repository, described, func(page []ocispec.Descriptor) error {
+		for _, referrer := range page {
+			if predicate := referrer.Annotations[predicateAnnotation]; predicate == "" || predicate == verify.SignaturePredicate {
+				bundles = append(bundles, referrer)
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.Is(err, errdef.ErrTooManyPages):
+		s.flaws = append(s.flaws, "the list of its referrers is too long")
+	case err != nil:
+		return false, err
+	}
+	slices.Reverse(bundles) // new ones are at the end of most lists; there is no order that is promised
+	return s.any(bundles, func(referrer ocispec.Descriptor) error {
+		bundle, err := fetchBundle(ctx, repository, referrer)
+		if err != nil {
+			return err
+		}
+		return s.want.Cosign.VerifyBundle(manifest, bundle)
+	})
+}
+
+// referrers lists what refers to the manifest. A registry that knows no such lists should
+// answer 404, but some answer otherwise: then the list is where it is without them.
+func referrers(ctx context.Context, repository *orasremote.Repository, described ocispec.Descriptor, list func([]ocispec.Descriptor) error) error {
+	err := repository.Referrers(ctx, described, verify.BundleType, list)
+	var answer *egress.Fault
+	if !errors.As(err, &answer) || !unknownToIt(answer) {
+		return err
+	}
+	if repository.SetReferrersCapability(false) != nil { // the lists are there, so that isn't it
+		return err
+	}
+	return repository.Referrers(ctx, described, verify.BundleType, list)
+}
+
+// unknownToIt tells whether a registry may answer so because it doesn't know what it is
+// asked for. A proxy before it may, too: 403 of what nobody needed before. (What is
+// missed that way is a signature: nothing unsigned gets in.)
+func unknownToIt(answer *egress.Fault) bool {
+	return answer.Status >= 400 && answer.Status < 500 && answer.RetryAfter == 0 || answer.Status == http.StatusNotImplemented
+}
+
+// fetchBundle reads the bundle of a manifest that has one.
+func fetchBundle(ctx context.Context, repository *orasremote.Repository, referrer ocispec.Descriptor) ([]byte, error) {
+	data, err := fetchPart(ctx, repository.Manifests(), referrer, maxPayload)
+	if err != nil {
+		return nil, err
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(data, &manifest); err != nil || len(manifest.Layers) != 1 {
+		return nil, errUnreadable
+	}
+	return fetchPart(ctx, repository.Blobs(), manifest.Layers[0], maxBundle)
+}
+
+// errUnreadable is the error of a part that is out of all proportion.
+var errUnreadable = errors.New("unreadable")
+
+// fetchPart reads something small by its digest, which it verifies.
+func fetchPart(ctx context.Context, from orascontent.Fetcher, part ocispec.Descriptor, most int64) ([]byte, error) {
+	if part.Size < 0 || part.Size > most || !artifact.IsDigest(part.Digest.String()) {
+		return nil, errUnreadable
+	}
+	return orascontent.FetchAll(ctx, from, part)
 }

@@ -2,15 +2,14 @@
 
 // Package outcome asks each question once for all callers, and remembers the answers.
 //
-// A source on another host may be slow, down, or give what can't be used. A [Memory] shares
-// one request among all who ask the same, tells failures again until it is time for the
-// next try, and says when to ask again for what was rejected. A reconcile waits a moment
-// for an answer; after that the request goes on, and its end wakes the object ([WithWaiter]).
+// A source on another host may be slow, or down. A [Memory] shares one request among all who
+// ask the same, and tells failures again until it is time for the next try. A reconcile waits
+// a moment for an answer; after that the request goes on, and its end wakes the object
+// ([WithWaiter]).
 package outcome
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -25,9 +24,8 @@ import (
 const timeout = time.Minute
 
 // Memory remembers the answers to questions of one kind.
-type Memory[T comparable] struct {
+type Memory[T any] struct {
 	clock clock.Clock
-	hosts *Hosts
 	calls singleflight.Group
 
 	mu    sync.Mutex
@@ -35,28 +33,25 @@ type Memory[T comparable] struct {
 }
 
 // entry is what is known of a question.
-type entry[T comparable] struct {
+type entry[T any] struct {
 	answer T
 	asked  time.Time // zero: there is no answer
+	begun  time.Time // of the request that is under way; zero if none is
 
-	failed   *failure.Error    // of the last request; nil if it had an answer
-	until    time.Time         // a failure, or a rejected answer, is good until then
-	failures int               // and rejections, in a row
-	rejected T                 // the answer that can't be used; zero if there is none
-	told     map[string]func() // wakes those who were told that it is rejected
+	failed   *failure.Error // of the last request; nil if it had an answer
+	until    time.Time      // a failure is told again until then
+	failures int            // in a row
 }
 
 // New returns a memory that keeps answers up to a total cost.
-func New[T comparable](clock clock.Clock, hosts *Hosts, capacity int64, cost func(T) int64) *Memory[T] {
-	return &Memory[T]{clock: clock, hosts: hosts, known: lru.New[string](capacity, func(e entry[T]) int64 { return cost(e.answer) })}
+func New[T any](clock clock.Clock, capacity int64, cost func(T) int64) *Memory[T] {
+	return &Memory[T]{clock: clock, known: lru.New[string](capacity, func(e entry[T]) int64 { return cost(e.answer) })}
 }
 
 // Question is what is asked. Callers with the same key share the answer.
 type Question struct {
 	// Key has all that decides the answer, with the identity of the credentials.
 	Key string
-	// Host that is asked; "" if it is none but this one.
-	Host string
 	// NotBefore is how old an answer may be. Zero: as old as it likes.
 	NotBefore time.Time
 }
@@ -64,76 +59,67 @@ type Question struct {
 // Ask returns the answer that is known, or has call ask for it, with a context that outlives
 // the caller's. Errors are of type [*failure.Error], but for that of ctx. One with reason
 // [failure.ArtifactPending], or with Again set, says that the request goes on.
-func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Context) (T, error)) (T, error) {
+func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Context) (T, error)) (answer T, err error) {
 	e := m.recall(q.Key)
 	for !e.isGood(q, m.clock.Now()) {
-		begun, silent := m.clock.Now(), m.hosts.silent(q.Host)
+		begun := m.clock.Now()
 		ended := m.calls.DoChan(q.Key, func() (any, error) {
 			if e := m.recall(q.Key); e.isGood(q, m.clock.Now()) { // by a request that ended just before
 				return e, nil
 			}
-			return m.request(ctx, q, call), nil
+			return m.request(ctx, q.Key, call), nil
 		})
-		var err error
-		if e, err = m.await(ctx, q, ended, silent); err != nil {
-			var none T
-			return none, err
+		if e, err = m.await(ctx, q.Key, ended); err != nil {
+			return answer, err
 		}
 		if q.NotBefore.After(begun) { // a clock that was set back mustn't make this endless
 			q.NotBefore = begun
 		}
 	}
-	if e.failed != nil && !e.answers(q) {
-		var none T
-		return none, repeated(e.failed, e.until.Sub(m.clock.Now()))
+	if !e.answers(q) {
+		return answer, repeated(e.failed, e.until.Sub(m.clock.Now()))
 	}
 	return e.answer, nil
 }
 
-// request asks, and remembers what came of it.
-func (m *Memory[T]) request(ctx context.Context, q Question, call func(context.Context) (T, error)) entry[T] {
-	ctx, cancel := context.WithTimeout(withoutWaiter(context.WithoutCancel(ctx)), timeout)
-	defer cancel()
-	leave, err := m.hosts.enter(ctx, q.Host)
-	defer leave()
-	asked := m.clock.Now()
-	var answer T
-	if err == nil {
-		err = guarded(func() (err error) {
-			answer, err = call(ctx)
-			return err
-		})
-	}
-	m.mu.Lock()
-	known, _ := m.known.Get(q.Key)
-	now := known.after(answer, asked, err, m.clock.Now())
-	m.known.Put(q.Key, now)
-	m.mu.Unlock()
-	if now.answer != known.answer { // whoever was told of the former may go on
-		wakeAll(known.told)
-	}
-	return now
+// Peek returns the last answer, however old it is.
+func (m *Memory[T]) Peek(key string) (answer T, known bool) {
+	e := m.recall(key)
+	return e.answer, !e.asked.IsZero()
 }
 
-// after returns the entry with what came of a request.
-func (e entry[T]) after(answer T, asked time.Time, err error, now time.Time) entry[T] {
-	var none T
-	if err != nil {
-		e.failed = asFailure(err)
-		e.until = now.Add(max(failure.Backoff(e.failed.Reason, e.failures), e.failed.RetryAfter))
-		e.failures++
-		return e
-	}
-	e.answer, e.asked, e.failed = answer, asked, nil
-	switch e.rejected {
-	case none:
-		e.failures = 0
-	case answer: // it is still that which can't be used
-		e.until = now.Add(failure.Backoff(failure.ArtifactRefused, e.failures))
-		e.failures++
-	default:
-		e.told = nil
-	}
+// Forget has the question asked anew.
+func (m *Memory[T]) Forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.Remove(key)
+}
+
+// request asks, and remembers what came of it.
+func (m *Memory[T]) request(ctx context.Context, key string, call func(context.Context) (T, error)) entry[T] {
+	ctx, cancel := context.WithTimeout(withoutWaiter(context.WithoutCancel(ctx)), timeout)
+	defer cancel()
+	begun := m.clock.Now()
+	m.change(key, func(e *entry[T]) { e.begun = begun })
+	answer, err := guarded(ctx, call)
+	return m.change(key, func(e *entry[T]) {
+		e.begun = time.Time{}
+		if err != nil {
+			e.failed = failure.Of(err)
+			e.until = m.clock.Now().Add(max(failure.Backoff(e.failed.Reason, e.failures), e.failed.RetryAfter))
+			e.failures++
+			return
+		}
+		e.answer, e.asked, e.failed, e.failures = answer, begun, nil, 0
+	})
+}
+
+func (m *Memory[T]) change(key string, change func(*entry[T])) entry[T] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, _ := m.known.Get(key)
+	change(&e)
+	m.known.Put(key, e)
 	return e
 }
 
@@ -147,17 +133,9 @@ func (m *Memory[T]) recall(key string) entry[T] {
 // answers reports whether the entry has an answer that is no older than is asked for.
 func (e entry[T]) answers(q Question) bool { return !e.asked.IsZero() && !e.asked.Before(q.NotBefore) }
 
-// isGood reports whether the entry answers the question without a request. A rejected
-// answer is good until it is time to ask whether there is another one, and while that fails.
+// isGood reports whether the entry answers the question without a request.
 func (e entry[T]) isGood(q Question, now time.Time) bool {
-	var none T
-	switch answers := e.answers(q); {
-	case answers && (e.rejected == none || e.rejected != e.answer):
-		return true
-	case answers, e.failed != nil:
-		return now.Before(e.until)
-	}
-	return false
+	return e.answers(q) || e.failed != nil && now.Before(e.until)
 }
 
 // repeated is a failure that is told again until it is time for the next try.
@@ -168,21 +146,94 @@ func repeated(failed *failure.Error, left time.Duration) *failure.Error {
 	return &again
 }
 
-// asFailure returns the error as one of a source; what has no reason is the API server's.
-func asFailure(err error) *failure.Error {
-	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return failed
-	}
-	return &failure.Error{Reason: failure.SourceUnavailable, Err: err}
-}
-
 // guarded makes an error of a panic: one artifact that a parser fails on mustn't end the
 // process for all others.
-func guarded(call func() error) (err error) {
+func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) (answer T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = failure.New(failure.ArtifactInvalid, "it can't be read: a parser failed on it; make it anew")
 		}
 	}()
-	return call()
+	return call(ctx)
+}
+
+const (
+	// Patience is how long one reconcile waits for sources, all together.
+	Patience = time.Second
+	// leastPatience is how long it waits for each further one, and for one that others
+	// waited for already: the answer may be at hand.
+	leastPatience = 50 * time.Millisecond
+	// comeBackAnyway is when an object comes back at the latest that is to be woken.
+	comeBackAnyway = time.Minute
+)
+
+type waiterKey struct{}
+
+// waiter is an object that can't wait long.
+type waiter struct {
+	name  string
+	begun time.Time
+	wake  func()
+}
+
+// WithWaiter returns a context for the calls of one reconcile of the object with that name.
+// Together they wait a moment for sources; wake is called at the end of each request that
+// wasn't waited for.
+func WithWaiter(ctx context.Context, name string, now time.Time, wake func()) context.Context {
+	return context.WithValue(ctx, waiterKey{}, &waiter{name, now, wake})
+}
+
+// withoutWaiter is for requests, which wait for what they need in turn.
+func withoutWaiter(ctx context.Context) context.Context {
+	return context.WithValue(ctx, waiterKey{}, (*waiter)(nil))
+}
+
+// OnWake returns what to call when something changes for the object that waits, under its
+// name; nil if nobody is to be woken.
+func OnWake(ctx context.Context) (name string, wake func()) {
+	if w, _ := ctx.Value(waiterKey{}).(*waiter); w != nil {
+		return w.name, w.wake
+	}
+	return "", nil
+}
+
+// await waits for the end of a request as long as the caller may.
+func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singleflight.Result) (entry[T], error) {
+	w, _ := ctx.Value(waiterKey{}).(*waiter)
+	var over <-chan time.Time // never, for a caller that isn't woken
+	if w != nil {
+		left := Patience - m.clock.Since(w.begun)
+		if begun := m.recall(key).begun; !begun.IsZero() && m.clock.Since(begun) >= Patience {
+			left = leastPatience // others waited already
+		}
+		over = m.clock.After(max(left, leastPatience))
+	}
+	select {
+	case result := <-ended:
+		return result.Val.(entry[T]), nil
+	case <-ctx.Done():
+	case <-over:
+	}
+	if w != nil {
+		go func() {
+			<-ended
+			w.wake()
+		}()
+	}
+	if err := ctx.Err(); err != nil {
+		return entry[T]{}, err
+	}
+	return entry[T]{}, m.pending(key)
+}
+
+// pending is the error while a request goes on: why the last one failed, if it did.
+func (m *Memory[T]) pending(key string) *failure.Error {
+	if e := m.recall(key); e.failed != nil {
+		again := repeated(e.failed, comeBackAnyway)
+		again.Again = true
+		return again
+	}
+	slow := failure.New(failure.ArtifactPending, "the source is slow; what it has is still being read")
+	slow.Wait, slow.RetryAfter = true, comeBackAnyway
+	return slow
 }

@@ -42,7 +42,7 @@ func TestReconcilesWaitForAMoment(t *testing.T) {
 	ctx := outcome.WithWaiter(t.Context(), "me", w.clock.Now(), func() { woken <- "me" })
 	begun := w.clock.Now()
 	for _, key := range []string{"a", "b", "c"} {
-		failed := w.waits(ctx, outcome.Question{Key: key, Host: key}, 10*time.Millisecond)
+		failed := w.waits(ctx, outcome.Question{Key: key}, 10*time.Millisecond)
 		if failed == nil || failed.Reason != failure.ArtifactPending || !failed.Wait || failed.RetryAfter < 30*time.Second {
 			t.Errorf("%s: got %+v", key, failed)
 		}
@@ -57,26 +57,26 @@ func TestReconcilesWaitForAMoment(t *testing.T) {
 	for range 3 {
 		<-woken
 	}
-	w.expect(t, outcome.Question{Key: "a", Host: "a"}, "one", "", 3)
+	w.expect(t, outcome.Question{Key: "a"}, "one", "", 3)
 }
 
 // Others wait for a host that is silent for less than a moment.
-func TestSilentHostsAreHardlyWaitedFor(t *testing.T) {
+// A reconcile hardly waits for what others have waited for already.
+func TestSlowAnswersAreHardlyWaitedForAgain(t *testing.T) {
 	w := newWorld()
 	w.let = make(chan struct{})
 	defer close(w.let)
 	first := outcome.WithWaiter(t.Context(), "first", w.clock.Now(), func() {})
-	_ = w.waits(first, outcome.Question{Key: "a", Host: "silent"}, 10*time.Millisecond)
+	_ = w.waits(first, q, 10*time.Millisecond)
 	w.clock.Step(outcome.Patience)
 	begun := w.clock.Now()
 	second := outcome.WithWaiter(t.Context(), "second", begun, func() {})
-	_ = w.waits(second, outcome.Question{Key: "b", Host: "silent"}, 10*time.Millisecond)
+	_ = w.waits(second, q, 10*time.Millisecond)
 	if waited := w.clock.Since(begun); waited > outcome.Patience/2 {
 		t.Errorf("it waited for %s", waited)
 	}
 }
 
-// While a source is asked again, its last failure is told.
 func TestTheLastFailureIsToldMeanwhile(t *testing.T) {
 	w := newWorld()
 	w.says("", failure.New(failure.SourceUnauthorized, "no"))

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package policy says whom a reference trusts to sign what it means.
 package policy
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/source/object"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/verify"
 )
@@ -31,29 +36,52 @@ type Policy struct {
 	ByInstance bool
 }
 
-// Wants says who wants a signature, and by whom, to continue with what is missing.
-func (p Policy) Wants() string {
-	if p.ByInstance {
-		return "the provider instance wants"
+// Refuse is the error of content whose signature isn't the wanted one. What is found says so,
+// and the way out what to do about that.
+func (p Policy) Refuse(reason, found, wayOut string) *failure.Error {
+	by, orCorrect, who := "verify wants", ", or correct verify", p.Keyring.String
+	if p.ByInstance { // whoever wrote the object can't correct its policy
+		by, orCorrect = "the provider instance wants", ""
 	}
-	return "verify wants"
-}
-
-// OrCorrect ends a sentence about the way out: whoever wrote the object can't correct the
-// instance's own policy.
-func (p Policy) OrCorrect() string {
-	if p.ByInstance {
-		return ""
-	}
-	return ", or correct verify"
-}
-
-// Who is wanted.
-func (p Policy) Who() string {
 	if p.Cosign != nil {
-		return p.Cosign.String()
+		who = p.Cosign.String
 	}
-	return p.Keyring.String()
+	return failure.New(reason, "%s; %s a signature by %s; %s%s", found, by, who(), wayOut, orCorrect)
+}
+
+// trustCache is how much of keys and trust roots is kept in memory.
+const trustCache = 8 << 20 // bytes
+
+// Reader reads policies from the ConfigMaps and Secrets of the object's own
+// namespace. What a version of an object holds is kept, so that nobody is asked
+// while the object is unchanged.
+type Reader struct {
+	objects *object.Reader // nil: no object can be read
+	reads   sync.Mutex     // one at a time, for all who want the same
+	known   *lru.Cache[reference.Object, object.Content]
+}
+
+// NewReader reads with objects; nil if no object can be read.
+func NewReader(objects *object.Reader) *Reader {
+	return &Reader{objects: objects, known: lru.New[reference.Object](trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
+}
+
+// data is what the object holds at the key.
+func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
+	if r.objects == nil {
+		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
+	}
+	version := r.objects.Version(ctx, key)
+	r.reads.Lock()
+	defer r.reads.Unlock()
+	if known, found := r.known.Get(key); found && version != "" && known.Version == version {
+		return known.Data, nil
+	}
+	read, err := r.objects.Read(ctx, key)
+	if err == nil {
+		r.known.Put(key, read)
+	}
+	return read.Data, err
 }
 
 // Of reads the one of the reference. What is wrong with it is located there.
@@ -67,7 +95,7 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 	case want.Cosign != nil:
 		read.Cosign = &verify.Cosign{}
 		for i, reference := range want.Cosign.PublicKeys {
-			key, err := trusted(ctx, r, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
+			key, _, err := trusted(ctx, r, ref, reference, addonsv1.DefaultPublicKeyKey, fmt.Sprintf(".cosign.publicKeys[%d]", i), verify.ParsePublicKey)
 			if err != nil {
 				return Policy{}, err
 			}
@@ -86,33 +114,29 @@ func (r *Reader) Of(ctx context.Context, ref reference.Reference) (Policy, error
 			return Policy{}, Fault(ref, ".cosign", "", errors.New("set publicKeys, keyless, or both"))
 		}
 	default:
-		keyring, err := trusted(ctx, r, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
+		keyring, _, err := trusted(ctx, r, ref, want.Provenance.Keyring, addonsv1.DefaultKeyringKey, ".provenance.keyring", verify.ParseKeyring)
 		if err != nil {
 			return Policy{}, err
 		}
 		read.Keyring = keyring
 		// A provenance file names the archive, so what it is called decides, too.
-		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref).String())
+		decides = append(decides, "keyring "+keyring.Fingerprint, archiveNames(ref)[0])
 	}
-	return made(ref, read, decides), nil
+	return made(read, decides), nil
 }
 
 // made completes a policy with the digest of what decides.
-func made(ref reference.Reference, read Policy, decides []string) Policy {
-	if oci := ref.Chart.OCI; oci != nil && ref.Kind != artifact.KindChart { // see package oci
-		decides = append(decides, fmt.Sprintf("%s as version %q of manifest %q, %t", ref.Kind, ref.Chart.Version, oci.Digest, ref.NamesDigest()))
-	}
+func made(read Policy, decides []string) Policy {
 	if read.ByInstance { // a failure is told in other words
 		decides = append(decides, "the instance's own")
 	}
-	read.Digest = digestOf(decides)
+	read.Digest = artifact.DigestOf([]byte(fmt.Sprintf("%q", decides)))
 	return read
 }
 
 func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *addonsv1.KeylessVerification) (*verify.Keyless, string, error) {
 	const field = ".cosign.keyless"
-	content := ""
-	root, err := trusted(ctx, r, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", parseAnd(&content, verify.ParseTrustRoot))
+	root, content, err := trusted(ctx, r, ref, want.TrustRoot, addonsv1.DefaultTrustRootKey, field+".trustRoot", verify.ParseTrustRoot)
 	if err != nil {
 		return nil, "", err
 	}
@@ -124,35 +148,27 @@ func (r *Reader) keyless(ctx context.Context, ref reference.Reference, want *add
 	if err != nil {
 		return nil, "", Fault(ref, field, "", err)
 	}
-	all, err := json.Marshal(identities)
-	if err != nil {
-		return nil, "", fmt.Errorf("computing a digest: %w", err)
-	}
-	return made, content + string(all), nil
+	return made, fmt.Sprintf("%s %#v", content, identities), nil
 }
 
-// parseAnd notes the digest of what is parsed.
-func parseAnd[T any](digest *string, parse func([]byte) (T, error)) func([]byte) (T, error) {
-	return func(data []byte) (T, error) {
-		*digest = digestOf([]string{string(data)})
-		return parse(data)
-	}
-}
-
-// trusted reads and parses what a reference of the policy names.
-func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, err error) {
-	if at.Key != "" {
-		key = at.Key
-	}
-	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: key}
+// trusted reads and parses what a reference of the policy names, and returns the digest of that.
+func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at addonsv1.TrustReference, key, field string, parse func([]byte) (T, error)) (parsed T, digest string, err error) {
+	object := reference.Object{Kind: at.Kind, Namespace: ref.Namespace, Name: at.Name, Key: cmp.Or(at.Key, key)}
 	data, err := r.data(ctx, object)
 	if err != nil {
-		return parsed, policyUnread(ref, field, object, err)
+		at, known := Fault(ref, field, object.String(), err), failure.Of(err)
+		at.Err = known.Err
+		if known.Reason == failure.ArtifactNotFound {
+			at.Wait = true // it may come
+		} else {
+			at.Reason = known.Reason
+		}
+		return parsed, "", at
 	}
 	if parsed, err = parse(data); err != nil {
-		return parsed, Fault(ref, field, object.String(), err)
+		return parsed, "", Fault(ref, field, object.String(), err)
 	}
-	return parsed, nil
+	return parsed, artifact.DigestOf(data), nil
 }
 
 // policyRetry is when to look at a policy again that can't be used. A change of an
@@ -166,25 +182,49 @@ func Fault(r reference.Reference, field, subject string, err error) *failure.Err
 	}
 }
 
-// policyUnread is the error of an object that can't be read. What is missing may come.
-func policyUnread(r reference.Reference, field string, object reference.Object, err error) *failure.Error {
-	at := Fault(r, field, object.String(), err)
-	var known *failure.Error
+const (
+	// ProvenanceSuffix ends the names of files that are beside an archive, and are none.
+	ProvenanceSuffix = ".prov"
+	// MaxProvenance bounds a provenance file: a Chart.yaml and a signature.
+	MaxProvenance = 256 << 10 // bytes
+)
+
+// archiveNames are what `helm package` may call the reference's chart; "*" stands for anything. A
+// provenance file has to name it so: the keys that signed this chart signed others, and
+// older ones.
+func archiveNames(r reference.Reference) []string {
+	chart, version := "", strings.TrimPrefix(r.Chart.Version, "v")
 	switch {
-	case !errors.As(err, &known):
-		at.Reason = failure.SourceUnavailable
-	case known.Reason == failure.ArtifactNotFound:
-		at.Err, at.Wait = known.Err, true
-	default:
-		at.Err, at.Reason = known.Err, known.Reason
+	case r.Chart.GitHub != nil: // its version is that in the signed Chart.yaml
+		return []string{reference.AssetPattern(r.Chart.GitHub)}
+	case r.Chart.Helm != nil:
+		chart = r.Chart.Helm.Chart
+	case r.Chart.OCI != nil:
+		chart = path.Base(r.Chart.OCI.URL)
 	}
-	return at
+	if version == "" { // the digest says which
+		return []string{chart + "-*.tgz"}
+	}
+	return []string{chart + "-" + version + ".tgz", chart + "-v" + version + ".tgz"}
 }
 
-func digestOf(parts []string) string {
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d %s", len(part), part)
+// CheckProvenance passes content with the digest if its provenance file says so, signed
+// as the policy wants.
+func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Reference) error {
+	names := archiveNames(ref)
+	fits := func(name string) bool {
+		return slices.ContainsFunc(names, func(pattern string) bool { return reference.FitsAsset(pattern, name) })
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	err := p.Keyring.Verify(file, digest, fits, p.Now)
+	if flaw, ok := errors.AsType[*verify.Flaw](err); ok {
+		return p.Refuse(failure.SignatureInvalid, "its provenance file doesn't count: "+flaw.Error(), "have "+names[0]+" signed by that")
+	}
+	return err
+}
+
+// Unsigned is the error of content without any signature.
+func (p Policy) Unsigned(where, wayOut string) *failure.Error {
+	missing := p.Refuse(failure.SignatureMissing, "it has no signature ("+where+")", wayOut)
+	missing.Wait = true
+	return missing
 }

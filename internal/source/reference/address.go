@@ -3,6 +3,7 @@
 package reference
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 
@@ -10,90 +11,89 @@ import (
 	"oras.land/oras-go/v2/registry"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact"
 )
 
 // OCIScheme starts the addresses of registries.
 const OCIScheme = "oci://"
 
+// remote is what all sources on other hosts have.
+type remote struct {
+	name      string // of the field
+	url       string
+	secret    *addonsv1.CredentialsReference
+	plainHTTP *bool
+	digest    *string
+}
+
+func (r Reference) remote() remote {
+	switch {
+	case r.Chart.OCI != nil:
+		at := r.Chart.OCI
+		return remote{"oci", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.Helm != nil:
+		at := r.Chart.Helm
+		return remote{"helm", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.HTTP != nil:
+		at := r.Chart.HTTP
+		return remote{"http", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	case r.Chart.GitHub != nil:
+		at := r.Chart.GitHub
+		return remote{"github", at.URL, at.SecretRef, at.PlainHTTP, &at.Digest}
+	}
+	return remote{digest: new(string)}
+}
+
 // Remote tells whether the chart is on another host.
-func (r Reference) Remote() bool {
-	return r.Chart.OCI != nil || r.Chart.Helm != nil || r.Chart.HTTP != nil || r.Chart.GitHub != nil
+func (r Reference) Remote() bool { return r.remote().name != "" }
+
+// SecretRef of the reference, nil if it names none.
+func (r Reference) SecretRef() *addonsv1.CredentialsReference { return r.remote().secret }
+
+// PlainHTTP tells whether the object lets the chart come without TLS.
+func (r Reference) PlainHTTP() bool { return ptr.Deref(r.remote().plainHTTP, false) }
+
+// DigestField is the expected digest, and the field it is in.
+func (r Reference) DigestField() (digest, field string) {
+	at := r.remote()
+	return *at.digest, at.name + ".digest"
+}
+
+// WithDigest returns the reference with this digest in its field.
+func (r Reference) WithDigest(digest string) Reference {
+	r.Chart = *r.Chart.DeepCopy()
+	*r.remote().digest = digest
+	return r
 }
 
 // Address says which chart on another host is meant, and nothing of how to get it. The
 // reference has to be [Reference.Remote]; see [Reference.Subject] for any.
 func (r Reference) Address() string {
-	if oci := r.Chart.OCI; oci != nil {
-		if oci.Digest != "" {
-			return oci.URL + "@" + oci.Digest
-		}
-		if r.Chart.Version == "" { // whichever is found
-			return oci.URL
-		}
-		return oci.URL + ":" + TagOf(r.Chart.Version)
+	at, version := r.remote(), r.Chart.Version
+	address := at.url
+	switch {
+	case r.Chart.HTTP != nil:
+		address, _, _ = strings.Cut(address, "?") // which may have what isn't for every eye
+		version = ""
+	case r.Chart.Helm != nil:
+		address = strings.TrimSuffix(address, "/") + "/" + r.Chart.Helm.Chart
 	}
-	if at := r.Chart.HTTP; at != nil {
-		// A query may have what isn't for every eye. The digest says what is meant.
-		withoutQuery, _, _ := strings.Cut(at.URL, "?")
-		return withoutQuery + "@" + at.Digest
+	switch {
+	case version == "": // whichever is found
+	case r.Chart.OCI != nil && *at.digest == "":
+		address += ":" + TagOf(version)
+	case r.Chart.Helm != nil:
+		address += " " + version
+	case r.Chart.GitHub != nil:
+		address += " release " + r.Chart.GitHub.TagPrefix + version
 	}
-	if at := r.Chart.GitHub; at != nil {
-		return addressOfRelease(at, r.Chart.Version)
+	if r.Chart.GitHub != nil && r.Chart.GitHub.Asset != "" {
+		address += " file " + r.Chart.GitHub.Asset
 	}
-	helm := r.Chart.Helm
-	address := strings.TrimSuffix(helm.URL, "/") + "/" + helm.Chart
-	if r.Chart.Version != "" {
-		address += " " + r.Chart.Version
-	}
-	if helm.Digest != "" {
-		address += "@" + helm.Digest
+	if *at.digest != "" {
+		address += "@" + *at.digest
 	}
 	return address
-}
-
-// SecretRef of the reference, nil if it names none.
-func (r Reference) SecretRef() *addonsv1.CredentialsReference {
-	switch {
-	case r.Chart.OCI != nil:
-		return r.Chart.OCI.SecretRef
-	case r.Chart.Helm != nil:
-		return r.Chart.Helm.SecretRef
-	case r.Chart.HTTP != nil:
-		return r.Chart.HTTP.SecretRef
-	case r.Chart.GitHub != nil:
-		return r.Chart.GitHub.SecretRef
-	}
-	return nil
-}
-
-// PlainHTTP tells whether the object lets the chart come without TLS.
-func (r Reference) PlainHTTP() bool {
-	switch {
-	case r.Chart.OCI != nil:
-		return ptr.Deref(r.Chart.OCI.PlainHTTP, false)
-	case r.Chart.Helm != nil:
-		return ptr.Deref(r.Chart.Helm.PlainHTTP, false)
-	case r.Chart.HTTP != nil:
-		return ptr.Deref(r.Chart.HTTP.PlainHTTP, false)
-	case r.Chart.GitHub != nil:
-		return ptr.Deref(r.Chart.GitHub.PlainHTTP, false)
-	}
-	return false
-}
-
-// DigestField is the expected digest, and the field it is in.
-func (r Reference) DigestField() (digest, field string) {
-	switch {
-	case r.Chart.OCI != nil:
-		return r.Chart.OCI.Digest, "oci.digest"
-	case r.Chart.Helm != nil:
-		return r.Chart.Helm.Digest, "helm.digest"
-	case r.Chart.HTTP != nil:
-		return r.Chart.HTTP.Digest, "http.digest"
-	case r.Chart.GitHub != nil:
-		return r.Chart.GitHub.Digest, "github.digest"
-	}
-	return "", ""
 }
 
 // NamesDigest tells whether the object itself says by its digest which content it means. A
@@ -101,15 +101,6 @@ func (r Reference) DigestField() (digest, field string) {
 func (r Reference) NamesDigest() bool {
 	digest, _ := r.DigestField()
 	return digest != "" && !r.Found
-}
-
-// GivenDigest is the archive's digest, if the object itself names it.
-func (r Reference) GivenDigest() string {
-	if r.Chart.OCI != nil {
-		return "" // its digest is the manifest's
-	}
-	digest, _ := r.DigestField()
-	return digest
 }
 
 // Host that the credentials are for, and the path below it.
@@ -159,4 +150,48 @@ func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_")
 // SameVersion compares versions as they are written and as they are in tags.
 func SameVersion(a, b string) bool {
 	return strings.TrimPrefix(TagOf(a), "v") == strings.TrimPrefix(TagOf(b), "v")
+}
+
+// visit identifies the address together with how it is asked: two references with
+// the same may share the answer, in which namespaces ever they are.
+func (r Reference) visit() string {
+	address := r.Address()
+	if at := r.Chart.HTTP; at != nil {
+		address = at.URL + "@" + at.Digest
+	}
+	visit := address + " over " + r.Base().Scheme + r.Kind.Suffix()
+	if r.PlainHTTP() && r.Base().Scheme != "http" { // what it refers to may come without TLS
+		visit += " or http"
+	}
+	if at := r.Chart.GitHub; at != nil && at.APIURL != "" {
+		visit += " by " + at.APIURL
+	}
+	if secret := r.SecretRef(); secret != nil {
+		visit += " with Secret " + r.Namespace + "/" + secret.Name
+	}
+	return visit
+}
+
+// Source identifies where the reference's versions come from, and how it is asked.
+func (r Reference) Source() string {
+	r = r.WithDigest("")
+	r.Chart.Version = ""
+	if at := r.Chart.GitHub; at != nil {
+		return r.String() + " with tags " + at.TagPrefix
+	}
+	return r.String()
+}
+
+// DigestQuestion is the name of what is asked to resolve the reference. Who wants another
+// signature has a question of his own: what he refuses may be good for others.
+func (r Reference) DigestQuestion() string {
+	question := "digest of " + r.String()
+	if r.Chart.Verify == nil {
+		return question
+	}
+	policy, err := json.Marshal(r.Chart.Verify)
+	if err != nil { // it has nothing that isn't plain
+		return question
+	}
+	return question + " for " + r.Namespace + ", verified by " + artifact.DigestOf(policy) // which may be long, while many questions are remembered
 }

@@ -18,21 +18,6 @@ const (
 	githubTenants = ".ghe.com"
 )
 
-// addressOfRelease says which file of which release is meant, or all of its files.
-func addressOfRelease(from *addonsv1.GitHubSource, version string) string {
-	address := from.URL
-	if version != "" { // else whichever is found
-		address += " release " + from.TagPrefix + version
-	}
-	if from.Asset != "" {
-		address += " file " + from.Asset
-	}
-	if from.Digest != "" {
-		address += "@" + from.Digest
-	}
-	return address
-}
-
 // RepositoryOf is the repository, as in "owner/name".
 func RepositoryOf(from *addonsv1.GitHubSource) string {
 	return strings.Trim(parsed(from.URL).Path, "/")
@@ -57,7 +42,7 @@ func apiOf(from *addonsv1.GitHubSource) *url.URL {
 // credentials for url by that.
 func (r Reference) RepositoryHost() string {
 	at := r.Chart.GitHub
-	if at == nil || at.APIURL != "" && !sameAPI(at) {
+	if at == nil || !egress.SameOrigin(apiOf(at), apiOf(&addonsv1.GitHubSource{URL: at.URL})) {
 		host, _ := r.Host()
 		return host
 	}
@@ -78,18 +63,8 @@ func githubsOwn(at *url.URL) string {
 	return ""
 }
 
-// sameAPI tells whether apiURL names the API that it defaults to.
-func sameAPI(from *addonsv1.GitHubSource) bool {
-	return egress.SameOrigin(apiOf(from), apiOf(&addonsv1.GitHubSource{URL: from.URL}))
-}
-
-// defaultAsset is the chart among a release's files, if the object doesn't say.
-const defaultAsset = "*.tgz"
-
 // AssetPattern is the pattern of the name that the archive has among a release's files.
-func AssetPattern(from *addonsv1.GitHubSource) string {
-	return cmp.Or(from.Asset, defaultAsset)
-}
+func AssetPattern(from *addonsv1.GitHubSource) string { return cmp.Or(from.Asset, "*.tgz") }
 
 // FitsAsset tells whether a name is as the pattern says, in which "*" stands for any characters.
 func FitsAsset(pattern, name string) bool {

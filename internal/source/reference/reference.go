@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package reference says which artifact is meant, where it is, and how it is asked for.
+// It is pure: nothing is asked here.
 package reference
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
@@ -44,31 +46,22 @@ func (r Reference) String() string {
 	case r.Chart.Path != "":
 		return fmt.Sprintf("path %q", r.Chart.Path) + r.Kind.Suffix()
 	case r.Remote():
-		return r.Visit()
+		return r.visit()
 	}
 	return r.Subject() + r.Kind.Suffix()
 }
 
-// field is the one that is set.
-func (r Reference) field() string {
-	kind := r.Kind.Field()
+// Type is the field of the source that is set, as "oci" or "configMap"; "" if none is.
+func (r Reference) Type() string {
 	switch {
 	case r.Chart.ConfigMap != nil:
-		return kind + ".configMap"
+		return "configMap"
 	case r.Chart.Secret != nil:
-		return kind + ".secret"
+		return "secret"
 	case r.Chart.Path != "":
-		return kind + ".path"
-	case r.Chart.OCI != nil:
-		return kind + ".oci"
-	case r.Chart.Helm != nil:
-		return kind + ".helm"
-	case r.Chart.HTTP != nil:
-		return kind + ".http"
-	case r.Chart.GitHub != nil:
-		return kind + ".github"
+		return "path"
 	}
-	return kind
+	return r.remote().name
 }
 
 // Subject is the object, path or address that is referred to, for people: nothing of how
@@ -89,15 +82,11 @@ func (r Reference) Subject() string {
 
 // Object is the key of the ConfigMap or Secret that is referred to.
 func (r Reference) Object() Object {
-	kind, artifact := KindConfigMap, r.Chart.ConfigMap
-	if artifact == nil {
-		kind, artifact = KindSecret, r.Chart.Secret
+	kind, at := KindConfigMap, r.Chart.ConfigMap
+	if at == nil {
+		kind, at = KindSecret, r.Chart.Secret
 	}
-	key := artifact.Key
-	if key == "" {
-		key = addonsv1.DefaultArtifactKey
-	}
-	return Object{Kind: kind, Namespace: r.Namespace, Name: artifact.Name, Key: key}
+	return Object{Kind: kind, Namespace: r.Namespace, Name: at.Name, Key: cmp.Or(at.Key, addonsv1.DefaultArtifactKey)}
 }
 
 // Object is a key of a ConfigMap or Secret.
@@ -119,13 +108,10 @@ func (r Reference) Locate(err error) error {
 	if err == nil {
 		return nil
 	}
-	var known *failure.Error
-	if !errors.As(err, &known) {
-		known = &failure.Error{Reason: failure.SourceUnavailable, Err: err}
-	}
-	located := *known
+	located := *failure.Of(err)
 	if located.Field == "" { // it may be remembered for others, with a field of their own
-		located.Field, located.Subject = r.field()+located.Part, cmp.Or(located.Subject, r.Subject())
+		field := strings.TrimSuffix(r.Kind.Field()+"."+r.Type(), ".")
+		located.Field, located.Subject = field+located.Part, cmp.Or(located.Subject, r.Subject())
 	}
 	return &located
 }
@@ -149,4 +135,73 @@ func (r Reference) Objects() []Object {
 		objects = append(objects, Object{Kind: trusted.Kind, Namespace: r.Namespace, Name: trusted.Name, Key: trusted.Key})
 	}
 	return objects
+}
+
+// ChartOf refers to a chart from an object in the namespace.
+func ChartOf(namespace string, chart addonsv1.ChartSource) Reference {
+	return Reference{Namespace: namespace, Chart: chart}
+}
+
+// KustomizationOf refers to a kustomization from an object in the namespace.
+func KustomizationOf(namespace string, kustomization *addonsv1.KustomizationSource) Reference {
+	return Reference{Namespace: namespace, Chart: asChart(&kustomization.ArtifactSource), Kind: artifact.KindKustomization}
+}
+
+// ManifestsOf refers to manifests from an object in the namespace.
+func ManifestsOf(namespace string, manifests *addonsv1.ManifestsSource) Reference {
+	return Reference{Namespace: namespace, Chart: asChart(&manifests.ArtifactSource), Kind: artifact.KindManifests}
+}
+
+// AddonOf refers to what an add-on of an object in the namespace is made of. The bundle
+// is the one that paths are in, nil if that is the artifact root.
+func AddonOf(namespace string, addon *addonsv1.Addon, bundle *addonsv1.BundleSource) Reference {
+	switch {
+	case addon.Kustomization != nil:
+		return KustomizationOf(namespace, addon.Kustomization).In(bundle)
+	case addon.Manifests != nil:
+		return ManifestsOf(namespace, addon.Manifests).In(bundle)
+	}
+	return ChartOf(namespace, addon.Chart).In(bundle)
+}
+
+// asChart is the address of an artifact as that of a chart, which has all of its fields.
+func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
+	return addonsv1.ChartSource{
+		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
+	}
+}
+
+// BundleOf refers to a bundle from an object in the namespace.
+func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
+	at := asChart(&bundle.ArtifactSource)
+	at.Digest = bundle.Digest
+	return Reference{Namespace: namespace, Chart: at, Kind: artifact.KindBundle}
+}
+
+// In is the same reference for an artifact with a path in a bundle. One with
+// another address stays what it is.
+func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
+	if r.Chart.Path != "" {
+		r.Bundle = bundle
+	}
+	return r
+}
+
+// PinnedDigest is the digest that a revision says the reference has: what that is was
+// found out when the revision was made, and the source isn't asked again.
+func (r Reference) PinnedDigest() string {
+	if r.Bundle != nil || r.Kind == artifact.KindBundle {
+		return r.Chart.Digest
+	}
+	return ""
+}
+
+// Changed is the error of content that isn't what was resolved.
+func (r Reference) Changed() error {
+	if r.PinnedDigest() == "" {
+		return failure.Changed()
+	}
+	other := failure.New(failure.DigestMismatch, "its content isn't what the stack's revision was made of; it is used with the stack's next revision")
+	other.Wait = true
+	return other
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 const (
@@ -67,7 +70,7 @@ func (s *Store) makeRoom(bytes, limit int64) error {
 func (s *Store) report(err error) {
 	switch {
 	case err != nil && !s.failed:
-		s.log.Info("The cache can't be used; what isn't in it is fetched again when it is needed", "problem", problem(err))
+		s.log.Info("The cache can't be used; what isn't in it is fetched again when it is needed", "problem", err.Error())
 	case err == nil && s.failed:
 		s.log.Info("The cache can be used again")
 	}
@@ -78,10 +81,36 @@ func (s *Store) report(err error) {
 	}
 }
 
-// problem leaves the file's name out, which is another one each time.
-func problem(err error) string {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Op + ": " + at.Err.Error()
+var (
+	lookups = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "chandler_source_cache_lookups_total",
+		Help: "Number of archives looked for in the cache on disk, by result: hit or miss.",
+	}, []string{"result"})
+
+	evictions = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "chandler_source_cache_evictions_total",
+		Help: "Number of archives that were dropped from the cache on disk to make room.",
+	})
+
+	corruptions = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "chandler_source_cache_corruptions_total",
+		Help: "Number of archives in the cache on disk that were damaged, and dropped.",
+	})
+
+	bytesKept = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "chandler_source_cache_bytes",
+		Help: "Size of the cache on disk, as of the last time something was added.",
+	})
+
+	usable = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "chandler_source_cache_usable",
+		Help: "Whether the cache on disk can be used: 0 if there is none, or its disk is full or read-only, or does not answer.",
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(lookups, evictions, corruptions, bytesKept, usable)
+	for _, result := range []string{"hit", "miss"} {
+		lookups.WithLabelValues(result)
 	}
-	return err.Error()
 }

@@ -85,15 +85,16 @@ func (s *Store) Get(scope, digest string) ([]byte, bool) {
 	}
 	path := s.path(scope, digest)
 	data, err := os.ReadFile(path)
-	if err == nil && digestOf(data) != digest {
+	if err == nil && artifact.DigestOf(data) != digest {
 		corruptions.Inc()
 		s.log.Info("A file of the cache was damaged; it is dropped, and will be fetched again", "digest", digest)
 		err = errors.Join(fs.ErrNotExist, os.RemoveAll(path))
 	}
-	countLookup(err == nil)
 	if err != nil {
+		lookups.WithLabelValues("miss").Inc()
 		return nil, false
 	}
+	lookups.WithLabelValues("hit").Inc()
 	if info, err := os.Stat(path); err == nil && s.clock.Now().Sub(info.ModTime()).Abs() > touchEvery {
 		_ = os.Chtimes(path, s.clock.Now(), s.clock.Now()) // on a read-only disk its age doesn't matter
 	}
@@ -143,7 +144,5 @@ func writeSynced(path string, data []byte) error {
 
 // path is made of sums only: so no name leads anywhere else.
 func (s *Store) path(scope, digest string) string {
-	return filepath.Join(s.directory, strings.TrimPrefix(digestOf([]byte(digest+"\n"+scope)), "sha256:"))
+	return filepath.Join(s.directory, strings.TrimPrefix(artifact.DigestOf([]byte(digest+"\n"+scope)), "sha256:"))
 }
-
-func digestOf(data []byte) string { return artifact.Content{Archive: data}.Digest() }

@@ -40,13 +40,14 @@ func (a Archive) Fetch(ctx context.Context, c *auth.Client, digest string) (arti
 		return artifact.Content{}, failure.NotPublished("%s has nothing at this address, or doesn't show it to these credentials; put the %s there, or correct http.url", at.Host, kind.Packing())
 	}
 	got := artifact.Content{Archive: data}
-	// What the host calls it, as with Content-Type, says nothing.
-	switch {
-	case got.Digest() == digest:
+	if got.Digest() == digest {
 		return got, nil
-	case kind.Unfit(data) != "":
-		return artifact.Content{}, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest, nor any other: %s; correct http.digest or url", at.Host, kind.Packing(), kind.Unfit(data))
 	}
-	// Its own digest isn't told: who learns that could read what only this provider reaches.
-	return artifact.Content{}, failure.New(failure.DigestMismatch, "the %s isn't the one of http.digest; compare that with what sha256sum prints, and correct http.digest or url", kind.Packing())
+	// What the host calls it, as with Content-Type, says nothing. And its own digest isn't told:
+	// who learns that could read what only this provider reaches.
+	unfit := kind.Unfit(data)
+	if unfit != "" {
+		unfit = " (" + unfit + ")"
+	}
+	return artifact.Content{}, failure.New(failure.DigestMismatch, "what %s sends isn't the %s of http.digest%s; compare that with what sha256sum prints, and correct http.digest or url", at.Host, kind.Packing(), unfit)
 }
