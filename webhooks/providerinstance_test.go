@@ -316,8 +316,8 @@ func TestRacesHaveOneWinner(t *testing.T) {
 	t.Logf("%d rounds, %d refusals, %d admissions", rounds, refusals.Load(), s.asked.Load())
 }
 
-// An instance holds its scope as long as it shows signs of life, by the clock of
-// the webhooks, and an update of its object takes the way of the claim.
+// TestProviderInstanceAdmission has an instance hold its scope as long as it shows signs of
+// life, by the clock of the webhooks. An update of its object takes the way of the claim.
 func TestProviderInstanceAdmission(t *testing.T) {
 	s := startShared(t, 1, nil)
 	ctx := t.Context()

@@ -48,15 +48,15 @@ type Content struct {
 // same archive has the same digest in every kind of source; packaging a chart
 // anew changes it. So it is of a single file of manifests.
 //
-// Of a directory it is the SHA-256 of the line "chandler directory v1", and
-// for each of Files in order, the length of its name, the name, the length of
-// its content, and the content; lengths are 8 bytes, big-endian. File modes and
-// times, empty directories and what .helmignore excludes don't count.
+// Of a directory it is the SHA-256 of the line "chandler directory v1" and of
+// each of Files in order. Each file counts with the length of its name, the name,
+// the length of its content, and the content. Lengths are 8 bytes, big-endian. File
+// modes and times, empty directories and what .helmignore excludes don't count.
 //
 // Of a bundle whose files are fetched one by one it is the SHA-256 of what lists
-// them: in a registry the manifest; of a release at GitHub the line "chandler
-// release v1", and for each file, sorted by name, a line of its own digest, a
-// space, its size in bytes, a space, and its name.
+// them. In a registry the manifest does. Of a release at GitHub it is the line
+// "chandler release v1", and a line for each file, sorted by name. That line has the
+// file's own digest, a space, its size in bytes, a space, and its name.
 func (c Content) Digest() string {
 	switch {
 	case c.Manifest != nil:

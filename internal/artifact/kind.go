@@ -34,8 +34,8 @@ const (
 // they have in it: no top-level directory is expected, nor taken off.
 func (k Kind) Verbatim() bool { return k != KindChart }
 
-// words are the field that has the kind's source, one of an add-on or the stack's, and what
-// tells the kinds apart where all of them are remembered: it is in release records.
+// words are, for each kind, the field of an add-on or a stack that names its source, and a
+// suffix. The suffix tells kinds apart in caches and in release records.
 var words = map[Kind]struct{ field, suffix string }{
 	KindChart:         {"chart", ""},
 	KindKustomization: {"kustomization", " as files"},

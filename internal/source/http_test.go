@@ -47,8 +47,8 @@ func TestArchiveAtAnAddress(t *testing.T) {
 	expectRefused(t, get(t, sources, other), failure.SourceUnauthorized)
 }
 
-// Who may write an AddonStack may name any path of a host: the instance's own credentials
-// go to those only that they are for, and what is there can't be read by its digest.
+// Users who may write an AddonStack may name any path of a host. The instance's own
+// credentials go only to the paths that they are for. Nobody reads what is there by its digest.
 func TestOwnCredentialsForAddressesAreForPaths(t *testing.T) {
 	document := "apiVersion: v1\nkind: PodList\nitems: []\n"
 	var seen atomic.Value

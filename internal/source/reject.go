@@ -82,9 +82,9 @@ func wakeAll(told map[string]func()) {
 	}
 }
 
-// Reject notes that the caller can't use what the reference was resolved to: unless the
-// reference itself names the digest, the source is asked again which content it is, after
-// times that grow. It returns when; 0 for never.
+// Reject notes that the caller can't use what the reference was resolved to. The source is
+// asked again which content it is, after times that grow, unless the reference itself names
+// the digest. Reject returns when; 0 for never.
 func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest string) time.Duration {
 	if !mayMeanAnother(ref, digest) {
 		return 0

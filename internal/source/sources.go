@@ -167,10 +167,9 @@ func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 	return version + "/" + object.Key
 }
 
-// Keys identifies the credentials that the reference's source is asked with, and the
-// keys that its signatures are verified with, as far as they are in objects that the
-// reference names. It takes no request. While they are the same, so is this; that
-// they change is an event.
+// Keys identifies the credentials for the reference's source, and the keys that verify its
+// signatures, as far as they are in objects that the reference names. It takes no
+// request. While they are the same, so is this; that they change is an event.
 func (s *Sources) Keys(ctx context.Context, ref reference.Reference) string {
 	if s.objects == nil {
 		return ""

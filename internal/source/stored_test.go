@@ -68,8 +68,8 @@ func TestHundredClustersAndARestartAskOnce(t *testing.T) {
 	}
 }
 
-// Who names another team's digest gets nothing by that, be it in memory or on disk: neither
-// at a server of his own, nor at the other's with other credentials, or with none.
+// A team that names another team's digest gets nothing by that, be it in memory or on disk.
+// That holds at a server of its own, and at the other team's with other credentials or none.
 func TestDigestGivesNoRight(t *testing.T) {
 	private := chartVersion(t, "1.0.0")
 	digest := digestOf(private)

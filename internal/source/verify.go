@@ -80,9 +80,9 @@ func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest stri
 	})
 }
 
-// accepts checks that the content is what the reference calls it, as far as the content says
-// that itself, or the signed text of it does: the keys that signed it signed other things, and
-// older ones, and whoever may move a tag can show one of these.
+// accepts checks that the content is what the reference calls it, as far as the content or
+// its signed text says that. The keys that signed it signed other things, and older ones. An
+// attacker who may move a tag can show one of these.
 func (s *Sources) accepts(r reference.Reference, got *Artifact, says string) error {
 	required := s.required.For(r)
 	byCosign := r.Chart.OCI != nil && (required || r.Chart.Verify != nil && r.Chart.Verify.Cosign != nil)

@@ -110,8 +110,8 @@ func gateOf(status *addonsv1.ClusterUpgrade, point addonsv1.UpgradePoint, versio
 	return nil
 }
 
-// isOver reports whether there is nothing to wait for after a part of an upgrade, of which there is
-// no gate: all of it was done, or it was before the upgrade was first seen.
+// isOver reports whether there is nothing to wait for after a part of an upgrade that has no gate.
+// Then all of it was done, or it was before the upgrade was first seen.
 func isOver(status *addonsv1.ClusterUpgrade, q Question, seen bool) bool {
 	if q.Point == addonsv1.UpgradeBeforeControlPlane {
 		return false

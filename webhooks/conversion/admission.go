@@ -84,9 +84,9 @@ func isStored(ctx context.Context, refused error, request *admission.Request) bo
 	return err != nil && err.Error() == refused.Error()
 }
 
-// keepStoredRest takes the annotation of the stored object, whatever the new one
-// has: none, after `kubectl replace` of a manifest; an old one, if it was exported;
-// or one that was made by hand, past all rules of v1beta1.
+// keepStoredRest takes the annotation of the stored object, whatever the new one has.
+// That has none after `kubectl replace` of a manifest, and an old one if it was
+// exported. One that was made by hand would pass all rules of v1beta1 by.
 func keepStoredRest(old []byte, s *addonsv1alpha1.AddonStack) error {
 	var stored metav1.PartialObjectMetadata
 	if err := json.Unmarshal(old, &stored); err != nil {

@@ -36,8 +36,8 @@ type Options struct {
 	ClientCertificates bool
 }
 
-// Limited returns the server with limits on all that it serves: on the size of a
-// request, on the memory of all together, and on the time that one takes to come.
+// Limited returns the server with limits on all that it serves. They are on the size of a
+// request, the memory of all requests, and the time that one takes to come.
 func Limited(inner webhook.Server, o Options) webhook.Server {
 	return &server{Server: inner, options: o, admission: semaphore.NewWeighted(together), conversion: semaphore.NewWeighted(together)}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package opener looks into what comes from elsewhere: archives, charts, indexes of Helm
-// repositories, YAML. All of that may be hostile, so a manager never opens it itself: it
-// hands a [Job] to an [Opener], a pool of worker processes with limits on memory and time,
-// and without files and network (package render).
+// repositories, YAML. All of that may be hostile, so a manager never opens it itself. It
+// hands a [Job] to an [Opener]: a pool of worker processes (package render). These have
+// limits on memory and time, and neither files nor network.
 package opener
 
 import (

@@ -41,8 +41,8 @@ func Parse(data []byte) (manifest ocispec.Manifest, _ error) {
 	return manifest, nil
 }
 
-// Digest finds the content of the kind in a manifest, which has the digest of its own, and
-// returns that of the content: the manifest's, if it lists files of a bundle, or else that of a layer.
+// Digest finds the content of the kind in a manifest, and returns the content's digest. That
+// is own, the manifest's digest, if the manifest lists files of a bundle. Else it is a layer's.
 func Digest(kind artifact.Kind, own string, data []byte) (string, error) {
 	manifest, err := Parse(data)
 	switch {

@@ -41,7 +41,7 @@ const (
 //
 // All paths are resolved by [os.Root]: ".." and symbolic links may lead anywhere
 // inside the root, and nowhere else. Links are followed since volumes of
-// ConfigMaps consist of them: there each file is a link into "..data", itself a
+// ConfigMaps consist of them. There each file is a link into "..data", itself a
 // link to a directory that is swapped when the content changes. The root is opened
 // anew each time, so that it may be such a link, too.
 type Tree struct {

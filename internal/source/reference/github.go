@@ -36,10 +36,9 @@ func apiOf(from *addonsv1.GitHubSource) *url.URL {
 	return api
 }
 
-// RepositoryHost is the host that people know the source by, and write credentials
-// down for. At GitHub it isn't that of the API, which gets these credentials, but only
-// where the API is GitHub's own: whoever names another one in apiURL mustn't get the
-// credentials for url by that.
+// RepositoryHost returns the host that people know the source by, and write credentials
+// down for. At GitHub the API has another host, which gets these credentials as well. It
+// does so only if it is GitHub's own: another apiURL mustn't get the credentials for url.
 func (r Reference) RepositoryHost() string {
 	at := r.Chart.GitHub
 	if at == nil || !egress.SameOrigin(apiOf(at), apiOf(&addonsv1.GitHubSource{URL: at.URL})) {
