@@ -92,13 +92,13 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	case errors.As(err, &operation) && (operation.Op == "proxyconnect" || strings.HasPrefix(operation.Op, "socks ")):
 		return ofProxy(host, cause(ctx, err))
 	}
-	return fault(Unavailable, "%s can't be asked: %s. Correct the address, or have the host mended; it is asked again", host, cause(ctx, err))
+	return fault(Unavailable, "%s %s; correct the address, or have the host mended: it is asked again", host, cause(ctx, err))
 }
 
 // ofProxy is a fault of the proxy on the way to a host, said without its address. Which one is
 // asked is the administrator's choice: whoever named the host can't mend it.
 func ofProxy(host, what string) *Fault {
-	return fault(Unavailable, "the proxy on the way to %s can't be used: %s; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected", host, what)
+	return fault(Unavailable, "the proxy on the way to %s %s; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected", host, what)
 }
 
 // judgeConnect is the fault in what a proxy answers when it has to connect to a host.
@@ -106,7 +106,7 @@ func judgeConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.
 	if answer.StatusCode == http.StatusOK {
 		return nil
 	}
-	return ofProxy(strings.TrimSuffix(to.Host, ":443"), statusOf(answer.StatusCode))
+	return ofProxy(strings.TrimSuffix(to.Host, ":443"), "answers "+statusOf(answer.StatusCode))
 }
 
 // cause says in constant words what failed.
@@ -122,16 +122,18 @@ func cause(ctx context.Context, err error) string {
 	)
 	switch {
 	case errors.As(err, &dns):
-		return "its name can't be resolved"
+		return "has a name that can't be resolved"
 	case errors.As(err, &certificate):
-		return "its certificate isn't valid for this name and time, or is of an authority that isn't known (ca.crt of the credentials may name one)"
+		return "fails the TLS handshake: its certificate isn't valid for this name and time, or is of an authority that isn't known (ca.crt of the credentials may name one)"
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &alert),
 		errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error"):
-		return "the TLS handshake fails: it may speak no TLS (plainHTTP), or want a client's certificate (tls.crt and tls.key of the credentials)"
+		return "fails the TLS handshake: it may speak no TLS (plainHTTP), or want a client's certificate (tls.crt and tls.key of the credentials)"
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
-		return "it doesn't answer in time"
+		return "doesn't answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refuses connections"
 	case errors.As(err, &errno):
-		return errno.Error()
+		return "can't be reached: " + errno.Error()
 	}
-	return "the connection broke off"
+	return "broke off the connection"
 }

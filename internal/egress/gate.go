@@ -78,7 +78,7 @@ func (g *gate) judge(host string, response *http.Response) *Fault {
 	case code == http.StatusForbidden:
 		return answered(Unauthorized, host, code)
 	case code == http.StatusProxyAuthRequired:
-		return ofProxy(host, statusOf(code))
+		return ofProxy(host, "answers "+statusOf(code))
 	case code >= 400 && code != http.StatusUnauthorized && code != http.StatusNotFound:
 		return answered(Unavailable, host, code)
 	}

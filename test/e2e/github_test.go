@@ -61,7 +61,7 @@ func TestGitHub(t *testing.T) {
 
 	server.LimitRate(0, time.Now().Add(time.Hour))
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.3.0" })
-	tn.awaitCluster("first", "the rate limit is used up", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "the rate limit of these credentials is used up"))
+	tn.awaitCluster("first", "the rate limit is used up", phase("settings", addonsv1.AddonPending, "SourceUnavailable", "asks to be left alone for a while"))
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) { a.Chart.Version = "1.1.0" })
 	tn.awaitCluster("first", "nobody has to ask", ready("settings", "plain"), installedAs("settings", 2, "1.1.0"))
 

@@ -57,7 +57,7 @@ var slow = complaint{addonsv1.AddonPending, "", ""}
 
 func sourceFaults() map[string]sourceFault {
 	const (
-		leftAlone = "asks to be left alone for a while (429 Too Many Requests, or Retry-After)"
+		leftAlone = "asks to be left alone for a while"
 		damaged   = "it is damaged, or was tampered with"
 	)
 	return map[string]sourceFault{
@@ -74,11 +74,11 @@ func sourceFaults() map[string]sourceFault {
 		"endless":        alike(faulty.Endless, 3, failed("ArtifactTooLarge", "larger than")),
 		"web-page": {faulty.WebPage, 3,
 			failed("ArtifactInvalid", "its manifest is no JSON"), failed("ArtifactInvalid", "isn't an index that Helm can read"),
-			failed("DigestMismatch", "isn't the archive of http.digest, nor any other"),
+			failed("DigestMismatch", "isn't the archive of http.digest"),
 			failed("ArtifactInvalid", "isn't what GitHub's API does")},
 		"tampered": {faulty.Tamper, 3,
 			failed("DigestMismatch", damaged), failed("DigestMismatch", damaged),
-			failed("DigestMismatch", "the archive isn't the one of http.digest"),
+			failed("DigestMismatch", "isn't the archive of http.digest"),
 			failed("DigestMismatch", damaged)},
 	}
 }

@@ -79,7 +79,7 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 	case secret != nil:
 		refused = failure.New(failure.SourceUnauthorized, "%s to the credentials of Secret %s/%s; correct them, or what they are allowed", said, c.Ref.Namespace, secret.Name)
 	default:
-		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have those of the provider instance corrected in its own Secret %s (%s)", said, ownSecret, ownKeys(c.Ref))
+		refused = failure.New(failure.SourceUnauthorized, "%s; name a Secret with credentials in its secretRef, or have those in the provider instance's own Secret %s corrected (%s)", said, ownSecret, ownKeys(c.Ref))
 	}
 	refused.Wait = true
 	return refused

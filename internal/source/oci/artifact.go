@@ -53,14 +53,14 @@ func (a Artifact) Resolve(ctx context.Context, c *auth.Client) (digest string, n
 
 // manifest asks for the one of the digest, or else of the tag.
 func (a Artifact) manifest(ctx context.Context, repository *orasremote.Repository) (ocispec.Descriptor, []byte, error) {
-	named, wayOut := reference.TagOf(a.version), `oci.url or version. A tag is the version written just so, with "v" or without`
+	named, what, wayOut := reference.TagOf(a.version), "tag "+reference.TagOf(a.version), `oci.url or version. A tag is the version written just so, with "v" or without`
 	if a.Digest != "" {
-		named, wayOut = a.Digest, "oci.url or oci.digest. "+failure.IfFollowed
+		named, what, wayOut = a.Digest, "manifest "+a.Digest, "oci.url or oci.digest. "+failure.IfFollowed
 	}
 	described, manifest, err := readManifest(ctx, repository, named)
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		err = failure.NotPublished("the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", named, wayOut)
+		err = failure.NotPublished("the registry has no %s here, or doesn't show it to these credentials; publish it, or correct %s", what, wayOut)
 	case err == nil && a.Digest != "" && described.Digest.String() != a.Digest:
 		err = failure.New(failure.DigestMismatch, "the registry's manifest isn't the one of oci.digest; push it again, or correct oci.digest")
 	}
