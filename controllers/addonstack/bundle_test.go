@@ -70,7 +70,7 @@ func TestNotesOfABundleStay(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			r.reportValid(s, e)
+			reportValid(s, e)
 			newest = revisionOf(t, &e.of(s).Spec)
 			newest.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: ptr.To(true)}}
 			stack.SetGeneration(newest, s.Generation)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -31,12 +32,10 @@ func setPaused(s *addonsv1.AddonStack) bool {
 	return paused
 }
 
-// reportInvalid writes that the spec isn't valid, and an event when it is so for something
-// else than it was before.
+// reportInvalid writes that the spec isn't valid.
 func (r *Reconciler) reportInvalid(s *addonsv1.AddonStack, reason, action, problem string) {
 	c := newCondition(addonsv1.ValidCondition, metav1.ConditionFalse, reason, problem+". Clusters stay as they are")
-	r.warn(s, c, action)
-	conditions.Set(s, c)
+	r.warn(s, c, reason, action)
 }
 
 // describe names the first problems: a message has a limit.
@@ -64,7 +63,7 @@ func reportUnkept(s *addonsv1.AddonStack, err error) {
 		return
 	}
 	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
-		"The spec is valid, but can't be kept as a ControllerRevision: "+shorten(err.Error(), maxProblem)))
+		"The spec is valid, but can't be kept as a ControllerRevision: "+message.Shorten(err.Error(), maxProblem)))
 }
 
 // summarize writes the Ready condition from the others.
@@ -94,18 +93,16 @@ func summarize(s *addonsv1.AddonStack) {
 	conditions.Set(s, ready)
 }
 
-// warn sends an event of what a condition says is wrong, unless the last one said the same.
-// While a source is asked again the condition may be another one for a moment: what then
-// comes out is no news if it is the same.
-func (r *Reconciler) warn(s *addonsv1.AddonStack, c metav1.Condition, action string) {
-	m := r.memoryOf(s)
-	if m.lastFault(s, c.Type).message != c.Message {
-		r.event(s, corev1.EventTypeWarning, c.Reason, action, c.Message)
+// warn writes a condition that says what is wrong. If its message is new, an event with the
+// reason says it, too.
+func (r *Reconciler) warn(s *addonsv1.AddonStack, c metav1.Condition, reason, action string) {
+	if conditions.GetMessage(s, c.Type) != c.Message {
+		r.event(s, corev1.EventTypeWarning, reason, action, c.Message)
 	}
-	m.faults[c.Type] = fault{c.Reason, c.Message}
+	conditions.Set(s, c)
 }
 
 // event sends an event, whose text may be too long for one.
 func (r *Reconciler) event(s *addonsv1.AddonStack, kind, reason, action, text string) {
-	r.Recorder.Eventf(s, nil, kind, reason, action, "%s", shorten(text, maxNote))
+	r.Recorder.Eventf(s, nil, kind, reason, action, "%s", message.Shorten(text, maxNote))
 }

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,48 +22,27 @@ const historyLimit = 10
 const pageSize = 500
 
 // trimHistory deletes the oldest revisions that no cluster runs. What clusters of other
-// filters run isn't in the cache: it is asked about when there is a new surplus, and
-// not again while that is the same.
+// filters run isn't in the cache.
 func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	if len(revisions) <= historyLimit+1 {
 		return nil
 	}
-	inUse, err := r.inUse(ctx, r.Client, s, 0)
+	reader, limit := client.Reader(r.Client), int64(0)
+	if r.shares(s) {
+		reader, limit = r.APIReader, pageSize
+	}
+	inUse, err := r.inUse(ctx, reader, s, limit)
 	if err != nil {
 		return err
 	}
-	surplus := surplusOf(revisions, inUse)
-	if len(surplus) == 0 {
-		return nil
-	}
-	if r.shares(s) {
-		m, names := r.memoryOf(s), namesOf(surplus)
-		if m.surplus == names {
-			return nil
-		}
-		if inUse, err = r.inUse(ctx, r.APIReader, s, pageSize); err != nil {
-			return err
-		}
-		m.surplus = names
-		surplus = surplusOf(revisions, inUse)
-	}
-	for i := range surplus {
+	for _, revision := range surplusOf(revisions, inUse) {
 		// Another instance may go back to it at this moment.
-		asSeen := client.Preconditions{UID: &surplus[i].UID, ResourceVersion: &surplus[i].ResourceVersion}
-		if err := r.Client.Delete(ctx, &surplus[i], asSeen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting revision %s: %w", surplus[i].Name, err)
+		asSeen := client.Preconditions{UID: &revision.UID, ResourceVersion: &revision.ResourceVersion}
+		if err := r.Client.Delete(ctx, &revision, asSeen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting revision %s: %w", revision.Name, err)
 		}
 	}
 	return nil
-}
-
-// namesOf joins the names of revisions.
-func namesOf(revisions []appsv1.ControllerRevision) string {
-	names := make([]string, 0, len(revisions))
-	for i := range revisions {
-		names = append(names, revisions[i].Name)
-	}
-	return strings.Join(names, " ")
 }
 
 // surplusOf returns what is beyond the limit. Revisions come the newest first.

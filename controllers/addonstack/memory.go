@@ -5,9 +5,7 @@ package addonstack
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,16 +17,9 @@ type memory struct {
 	uid     types.UID
 	request request
 	poll    versionPoll
-	// faults are those that events told last, by the type of the condition.
-	faults map[string]fault
 	// counted is when the clusters were counted last.
 	counted time.Time
-	// surplus names the revisions that were looked for on the clusters of other filters.
-	surplus string
 }
-
-// fault is what a condition says is wrong. It is empty if nothing is.
-type fault struct{ reason, message string }
 
 // memoryOf returns the memory of a stack. It is empty if the stack is new to this process.
 func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
@@ -36,7 +27,7 @@ func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
 	if known, ok := r.memories.Load(key); ok && known.(*memory).uid == s.UID {
 		return known.(*memory)
 	}
-	fresh := &memory{uid: s.UID, faults: map[string]fault{}}
+	fresh := &memory{uid: s.UID}
 	r.memories.Store(key, fresh)
 	return fresh
 }
@@ -58,23 +49,6 @@ func (m *memory) pace(s *addonsv1.AddonStack, now time.Time) time.Duration {
 	}
 	m.counted = now
 	return 0
-}
-
-// lastFault returns the fault that was told last of a type of condition. Before the first
-// one in this process it is that of the status.
-func (m *memory) lastFault(s *addonsv1.AddonStack, kind string) fault {
-	if known, ok := m.faults[kind]; ok {
-		return known
-	}
-	if c := conditions.Get(s, kind); c != nil && c.Status != metav1.ConditionTrue {
-		return fault{c.Reason, c.Message}
-	}
-	return fault{}
-}
-
-// keepFault remembers the last fault while the condition says something else.
-func (m *memory) keepFault(s *addonsv1.AddonStack, kind string) {
-	m.faults[kind] = m.lastFault(s, kind)
 }
 
 // lookNowPause is the least time between two polls that somebody asks for. Many

@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/cluster-chandler/chandler/internal/message"
 )
@@ -18,43 +17,11 @@ const (
 	shownProblems = 3
 )
 
-// shorten cuts the middle out of a text that is longer than the limit in bytes: its start
-// names what is wrong, and its end the way out.
-func shorten(text string, limit int) string {
-	const gap = " ... "
-	if len(text) <= limit {
-		return text
-	}
-	left := (limit - len(gap)) / 2
-	right := len(text) - (limit - len(gap) - left)
-	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
-}
-
-// firstOf joins the first few of many texts, in about maxProblem bytes: what the short ones
-// don't need is the long ones'.
+// firstOf joins the first few of many texts, in about maxProblem bytes.
 func firstOf(texts []string) string {
-	shown := texts[:min(len(texts), shownProblems)]
-	most := evenly(shown, maxProblem)
-	all := slices.Clone(texts)
-	for i := range shown {
-		all[i] = shorten(shown[i], most)
+	shown := slices.Clone(texts)
+	for i := range min(len(shown), shownProblems) {
+		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
 	}
-	return message.List(all, "; ", shownProblems)
-}
-
-// evenly returns how many bytes each of the texts may have, so that all have that many.
-func evenly(texts []string, all int) int {
-	lengths := make([]int, 0, len(texts))
-	for _, text := range texts {
-		lengths = append(lengths, len(text))
-	}
-	slices.Sort(lengths)
-	for i, length := range lengths {
-		each := all / (len(lengths) - i)
-		if length > each {
-			return each
-		}
-		all -= length
-	}
-	return max(all, maxProblem)
+	return message.List(shown, "; ", shownProblems)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,10 +39,9 @@ type Reconciler struct {
 	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
-	statuses  management.Statuses
-	memories  sync.Map // client.ObjectKey to *memory
-	rotations rotations
-	wake      management.Queue // for what sources come to
+	statuses management.Statuses
+	memories sync.Map         // client.ObjectKey to *memory
+	wake     management.Queue // for answers of sources
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -93,7 +93,7 @@ var errBehind = errors.New("the cache is behind")
 
 // isBehind reports whether it takes another reconcile: something else was written first, or
 // what was read from the API server is newer than what the cache shows.
-func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
+func isBehind(err error) bool { return errors.Is(err, errBehind) || apierrors.IsConflict(err) }
 
 // retryRejected has the stack's sources asked at once, for itself and for its clusters,
 // whether what was rejected of them is published anew.

@@ -84,11 +84,7 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 	}
 	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
-	t, since := trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now
-	if t.keys != p.trigger.keys {
-		since = r.rotations.since(t.keys, now)
-	}
-	p.plan(s, t, since, now, settled)
+	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.running && r.poll(ctx, s, followers, current, p) {
 		p.finish(s, r.Clock.Now(), len(resolve(s, followers, current, p).waiting) > 0)
 	}

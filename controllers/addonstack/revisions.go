@@ -34,7 +34,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 			return nil, f, r.reportNoBundle(s, f, err)
 		}
 	}
-	r.reportValid(s, e)
+	reportValid(s, e)
 	if len(f.waiting) > 0 {
 		r.reportSources(s, f)
 		return nil, f, nil
@@ -57,8 +57,10 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	if err := r.syncLabels(ctx, s, revisions); err != nil {
 		return kept, f, err
 	}
-	if err := r.trimHistory(ctx, s, revisions); err != nil {
-		logf.FromContext(ctx).Error(err, "Old revisions are left for now")
+	if isNew {
+		if err := r.trimHistory(ctx, s, revisions); err != nil {
+			logf.FromContext(ctx).Error(err, "Old revisions are left until there is another one")
+		}
 	}
 	return kept, f, nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // A stack with the watch label "shared" is meant for the Clusters of all filters
@@ -46,7 +47,8 @@ func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	if !r.shares(s) {
 		return view
 	}
-	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions}
+	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
 		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
 		view.Status.Clusters, view.Status.Conditions = own.Clusters.DeepCopy(), slices.Clone(own.Conditions)
@@ -69,7 +71,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 		if len(s.Status.Instances) > 0 || isUpToDate(s, view) {
 			return nil
 		}
-		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
+		return r.statuses.Patch(ctx, s, view) // nobody has a Cluster here
 	}
 	following := mergeFollowing(s, view)
 	if equality.Semantic.DeepEqual(own, known) && equality.Semantic.DeepEqual(following, s.Status.Following) {
@@ -93,7 +95,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	} else {
 		aggregate(after)
 	}
-	return r.statuses.PatchLocked(ctx, s, after)
+	return r.statuses.Patch(ctx, s, after)
 }
 
 // entry returns what this instance has to say of the stack: nil while it has no cluster in
@@ -111,7 +113,7 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type != addonsv1.ReadyCondition { // it sums up the others
-			c.Message = shorten(c.Message, maxInstanceMessage)
+			c.Message = message.Shorten(c.Message, maxInstanceMessage)
 			own.Conditions = append(own.Conditions, c)
 		}
 	}

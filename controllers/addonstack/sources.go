@@ -8,6 +8,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -90,7 +91,7 @@ func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resoluti
 
 // entryOf makes an entry of status.sources. What is unchanged keeps its time.
 func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c metav1.Condition) addonsv1.StackSource {
-	entry := addonsv1.StackSource{Addon: name, Address: shorten(ref.Subject(), maxAddress)}
+	entry := addonsv1.StackSource{Addon: name, Address: message.Shorten(ref.Subject(), maxAddress)}
 	for i := range s.Status.Sources {
 		if s.Status.Sources[i].Addon == name {
 			entry.Conditions = append(entry.Conditions, s.Status.Sources[i].Conditions...)
@@ -106,7 +107,7 @@ func (f *resolution) bundleCondition() metav1.Condition {
 	if f.bundle == nil {
 		return available()
 	}
-	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, shorten(ofBundle(f.bundle), maxProblem))
+	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	if c.Reason == failure.ArtifactPending {
 		c.Status = metav1.ConditionUnknown
 	}
@@ -124,7 +125,7 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 		if failed.err.Field != "" {
 			text = failed.text()
 		}
-		text = shorten(text, maxProblem)
+		text = message.Shorten(text, maxProblem)
 		if !f.waitsFor(name) {
 			text = "Looking for newer versions: " + text
 		}

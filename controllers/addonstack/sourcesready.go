@@ -5,9 +5,12 @@ package addonstack
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -19,25 +22,33 @@ import (
 // reportSources writes the SourcesReady condition, and an event of what is wrong.
 // It is about status.sources, too, which is up to date unless the spec waits.
 func (r *Reconciler) reportSources(s *addonsv1.AddonStack, f *resolution) {
-	if conditions.IsFalse(s, addonsv1.SourcesReadyCondition) && f.polling && len(f.waiting) == 0 && len(f.failures) == 0 {
-		return // nobody knows better yet
-	}
-	c, m := sourcesReady(f, s.Status.Sources), r.memoryOf(s)
-	last := m.lastFault(s, c.Type)
+	c, before := sourcesReady(f, s.Status.Sources), ptr.Deref(conditions.Get(s, addonsv1.SourcesReadyCondition), metav1.Condition{})
 	switch {
+	case isAskedAgain(s, f, before, c):
+		return // what the last try came to stands until there is an answer
 	case len(f.failures) > 0:
-		r.warn(s, newCondition(c.Type, c.Status, f.failures[0].err.Reason, c.Message), "Follow")
-	case c.Status == metav1.ConditionFalse && last.reason != c.Reason:
-		r.warn(s, c, "Fetch")
-	case c.Status == metav1.ConditionFalse: // one event is enough, however many clusters say so
-		m.faults[c.Type] = fault{c.Reason, c.Message}
-	case c.Status == metav1.ConditionTrue && !anyAsked(s.Status.Sources):
-		m.faults[c.Type] = fault{}
-	default:
-		m.faults[c.Type] = last
+		r.warn(s, c, f.failures[0].err.Reason, "Follow")
+		return
+	case c.Status == metav1.ConditionFalse && (before.Status != c.Status || before.Reason != c.Reason):
+		r.event(s, corev1.EventTypeWarning, c.Reason, "Fetch", c.Message) // one, however many clusters say so
 	}
 	conditions.Set(s, c)
 }
+
+// isAskedAgain reports whether sources that failed before are asked again, and have said nothing yet.
+func isAskedAgain(s *addonsv1.AddonStack, f *resolution, before, now metav1.Condition) bool {
+	polls, same := f.polling && len(f.failures) == 0, before.ObservedGeneration == s.Generation
+	switch {
+	case before.Status == metav1.ConditionFalse && len(f.waiting) == 0:
+		return polls || same && now.Status == metav1.ConditionTrue && anyAsked(s.Status.Sources)
+	case before.Status == metav1.ConditionUnknown && len(f.waiting) > 0:
+		return polls && same && strings.HasPrefix(before.Message, waitsForSources)
+	}
+	return false
+}
+
+// waitsForSources begins the message about versions that could not be found.
+const waitsForSources = "The spec waits for its sources. "
 
 // anyAsked reports whether a source is being asked now.
 func anyAsked(sources []addonsv1.StackSource) bool {
@@ -60,11 +71,11 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 		reasons, texts = append(reasons, failed.err.Reason), append(texts, text)
 	}
 	if len(f.waiting) > 0 {
-		message := "The spec waits for its sources. " + firstOf(texts)
+		text := waitsForSources + firstOf(texts)
 		if len(texts) == 0 {
-			message = fmt.Sprintf("Looking for the newest version of %s in %s", f.waiting[0], f.waiting[0].Line)
+			text = fmt.Sprintf("Looking for the newest version of %s in %s", f.waiting[0], f.waiting[0].Line)
 		}
-		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, message)
+		return newCondition(kind, metav1.ConditionUnknown, addonsv1.SourcesPendingReason, text)
 	}
 	for i := range sources {
 		c := meta.FindStatusCondition(sources[i].Conditions, addonsv1.SourceAvailableCondition)

@@ -3,8 +3,6 @@
 package addonstack
 
 import (
-	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -56,9 +54,9 @@ type pollResult struct {
 }
 
 // plan decides whether to poll now. What a settled stack follows was found by an earlier
-// process: that is good until its next turn. With other keys, which are known since then,
-// what failed may do, and what did may fail.
-func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Time, settled bool) {
+// process: that is good until its next turn. Answers are by credentials, so that other ones
+// lead to new answers.
+func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, now time.Time, settled bool) {
 	first, last := p.results == nil, p.trigger
 	p.trigger = t
 	switch {
@@ -70,9 +68,7 @@ func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Ti
 		p.begin(now, sharedAnswers)
 	case t.lookNow != last.lookNow:
 		p.begin(now, 0)
-	case t.keys != last.keys:
-		p.begin(now, now.Sub(since))
-	case !p.running && !now.Before(p.next):
+	case t.keys != last.keys, !p.running && !now.Before(p.next):
 		p.begin(now, sharedAnswers)
 	}
 }
@@ -106,25 +102,4 @@ func (p *versionPoll) pause(now time.Time) time.Duration {
 		return pollTimeout // answers are on their way, and wake the stack
 	}
 	return max(p.next.Sub(now), time.Millisecond)
-}
-
-// rotations are when keys were first seen that stacks have now. What was found since then
-// with the same ones does for all of them.
-type rotations struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
-
-// since returns when the keys were seen first, of late.
-func (r *rotations) since(keys string, now time.Time) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.seen, func(_ string, seen time.Time) bool { return now.Sub(seen) > sharedAnswers })
-	if r.seen == nil {
-		r.seen = map[string]time.Time{}
-	}
-	if _, known := r.seen[keys]; !known {
-		r.seen[keys] = now
-	}
-	return r.seen[keys]
 }

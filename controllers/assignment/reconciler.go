@@ -116,7 +116,7 @@ func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
-	confirmation, confirming := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
+	confirmation := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
 	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil
@@ -125,13 +125,7 @@ func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing
 		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, "TooManyStacks", "Assign",
 			"%d AddonStacks more than the %d that a cluster can run select %s; they are left out", left, maxStacks, cluster)
 	}
-	// Nobody else writes the spec, and the status is written often: no lock, unless
-	// somebody may write another confirmation in this moment.
-	changes := management.Changes
-	if confirming {
-		changes = management.ChangesLocked
-	}
-	patch, err := changes(existing, wanted)
+	patch, err := management.Changes(existing, wanted)
 	if err != nil {
 		return err
 	}
@@ -170,7 +164,7 @@ func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error
 	}
 	before := ca.DeepCopy()
 	shape(ca, cluster, ca.Spec.Stacks) // the stacks follow once the cache shows it
-	patch, err := management.ChangesLocked(before, ca)
+	patch, err := management.Changes(before, ca)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -175,10 +174,4 @@ func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {
 }
 
 // shorten keeps a message within the API's limit.
-func shorten(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-len(" ...")], "") + " ..."
-}
+func shorten(text string) string { return message.Shorten(text, 1024) }

@@ -4,18 +4,15 @@ package management
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,22 +31,11 @@ var listKeys = map[string][]string{
 // as when most of a thousand add-ons change at once, replaces lists as a whole.
 const maxOperations = 9000
 
-// Changes returns the JSON patch that changes what differs between before and
-// after, and nothing else:
-//   - Fields that this version of the program doesn't know stay, also within the
-//     elements of lists. A merge patch replaces a list as a whole, and with it what
-//     a newer version wrote there.
-//   - An object whose watch label isn't what it was in before is refused: it went
-//     to another instance in the meantime, see IsLost.
-func Changes(before, after client.Object) (client.Patch, error) { return changes(before, after, false) }
-
-// ChangesLocked is Changes, refused also if anything of the object was written in
-// the meantime.
-func ChangesLocked(before, after client.Object) (client.Patch, error) {
-	return changes(before, after, true)
-}
-
-func changes(before, after client.Object, lock bool) (client.Patch, error) {
+// Changes returns the JSON patch that changes what differs between before and after, and
+// nothing else. Fields that this version of the program doesn't know stay, also within the
+// elements of lists. A merge patch would replace a list as a whole. The API server answers
+// with a conflict if the object was written since before was read.
+func Changes(before, after client.Object) (client.Patch, error) {
 	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
 		return nil, fmt.Errorf("%T %s: %w", before, before.GetName(), err)
@@ -59,39 +45,16 @@ func changes(before, after client.Object, lock bool) (client.Patch, error) {
 		return nil, fmt.Errorf("%T %s: %w", after, after.GetName(), err)
 	}
 	p := &jsonPatch{}
-	if filter, ok := before.GetLabels()[clusterv1.WatchLabel]; ok {
-		p.add("test", pathOf("metadata", "labels", clusterv1.WatchLabel), filter)
-	}
-	if lock {
-		p.add("replace", pathOf("metadata", "resourceVersion"), before.GetResourceVersion())
-	}
+	p.add("replace", "/metadata/resourceVersion", before.GetResourceVersion())
 	p.object("", was, is)
 	if len(p.operations) > maxOperations {
-		if lock {
-			return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
-		}
-		return client.MergeFrom(before), nil
+		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
 	}
 	data, err := json.Marshal(p.operations)
 	if err != nil {
 		return nil, fmt.Errorf("patch of %T %s: %w", after, after.GetName(), err)
 	}
 	return client.RawPatch(types.JSONPatchType, data), nil
-}
-
-// IsLost reports whether a patch was refused, since the object isn't as it was when the
-// patch was made: the next look at it decides anew.
-func IsLost(err error) bool {
-	if apierrors.IsConflict(err) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
-		return false
-	}
-	// One that fails validation names the kind, and the fields.
-	details := status.Status().Details
-	return details == nil || details.Kind == "" && len(details.Causes) == 0
 }
 
 type operation struct {
@@ -110,11 +73,11 @@ func (p *jsonPatch) add(op, path string, value any) {
 func (p *jsonPatch) object(path string, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, has := after[key]; !has {
-			p.add("remove", path+pathOf(key), nil)
+			p.add("remove", path+pointer(key), nil)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
-		p.value(path+pathOf(key), key, before[key], after[key])
+		p.value(path+pointer(key), key, before[key], after[key])
 	}
 }
 
@@ -137,86 +100,48 @@ func (p *jsonPatch) value(path, key string, before, after any) {
 	p.add("add", path, after) // which replaces what is there
 }
 
-// list patches a list element by element. It returns false if that can't be done: the
-// elements have no identity, or are in another order.
+// list patches a list element by element. It returns false if the elements have no
+// identity, or are in another order.
 func (p *jsonPatch) list(path string, keys []string, before, after []any) bool {
-	was, ok := elementsOf(keys, before)
-	if !ok {
+	was, is := identities(keys, before), identities(keys, after)
+	had, has := sets.New(was...), sets.New(is...)
+	kept := slices.DeleteFunc(slices.Clone(was), func(id string) bool { return !has.Has(id) })
+	if len(keys) == 0 || had.Len() < len(was) || has.Len() < len(is) ||
+		!slices.Equal(kept, slices.DeleteFunc(slices.Clone(is), func(id string) bool { return !had.Has(id) })) {
 		return false
 	}
-	is, ok := elementsOf(keys, after)
-	if !ok || !slices.Equal(was.alsoIn(is), is.alsoIn(was)) {
-		return false
-	}
-	// Positions are those that the list had: each one that is used is checked first.
-	for i, id := range was.ids {
-		if now, ok := is.byID[id]; ok && equality.Semantic.DeepEqual(was.byID[id], now) {
-			continue
-		}
-		for _, key := range keys {
-			p.add("test", path+pathOf(strconv.Itoa(i), key), was.byID[id][key])
+	for i, id := range slices.Backward(was) {
+		if !has.Has(id) {
+			p.add("remove", fmt.Sprintf("%s/%d", path, i), nil)
+			before = slices.Delete(slices.Clone(before), i, i+1)
 		}
 	}
-	for i, id := range slices.Backward(was.ids) {
-		if _, ok := is.byID[id]; !ok {
-			p.add("remove", path+pathOf(strconv.Itoa(i)), nil)
-		}
-	}
-	for i, id := range is.ids {
-		position := path + pathOf(strconv.Itoa(i))
-		if former, ok := was.byID[id]; ok {
-			p.object(position, former, is.byID[id])
+	for i, id := range is {
+		if position := fmt.Sprintf("%s/%d", path, i); had.Has(id) {
+			p.object(position, before[0].(map[string]any), after[i].(map[string]any))
+			before = before[1:]
 		} else {
-			p.add("add", position, is.byID[id])
+			p.add("add", position, after[i])
 		}
 	}
 	return true
 }
 
-// elements of a list, each with an identity.
-type elements struct {
-	ids  []string
-	byID map[string]map[string]any
-}
-
-// elementsOf returns false if an element has no identity, or that of another one.
-func elementsOf(keys []string, list []any) (elements, bool) {
-	e := elements{byID: map[string]map[string]any{}}
+// identities returns what tells the elements of a list apart: the values of their keys.
+func identities(keys []string, list []any) []string {
+	ids := make([]string, 0, len(list))
 	for _, element := range list {
-		object, ok := element.(map[string]any)
-		if !ok || len(keys) == 0 {
-			return e, false
-		}
-		id := ""
+		object, _ := element.(map[string]any)
+		var id strings.Builder
 		for _, key := range keys {
-			value, ok := object[key].(string)
-			if !ok {
-				return e, false
-			}
-			id += "/" + value
+			fmt.Fprintf(&id, "/%v", object[key])
 		}
-		if _, taken := e.byID[id]; taken {
-			return e, false
-		}
-		e.ids = append(e.ids, id)
-		e.byID[id] = object
+		ids = append(ids, id.String())
 	}
-	return e, true
+	return ids
 }
 
-// alsoIn returns the identities that the other list has as well.
-func (e elements) alsoIn(other elements) []string {
-	return slices.DeleteFunc(slices.Clone(e.ids), func(id string) bool { return other.byID[id] == nil })
-}
-
-// pointerEscapes are those of RFC 6901.
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-// pathOf returns a JSON pointer.
-func pathOf(parts ...string) string {
-	var path strings.Builder
-	for _, part := range parts {
-		path.WriteString("/" + pointerEscapes.Replace(part))
-	}
-	return path.String()
+// pointer returns a key as a part of a JSON pointer (RFC 6901).
+func pointer(key string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

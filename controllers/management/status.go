@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,7 @@ const writeTimeout = 10 * time.Second
 // Retry is what a reconcile returns that ended with a write, as the write went. One
 // that was lost to another write is no error: it takes another look, soon.
 func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
-	if IsLost(err) {
+	if apierrors.IsConflict(err) {
 		logf.FromContext(ctx).Info("Another write came first; looking again", "answer", err.Error())
 		return ctrl.Result{RequeueAfter: StaleDelay}, nil
 	}
@@ -71,25 +72,16 @@ func (s *Statuses) Stale(obj client.Object) bool {
 func (s *Statuses) Forget(key client.ObjectKey) { s.versions.Delete(key) }
 
 // Patch writes the status that a reconcile made of an object, in one request, and
-// none if it made no difference. An object that is gone is no error.
+// none if it made no difference. An object that is gone is no error. Another write since the
+// object was read makes it a conflict, see [Retry].
 //
 // Cluster API's patch helper takes two requests, conditions first: whoever waits
 // for a condition would see it beside an older status.
 func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error {
-	return s.patch(ctx, before, after, Changes)
-}
-
-// PatchLocked is Patch for a status that several instances write: it is refused
-// (see IsLost) if the object was written since it was read.
-func (s *Statuses) PatchLocked(ctx context.Context, before, after client.Object) error {
-	return s.patch(ctx, before, after, ChangesLocked)
-}
-
-func (s *Statuses) patch(ctx context.Context, before, after client.Object, changes func(before, after client.Object) (client.Patch, error)) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	patch, err := changes(before, after)
+	patch, err := Changes(before, after)
 	if err != nil {
 		return err
 	}
