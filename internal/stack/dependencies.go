@@ -52,23 +52,7 @@ func CycleThrough(stacks map[string][]addonsv1.Addon, addon string) []string {
 			dependencies[a.Name] = a.DependsOn
 		}
 	}
-	looked := map[string]bool{}
-	var visit func(path []string) []string
-	visit = func(path []string) []string {
-		for _, next := range dependencies[path[len(path)-1]] {
-			if next == addon {
-				return append(path, next)
-			}
-			if !looked[next] {
-				looked[next] = true
-				if cycle := visit(append(slices.Clip(path), next)); cycle != nil {
-					return cycle
-				}
-			}
-		}
-		return nil
-	}
-	return visit([]string{addon})
+	return cycleThrough(dependencies, addon)
 }
 
 // CyclesAcross returns a problem of a stack if add-ons of it and of others depend on each other.

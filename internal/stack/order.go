@@ -45,39 +45,41 @@ func InOrder(addons []addonsv1.Addon) []addonsv1.Addon {
 	return ordered
 }
 
-// findCycle returns the names along one cycle of dependencies, the first one
+// findCycle returns the names along one cycle of dependencies within a stack, the first one
 // again at the end; nil if there is none.
 func findCycle(addons []addonsv1.Addon) []string {
 	dependencies := map[string][]string{}
 	for i := range addons {
 		dependencies[addons[i].Name] = addons[i].DependsOn
 	}
-	done := map[string]bool{}
-	var trail []string
-	var visit func(name string) []string
-	visit = func(name string) []string {
-		if i := slices.Index(trail, name); i >= 0 {
-			return append(slices.Clone(trail[i:]), name)
-		}
-		if done[name] {
-			return nil
-		}
-		trail = append(trail, name)
-		for _, next := range dependencies[name] {
-			if cycle := visit(next); cycle != nil {
-				return cycle
-			}
-		}
-		trail = trail[:len(trail)-1]
-		done[name] = true
-		return nil
-	}
 	for i := range addons {
-		if cycle := visit(addons[i].Name); cycle != nil {
+		if cycle := cycleThrough(dependencies, addons[i].Name); cycle != nil {
 			return cycle
 		}
 	}
 	return nil
+}
+
+// cycleThrough returns the names along a cycle of dependencies that begins and ends with an
+// add-on; nil if there is none.
+func cycleThrough(dependencies map[string][]string, addon string) []string {
+	visited := map[string]bool{}
+	var visit func(path []string) []string
+	visit = func(path []string) []string {
+		for _, next := range dependencies[path[len(path)-1]] {
+			if next == addon {
+				return append(path, next)
+			}
+			if !visited[next] {
+				visited[next] = true
+				if cycle := visit(append(slices.Clip(path), next)); cycle != nil {
+					return cycle
+				}
+			}
+		}
+		return nil
+	}
+	return visit([]string{addon})
 }
 
 func contains(addons []addonsv1.Addon, name string) bool {
