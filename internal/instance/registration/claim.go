@@ -20,14 +20,14 @@ import (
 // while this process counts as alive.
 func (r *Registration) claim(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ScopeNotClaimedReason}
-	if what := r.findings.missing(); what != "" {
-		c.Message = "The scope isn't claimed before condition " + what + " is True"
+	if problem := firstProblem(r.findings.api, r.findings.namespaces); problem != nil {
+		c.Message = "The scope isn't claimed before condition " + problem.Type + " is True"
 		if err := r.write(ctx, addonsv1.ScopeWaiting); err != nil {
 			return refusal(err)
 		}
 		return c
 	}
-	for _, next := range r.way() {
+	for _, next := range r.nextClaims() {
 		if err := r.write(ctx, next); err != nil {
 			c := refusal(err)
 			if c.Reason != addonsv1.InternalErrorReason && c.Reason != addonsv1.WebhookUnavailableReason {
@@ -38,7 +38,7 @@ func (r *Registration) claim(ctx context.Context) metav1.Condition {
 		if next == addonsv1.ScopeWaiting {
 			continue
 		}
-		if !r.life.goesOn() {
+		if !r.life.isValid() {
 			r.stepBack(ctx)
 			c.Message = "The API server took so long to answer that the claim may have expired. It is made anew"
 			return c
@@ -48,13 +48,13 @@ func (r *Registration) claim(ctx context.Context) metav1.Condition {
 	return c
 }
 
-// way is what is to be written until the claim is Active.
-func (r *Registration) way() []addonsv1.ScopeClaim {
+// nextClaims returns what is to be written until the claim is Active.
+func (r *Registration) nextClaims() []addonsv1.ScopeClaim {
 	ours, claim := r.object.Spec.Holder == r.holder, r.object.Spec.Claim
 	switch {
 	case !ours:
 		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}
-	case claim != addonsv1.ScopeWaiting && !r.life.goesOn():
+	case claim != addonsv1.ScopeWaiting && !r.life.isValid():
 		return []addonsv1.ScopeClaim{addonsv1.ScopeWaiting, addonsv1.ScopeClaiming, addonsv1.ScopeActive}
 	case claim == addonsv1.ScopeWaiting:
 		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}

@@ -24,7 +24,7 @@ func (r *Registration) compatible(ctx context.Context) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()
 	case len(gap.Kinds) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIVersionNotServedReason, gap.String()
-		if slices.Contains(gap.Kinds, "ProviderInstance") && r.findings.obstacle == nil {
+		if slices.Contains(gap.Kinds, "ProviderInstance") {
 			r.findings.obstacle = &obstacle{reason: c.Reason, message: c.Message}
 		}
 	case len(gap.Fields) > 0:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -30,19 +29,9 @@ func (f *findings) parts() []metav1.Condition {
 	return []metav1.Condition{f.api, f.namespaces, f.scope}
 }
 
-// missing is the type of the first condition before the claim that isn't True.
-func (f *findings) missing() string {
-	for _, c := range f.parts()[:2] {
-		if c.Status != metav1.ConditionTrue {
-			return c.Type
-		}
-	}
-	return ""
-}
-
-// first is the first condition that isn't True, nil if all are.
-func (f *findings) first() *metav1.Condition {
-	for _, c := range f.parts() {
+// firstProblem returns the first condition that isn't True, nil if all are.
+func firstProblem(conditions ...metav1.Condition) *metav1.Condition {
+	for _, c := range conditions {
 		if c.Status != metav1.ConditionTrue {
 			return &c
 		}
@@ -50,36 +39,21 @@ func (f *findings) first() *metav1.Condition {
 	return nil
 }
 
-func (f *findings) allGood() bool { return f.obstacle == nil && f.first() == nil }
-
-// ready is condition Ready.
+// ready returns condition Ready.
 func (f *findings) ready() metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
-	if first := f.first(); first != nil {
-		c.Status, c.Reason, c.Message = first.Status, first.Reason, first.Message
+	if problem := firstProblem(f.parts()...); problem != nil {
+		c.Status, c.Reason, c.Message = problem.Status, problem.Reason, problem.Message
 	}
 	return c
 }
 
-// reasons are equal for findings that tell people the same.
+// reasons returns what is equal for findings that tell people the same. Messages aren't in it,
+// as they may name a passing error.
 func (f *findings) reasons() string {
-	var all []string
+	all := []string{f.api.Reason, f.namespaces.Reason, f.scope.Reason}
 	if f.obstacle != nil {
 		all = append(all, f.obstacle.reason)
 	}
-	for _, c := range f.parts() {
-		all = append(all, c.Reason)
-		switch c.Reason { // the message names what is to be done, and no passing error
-		case addonsv1.ScopeTakenReason, addonsv1.ScopeForbiddenReason, addonsv1.APIFieldsMissingReason, addonsv1.NamespaceNotAccessibleReason:
-			all = append(all, c.Message)
-		}
-	}
-	return strings.Join(all, "\n")
-}
-
-// applyTo writes the conditions into an object.
-func (f *findings) applyTo(pi *addonsv1.ProviderInstance) {
-	for _, c := range append(f.parts(), f.ready()) {
-		conditions.Set(pi, c)
-	}
+	return strings.Join(all, " ")
 }

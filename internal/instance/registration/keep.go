@@ -34,7 +34,7 @@ func (r *Registration) keep(ctx context.Context) error {
 	if err := r.inspect(ctx); err != nil {
 		return err
 	}
-	if !r.life.goesOn() {
+	if !r.life.isValid() {
 		return fmt.Errorf("%w: the heartbeat was answered too late", errLost)
 	}
 	return nil

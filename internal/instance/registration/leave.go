@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,21 +26,17 @@ func (r *Registration) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	log := logf.FromContext(ctx)
-	if err := r.again(ctx, r.letGo); err != nil {
-		// Without it the scope is free once the object would have expired.
+	// Without it the scope is free once the object would have expired.
+	if err := r.again(ctx, func(ctx context.Context) error { return r.write(ctx, addonsv1.ScopeWaiting) }); err != nil {
 		log.Info("The claim couldn't be taken back", "error", err.Error())
 	}
-	if err := r.again(ctx, r.remove); client.IgnoreNotFound(err) != nil {
+	if err := r.again(ctx, func(ctx context.Context) error {
+		return r.client.Delete(ctx, r.object, client.Preconditions{UID: &r.object.UID, ResourceVersion: &r.object.ResourceVersion})
+	}); client.IgnoreNotFound(err) != nil {
 		log.Info("The ProviderInstance couldn't be deleted", "error", err.Error())
 		return
 	}
 	log.Info("The instance has left")
-}
-
-func (r *Registration) letGo(ctx context.Context) error { return r.write(ctx, addonsv1.ScopeWaiting) }
-
-func (r *Registration) remove(ctx context.Context) error {
-	return r.client.Delete(ctx, r.object, client.Preconditions{UID: ptr.To(r.object.UID), ResourceVersion: ptr.To(r.object.ResourceVersion)})
 }
 
 // again does something to our object, once more if somebody else wrote it since it

@@ -37,9 +37,9 @@ func (l *lifetime) extend(sent time.Time) {
 	l.lapsed = l.lapsed || late || l.left() <= 0
 }
 
-// goesOn says whether nobody else may have counted this process out since it
+// isValid reports whether nobody else may have counted this process out since it
 // claimed.
-func (l *lifetime) goesOn() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
+func (l *lifetime) isValid() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
 
 // left is the time until the process has to end, unless it writes before.
 func (l *lifetime) left() time.Duration { return l.length - l.clock.Since(l.sent) }

@@ -47,8 +47,8 @@ func TestLifetime(t *testing.T) {
 					l.extend(sent)
 				}
 			}
-			if got := l.goesOn(); got != tc.want {
-				t.Errorf("goesOn() = %v, want %v", got, tc.want)
+			if got := l.isValid(); got != tc.want {
+				t.Errorf("isValid() = %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ type Registration struct {
 	former   *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
 	findings findings
-	spoken   string // what was last logged
+	reported string // the reasons that were last logged
 	warned   bool   // an event said that the instance waits
 
 	mu      sync.Mutex
@@ -165,7 +165,7 @@ func (r *Registration) await(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		r.speak(ctx)
+		r.report(ctx)
 		if held {
 			return true
 		}
@@ -194,9 +194,8 @@ func (r *Registration) pause(failed int) time.Duration {
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	r.findings.obstacle = r.mayRegister(ctx)
-	r.findings.api = r.compatible(ctx)
-	if r.findings.obstacle != nil {
+	r.findings.obstacle = nil
+	if r.findings.api = r.compatible(ctx); r.findings.obstacle != nil {
 		return false
 	}
 	r.findings.namespaces = r.accessible(ctx)
@@ -212,5 +211,5 @@ func (r *Registration) round(ctx context.Context) bool {
 		r.findings.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
 		return false
 	}
-	return r.findings.allGood() && r.life.goesOn()
+	return firstProblem(r.findings.parts()...) == nil && r.life.isValid()
 }

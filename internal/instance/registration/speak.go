@@ -18,17 +18,17 @@ import (
 // actionRegister is the action that events are about.
 const actionRegister = "Register"
 
-// speak tells people what a round found out, once for each change: readyz always,
-// the log, and events where there is an object.
-func (r *Registration) speak(ctx context.Context) {
+// report tells people what a round found out, once for each change: in the log, and as
+// an event if there is an object. The check for readyz has it always.
+func (r *Registration) report(ctx context.Context) {
 	r.setProblem()
 	now := r.findings.reasons()
-	if r.spoken == now {
+	if r.reported == now {
 		return
 	}
-	r.spoken = now
+	r.reported = now
 	log := logf.FromContext(ctx)
-	switch first := r.findings.first(); {
+	switch first := firstProblem(r.findings.parts()...); {
 	case r.findings.obstacle != nil:
 		log.Info("The instance can't register yet", "reason", r.findings.obstacle.reason, "message", r.findings.obstacle.message)
 	case first != nil:

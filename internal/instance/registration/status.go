@@ -23,7 +23,9 @@ const countTimeout = time.Second
 // succeeded is the sign of life.
 func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClusters) error {
 	next := r.object.DeepCopy()
-	r.findings.applyTo(next)
+	for _, c := range append(r.findings.parts(), r.findings.ready()) {
+		conditions.Set(next, c)
+	}
 	sent := r.o.Clock.Now()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": r.object.UID}, // not another object of the name
