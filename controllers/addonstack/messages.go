@@ -3,9 +3,16 @@
 package addonstack
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 const (
@@ -24,4 +31,74 @@ func firstOf(texts []string) string {
 		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
 	}
 	return message.List(shown, "; ", shownProblems)
+}
+
+// shownClusters of many are in a message.
+const shownClusters = 5
+
+// causes holds the names of failed clusters by what failed there, as in "add-on web: HookFailed: ...".
+type causes map[string][]string
+
+// add notes the add-on that failed on a cluster.
+func (c causes) add(cluster string, addon *addonsv1.AddonStatus) {
+	cause := fmt.Sprintf("add-on %s: %s: %s", addon.Name, addon.Reason, addon.Message)
+	c[cause] = append(c[cause], cluster)
+}
+
+// describe returns a text for each cause, the one of most clusters first: the names of the
+// first clusters, then the cause.
+func (c causes) describe() []string {
+	type group struct{ clusters, cause string }
+	groups := make([]group, 0, len(c))
+	for cause, clusters := range c {
+		slices.Sort(clusters)
+		groups = append(groups, group{message.List(clusters, ", ", shownClusters), cause})
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(len(c[b.cause]), len(c[a.cause])), strings.Compare(a.clusters, b.clusters), strings.Compare(a.cause, b.cause))
+	})
+	texts := make([]string, 0, len(groups))
+	for _, g := range groups {
+		texts = append(texts, g.clusters+": "+g.cause)
+	}
+	return texts
+}
+
+// held are the removals of a stack that wait for confirmation.
+type held struct {
+	clusters      []string
+	addons        sets.Set[string]
+	confirmations sets.Set[string]
+	having        int // clusters to which the stack is assigned
+}
+
+// heldRemovals collects what is held of the stack on the namespace's clusters.
+func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
+	h := held{addons: sets.New[string](), confirmations: sets.New[string]()}
+	for i := range all.Items {
+		ca := &all.Items[i]
+		for _, assigned := range ca.Spec.Stacks {
+			if assigned.Name != s.Name {
+				continue
+			}
+			h.having++
+			if assigned.HeldRemoval != nil {
+				h.clusters = append(h.clusters, ca.Name)
+				h.addons.Insert(assigned.HeldRemoval.Addons...)
+				h.confirmations.Insert(assigned.HeldRemoval.Confirmation)
+			}
+		}
+	}
+	slices.Sort(h.clusters)
+	return h
+}
+
+// describe returns what would go, and the ways out.
+func (h held) describe(s *addonsv1.AddonStack) string {
+	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing is removed. ",
+		message.List(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, message.List(h.clusters, ", ", shownClusters))
+	if h.confirmations.Len() > 1 {
+		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
+	}
+	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
 }

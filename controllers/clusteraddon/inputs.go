@@ -4,8 +4,18 @@ package clusteraddon
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -55,4 +65,96 @@ func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summar
 		in.version = "" // it changed meanwhile, and the digest may be of either
 	}
 	return nil
+}
+
+// values merges valuesFrom, values and valuesTemplate, each over the former. It
+// also returns the strings and long numbers that came from Secrets.
+func (q *request) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
+	var layers []map[string]any
+	var secrets []string
+	for i, ref := range a.ValuesFrom {
+		layer, err := q.valuesFrom(ctx, ref)
+		if err != nil {
+			if failed, ok := errors.AsType[*failure.Error](err); ok {
+				failed.Field = fmt.Sprintf("addons[%s].valuesFrom[%d]", a.Name, i)
+			}
+			return nil, nil, err
+		}
+		if ref.Kind == "Secret" {
+			secrets = stringsIn(secrets, layer)
+		}
+		layers = append(layers, layer)
+	}
+	if a.Values != nil {
+		layer := map[string]any{}
+		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
+			return nil, nil, failure.New(reasons.ValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
+		}
+		layers = append(layers, layer)
+	}
+	if a.ValuesTemplate != "" {
+		layer, err := q.valuesTemplate(ctx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		layers = append(layers, layer)
+	}
+	return render.MergeValues(layers...), secrets, nil
+}
+
+// longNumber is from where on a number may be a secret, as a PIN is, and isn't rather a
+// port or a count.
+const longNumber = 100_000
+
+// stringsIn appends all strings in a tree of values, and long numbers as they are written.
+func stringsIn(found []string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		found = append(found, value)
+	case float64:
+		if value >= longNumber {
+			found = append(found, strconv.FormatFloat(value, 'f', -1, 64), fmt.Sprint(value))
+		}
+	case map[string]any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	case []any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	}
+	return found
+}
+
+func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
+	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
+	key := ref.Key
+	if key == "" {
+		key = addonsv1.DefaultValuesKey
+	}
+	data, found, err := q.objects.data(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := data[key]
+	if !found || !ok {
+		if ref.Optional != nil && *ref.Optional {
+			return nil, nil
+		}
+		return nil, valuesMissing(ref, o.key, key, found)
+	}
+	values, err := render.ParseValues(text)
+	if err != nil {
+		return nil, failure.New(reasons.ValuesInvalid, "%s %s, key %q: %w", ref.Kind, o.key, key, err)
+	}
+	return values, nil
+}
+
+// valuesMissing is the error of an object that isn't there, or of its key.
+func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *failure.Error {
+	if found {
+		return failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
+	}
+	return failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
 }

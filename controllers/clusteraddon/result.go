@@ -3,12 +3,20 @@
 package clusteraddon
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -87,5 +95,121 @@ func (r *result) add(one addonResult) {
 	r.followUp = r.and(one.followUp)
 	if !one.gone {
 		r.statuses = append(r.statuses, one.status)
+	}
+}
+
+// inputFailed returns the result of an add-on whose inputs can't be had. What is installed
+// stays as it is, and stays Ready as long as nothing else is wanted: a source that is down
+// changes nothing on a cluster.
+func (q *request) inputFailed(err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return requestFailed(err, q.previousStatus(status))
+	}
+	one := because(status, failed.Reason, failed.Error())
+	if failed.Wait {
+		one.status.Phase = addonsv1.AddonPending
+	}
+	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
+		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
+	}
+	return keepReady(a, record, one)
+}
+
+// keepReady makes an add-on Ready whose source can't be read, if it is installed as its
+// spec wants it.
+func keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
+	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) {
+		one.status.Phase = addonsv1.AddonReady
+		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
+	}
+	return one
+}
+
+// installedAsWanted says whether an add-on is installed as its spec wants it.
+func installedAsWanted(a *addon, record deliver.Summary) bool {
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
+}
+
+// requestFailed returns the result of a failure that another try may mend: the cluster
+// didn't answer, or a write was lost to another one. Details that differ each time (ports,
+// versions) go to the log.
+func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
+	one := addonResult{status: previous, followUp: followUp{err: fmt.Errorf("add-on %s: %w", previous.Name, err)}}
+	one.status.Reason = reasons.Retrying
+	answer := apierrors.APIStatus(nil)
+	limit, exceeded := errors.AsType[*fleet.LimitError](err)
+	switch {
+	case exceeded:
+		one.unreachable = limit.Discovery
+		one.status.Reason = limit.Reason
+		one.status.Message = shorten(limit.Message + ". See what answers in the API server's place; trying again")
+	case apierrors.IsConflict(err):
+		one.status.Message = "Another write came first; trying again"
+	case errors.As(err, &answer):
+		one.status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
+	case isUnreachable(err):
+		one.unreachable = true
+		one.status.Message = "The cluster didn't answer" + requestOf(err) + "; trying again"
+	default:
+		one.status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
+	}
+	return one
+}
+
+// upgradeFailed returns the result of what couldn't be brought into the cluster: what was
+// ready there is something else.
+func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
+	one := requestFailed(err, previous)
+	if one.status.Phase == addonsv1.AddonReady {
+		one.status.Phase = addonsv1.AddonUpgrading
+	}
+	return one
+}
+
+// ofAddon returns an error of the add-on's source, or of making its objects, with the
+// add-on in front of the field: one message may tell of several add-ons. Other errors are
+// as they are.
+func ofAddon(a *addon, err error) error {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		whole := *failed
+		whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
+		if strings.HasPrefix(failed.Field, addonsv1.FollowedSource) { // the bundle that it is in
+			whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
+		}
+		return &whole
+	}
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return failure.New(failed.Reason, "addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
+	}
+	return err
+}
+
+// contentField returns the field whose content makes no objects, to be put in front of the
+// error; "" if that begins with it.
+func contentField(a *addon, failed *render.Error) string {
+	switch numbered := strings.HasPrefix(failed.Err.Error(), "patches["); {
+	case failed.Reason == render.ReasonSchemaViolation: // which names the value
+		return ""
+	case failed.Reason == render.ReasonPatchFailed && numbered:
+		return ""
+	case failed.Reason == render.ReasonPatchFailed:
+		return "patches: "
+	case a.Kustomization != nil:
+		return "kustomization: "
+	case a.Manifests != nil:
+		return "manifests: "
+	}
+	return "chart: "
+}
+
+// panicRetry is when to look again at an add-on that led to a panic, in case no event does.
+const panicRetry = reconcileTimeout
+
+// contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
+func (q *request) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
+	if value := recover(); value != nil {
+		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.name.String(), value))
+		one.retryAfter = panicRetry
 	}
 }

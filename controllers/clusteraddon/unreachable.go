@@ -18,18 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// isUnreachable says that an error is of the connection to a cluster, or of what the cluster
-// offers at all: whatever else it is asked now fails, too. What the API server answers isn't
-// of that kind, and neither is a request that can't be made, which is at fault by itself.
+// isUnreachable reports whether an error is of the connection to a cluster, or of what the
+// cluster offers at all: other requests fail for it, too. An answer of the API server is no
+// such error, and neither is a request that can't be made.
 func isUnreachable(err error) bool {
 	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
 		return false
 	}
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		isOfNetwork(err) || isOfDiscovery(err) || isInterrupted(err)
+	_, ofGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
+	_, ofResources := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
+	return ofGroups || ofResources || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		isOfNetwork(err) || isInterrupted(err)
 }
 
-// isOfNetwork says that no request came through, or no whole answer: a name that isn't
+// isOfNetwork reports whether no request came through, or no whole answer: a name that isn't
 // found, a connection that isn't made or broke off, a TLS handshake that failed.
 func isOfNetwork(err error) bool {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
@@ -38,16 +40,8 @@ func isOfNetwork(err error) bool {
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Op != "parse"
 	}
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return true
-	}
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return true
-	}
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // requestOf returns the method and path of the request that failed, as in " GET /api/v1/nodes",
@@ -62,15 +56,6 @@ func requestOf(err error) string {
 		return ""
 	}
 	return " " + strings.ToUpper(request.Op) + " " + address.Path
-}
-
-// isOfDiscovery says that the kinds of a cluster couldn't be found out.
-func isOfDiscovery(err error) bool {
-	if _, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
-	return ok
 }
 
 // interruptions are how texts begin of errors that have no type: of client-go while it

@@ -13,10 +13,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
@@ -94,4 +102,46 @@ func silence(pi *addonsv1.ProviderInstance) string {
 	}
 	return fmt.Sprintf("%s (it expires after %d s): process %s ended without a word, or can't reach the API server. "+
 		"Its scope is free. If it isn't to come back: kubectl delete providerinstance -n %s %s", last, pi.Spec.ExpirySeconds, pi.Spec.Holder, pi.Namespace, pi.Name)
+}
+
+// What it needs is no marker here, since instances must not have it: get, list
+// and watch providerinstances, and patch providerinstances/status.
+
+// SetupWithManager adds the controller to the manager, and lets its watch feed
+// the observer.
+func (r *ExpiryReconciler) SetupWithManager(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("providerinstance-expiry").
+		WatchesRawSource(source.Kind(mgr.GetCache(), &addonsv1.ProviderInstance{}, feed(r.Observer))).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), NewQueue: newQueue(r.Clock)}).
+		Complete(r)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// feed hands each event to the observer before it becomes a request.
+func feed(o *arbiter.Observer) handler.TypedEventHandler[*addonsv1.ProviderInstance, reconcile.Request] {
+	add := func(q queue, pi *addonsv1.ProviderInstance) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pi)})
+	}
+	return handler.TypedFuncs[*addonsv1.ProviderInstance, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*addonsv1.ProviderInstance], q queue) {
+			o.Noticed(e.Object)
+			add(q, e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*addonsv1.ProviderInstance], q queue) {
+			o.Noticed(e.ObjectNew)
+			add(q, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*addonsv1.ProviderInstance], _ queue) {
+			o.Vanished(e.Object)
+		},
+	}
+}
+
+// newQueue makes a queue that waits by the given clock.
+func newQueue(c clock.WithTicker) func(string, workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
+	}
 }

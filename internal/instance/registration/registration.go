@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package registration keeps the ProviderInstance of a running instance, and lets its
+// controllers run only while that object holds the instance's scope.
+//
+// A round checks what the instance needs (access.go), takes its object (object.go), and
+// claims the scope (claim.go). Rounds follow one another until the claim is Active. Then the
+// controllers run beside a heartbeat (running.go). When they have ended, the instance deletes
+// the object (heartbeat.go).
+//
+// Other instances wait until a silent one has expired. So the process ends when it couldn't
+// write for two thirds of that time, counted from before it sent its last successful write:
+// see [lifetime], and docs/design/instances.md.
 package registration
 
 import (
