@@ -3,9 +3,6 @@
 package addonstack
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -52,50 +49,4 @@ func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	expanded.Spec.Source = s.Spec.Source.DeepCopy()
 	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.addons
 	return &expanded
-}
-
-// into puts the expansion into the stack as the API server serves it. Fields that this
-// version of the program doesn't know stay.
-func (e *expansion) into(served map[string]any) error {
-	if e == nil {
-		return nil
-	}
-	spec, _ := served["spec"].(map[string]any)
-	from, ok := spec["source"].(map[string]any)
-	if !ok {
-		return errors.New("spec.source isn't in the spec as it is served")
-	}
-	from["digest"] = e.digest
-	if own, _ := spec["addons"].([]any); len(own) > 0 {
-		return e.intoOwn(own)
-	}
-	data, err := json.Marshal(e.addons)
-	if err != nil {
-		return fmt.Errorf("add-ons of the bundle: %w", err)
-	}
-	var addons []any
-	if err := json.Unmarshal(data, &addons); err != nil {
-		return fmt.Errorf("add-ons of the bundle: %w", err)
-	}
-	spec["addons"] = addons
-	return nil
-}
-
-// intoOwn puts the digests of charts into the stack's own add-ons.
-func (e *expansion) intoOwn(own []any) error {
-	if len(own) != len(e.addons) {
-		return errors.New("spec.addons isn't as it was validated")
-	}
-	for i := range e.addons {
-		if e.addons[i].Chart.Path == "" {
-			continue
-		}
-		addon, _ := own[i].(map[string]any)
-		chart, ok := addon["chart"].(map[string]any)
-		if !ok {
-			return errors.New("spec.addons isn't as it was validated")
-		}
-		chart["digest"] = e.addons[i].Chart.Digest
-	}
-	return nil
 }

@@ -26,9 +26,6 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	if err != nil {
 		return nil, err
 	}
-	if err := e.into(served.Object); err != nil {
-		return nil, fmt.Errorf("AddonStack %s: %w", s.Name, err)
-	}
 	revisions, err := r.revisions(ctx, r.APIReader, s)
 	if err != nil {
 		return nil, err
@@ -49,7 +46,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
 		return nil, errBehind // another instance took a bundle whose add-ons aren't these
 	}
-	content, err := stack.Content(served, pins)
+	content, err := stack.Content(served, &s.Spec, pins.Into(&e.of(s).Spec))
 	if err != nil {
 		return nil, err
 	}

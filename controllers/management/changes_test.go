@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -88,7 +89,7 @@ func TestChangesSayOnlyWhatDiffers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var operations []operation
+			var operations []changes.Operation
 			if err := json.Unmarshal(data, &operations); err != nil {
 				t.Fatal(err)
 			}

@@ -4,16 +4,21 @@ package management
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cluster-chandler/chandler/internal/changes"
 )
 
 // StaleDelay is how long the cache is given to show a write of our own.
@@ -96,4 +101,26 @@ func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error
 	}
 	s.versions.Store(key, version{resourceVersion: after.GetResourceVersion(), at: time.Now()})
 	return nil
+}
+
+// maxOperations keeps below the 10,000 that the API server takes. A patch of more,
+// as when most of a thousand add-ons change at once, replaces lists as a whole.
+const maxOperations = 9000
+
+// Changes returns the patch that changes what differs between before and after, and nothing
+// else. The API server answers with a conflict if the object was written since before was read.
+func Changes(before, after client.Object) (client.Patch, error) {
+	p, err := changes.Between(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("patch of %s: %w", after.GetName(), err)
+	}
+	if len(p) > maxOperations {
+		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
+	}
+	lock := changes.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: before.GetResourceVersion()}
+	data, err := json.Marshal(slices.Insert(p, 0, lock))
+	if err != nil {
+		return nil, fmt.Errorf("patch of %s: %w", after.GetName(), err)
+	}
+	return client.RawPatch(types.JSONPatchType, data), nil
 }

@@ -2,11 +2,7 @@
 
 package stack
 
-import (
-	"fmt"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-)
+import addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 
 // Pin is the exact version that is taken by what follows versions.
 type Pin struct {
@@ -98,49 +94,3 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 
 // IntoAddon names the version in the place of what the add-on says of it.
 func (p Pin) IntoAddon(addon *addonsv1.Addon) { addonAddress(addon).pin(p) }
-
-// intoServed does what Into does, with a spec as the API server serves it.
-func (p Pins) intoServed(spec map[string]any) error {
-	delete(spec, "updates")
-	done := 0
-	if pin, ok := p[addonsv1.FollowedSource]; ok {
-		bundle, _ := spec["source"].(map[string]any)
-		done += pin.intoServed(bundle)
-		delete(bundle, "clusterStack")
-		delete(bundle, "channel")
-	}
-	addons, _ := spec["addons"].([]any)
-	for _, element := range addons {
-		addon, _ := element.(map[string]any)
-		name, _ := addon["name"].(string)
-		pin, ok := p[name]
-		if !ok {
-			continue
-		}
-		for _, kind := range []string{"chart", "kustomization", "manifests"} {
-			at, _ := addon[kind].(map[string]any)
-			done += pin.intoServed(at)
-		}
-	}
-	if done != len(p) {
-		return fmt.Errorf("%d of %d parts that follow versions were found in the spec as it is served", done, len(p))
-	}
-	return nil
-}
-
-// intoServed pins a source as the API server serves it. It returns 1, or 0 if that is
-// none with versions.
-func (p Pin) intoServed(at map[string]any) int {
-	for _, kind := range []string{"oci", "helm", "github"} {
-		source, ok := at[kind].(map[string]any)
-		if !ok {
-			continue
-		}
-		at["version"] = p.Version
-		if p.Digest != "" {
-			source["digest"] = p.Digest
-		}
-		return 1
-	}
-	return 0
-}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package management
+// Package changes makes JSON patches of what differs between two versions of an object, and
+// of nothing else. Fields that this version of the program doesn't know stay, also within the
+// elements of lists. A merge patch would replace a list as a whole.
+package changes
 
 import (
 	"encoding/json"
@@ -9,11 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // listKeys are the lists whose elements have an identity: by the name of the
@@ -21,56 +23,54 @@ import (
 var listKeys = map[string][]string{
 	"conditions": {"type"},
 	"stacks":     {"name"},
-	"addons":     {"namespace", "name", "stack"},
+	"addons":     {"namespace", "name", "stack"}, // of a stack, or of a cluster
 	"instances":  {"watchFilter"},
 	"following":  {"addon"},
 	"sources":    {"addon"},
 }
 
-// maxOperations keeps below the 10,000 that the API server takes. A patch of more,
-// as when most of a thousand add-ons change at once, replaces lists as a whole.
-const maxOperations = 9000
-
-// Changes returns the JSON patch that changes what differs between before and after, and
-// nothing else. Fields that this version of the program doesn't know stay, also within the
-// elements of lists. A merge patch would replace a list as a whole. The API server answers
-// with a conflict if the object was written since before was read.
-func Changes(before, after client.Object) (client.Patch, error) {
-	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
-	if err != nil {
-		return nil, fmt.Errorf("%T %s: %w", before, before.GetName(), err)
-	}
-	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
-	if err != nil {
-		return nil, fmt.Errorf("%T %s: %w", after, after.GetName(), err)
-	}
-	p := &jsonPatch{}
-	p.add("replace", "/metadata/resourceVersion", before.GetResourceVersion())
-	p.object("", was, is)
-	if len(p.operations) > maxOperations {
-		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
-	}
-	data, err := json.Marshal(p.operations)
-	if err != nil {
-		return nil, fmt.Errorf("patch of %T %s: %w", after, after.GetName(), err)
-	}
-	return client.RawPatch(types.JSONPatchType, data), nil
-}
-
-type operation struct {
+// Operation is one of a JSON patch.
+type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-type jsonPatch struct{ operations []operation }
+// Patch is a JSON patch (RFC 6902).
+type Patch []Operation
 
-func (p *jsonPatch) add(op, path string, value any) {
-	p.operations = append(p.operations, operation{op, path, value})
+// Between returns the patch that makes after of before, both pointers to structs of an API.
+func Between(before, after any) (Patch, error) {
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return nil, fmt.Errorf("%T: %w", before, err)
+	}
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return nil, fmt.Errorf("%T: %w", after, err)
+	}
+	p := Patch{}
+	p.object("", was, is)
+	return p, nil
 }
 
+// Apply returns a JSON document with the changes.
+func (p Patch) Apply(document []byte) ([]byte, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	operations, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(document)
+}
+
+func (p *Patch) add(op, path string, value any) { *p = append(*p, Operation{op, path, value}) }
+
 // object patches the fields of an object.
-func (p *jsonPatch) object(path string, before, after map[string]any) {
+func (p *Patch) object(path string, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, has := after[key]; !has {
 			p.add("remove", path+pointer(key), nil)
@@ -82,7 +82,7 @@ func (p *jsonPatch) object(path string, before, after map[string]any) {
 }
 
 // value patches a field, which may be new.
-func (p *jsonPatch) value(path, key string, before, after any) {
+func (p *Patch) value(path, key string, before, after any) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return
 	}
@@ -102,7 +102,7 @@ func (p *jsonPatch) value(path, key string, before, after any) {
 
 // list patches a list element by element. It returns false if the elements have no
 // identity, or are in another order.
-func (p *jsonPatch) list(path string, keys []string, before, after []any) bool {
+func (p *Patch) list(path string, keys []string, before, after []any) bool {
 	was, is := identities(keys, before), identities(keys, after)
 	had, has := sets.New(was...), sets.New(is...)
 	kept := slices.DeleteFunc(slices.Clone(was), func(id string) bool { return !has.Has(id) })
