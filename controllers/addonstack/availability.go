@@ -12,6 +12,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // availability returns the condition of an add-on's source, by what became of the add-on on the clusters
@@ -20,7 +21,7 @@ import (
 func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {
-		if ca.Status.ObservedGeneration != ca.Generation || revisionIn(ca, s.Name) != s.Status.LatestRevision {
+		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {
 			continue
 		}
 		for i := range ca.Status.Addons {

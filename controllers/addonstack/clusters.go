@@ -155,7 +155,7 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clu
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && own == addons && revisionIn(ca, s.Name) == s.Status.LatestRevision {
+	if allReady && own == addons && stack.AssignedRevision(ca.Spec.Stacks, s.Name) == s.Status.LatestRevision {
 		return ready, nil
 	}
 	return progressing, nil
@@ -179,15 +179,4 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 		readyOfAll += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
 	}
 	return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, readyOfAll)
-}
-
-// revisionIn returns the revision of the stack that the cluster is to run, ""
-// if the stack doesn't select it.
-func revisionIn(ca *addonsv1.ClusterAddon, stackName string) string {
-	for i := range ca.Spec.Stacks {
-		if ca.Spec.Stacks[i].Name == stackName {
-			return ca.Spec.Stacks[i].Revision
-		}
-	}
-	return ""
 }

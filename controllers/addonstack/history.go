@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // historyLimit is how many revisions are kept that no cluster runs, besides the
@@ -71,7 +72,7 @@ func (r *Reconciler) inUse(ctx context.Context, from client.Reader, s *addonsv1.
 			return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 		}
 		for i := range page.Items {
-			inUse.Insert(revisionIn(&page.Items[i], s.Name))
+			inUse.Insert(stack.AssignedRevision(page.Items[i].Spec.Stacks, s.Name))
 		}
 		if options.Continue = page.Continue; limit == 0 || page.Continue == "" {
 			return inUse, nil

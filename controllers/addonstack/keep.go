@@ -50,7 +50,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	if err != nil {
 		return nil, err
 	}
-	known := find(revisions, content)
+	known := first(revisions, func(known *appsv1.ControllerRevision) bool { return stack.Keeps(known, content) }).DeepCopy()
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
 		err = r.create(ctx, s, known)
@@ -142,13 +142,4 @@ func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, n
 		r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
 	}
 	return nil
-}
-
-// find returns the revision with the content, nil if there is none.
-func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
-	at := slices.IndexFunc(revisions, func(known appsv1.ControllerRevision) bool { return stack.Keeps(&known, content) })
-	if at < 0 {
-		return nil
-	}
-	return revisions[at].DeepCopy()
 }

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err == nil && isBehind(werr) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
-	return ctrl.Result{RequeueAfter: sooner(again, wait)}, errors.Join(err, werr)
+	return ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, errors.Join(err, werr)
 }
 
 // errBehind is returned if what the cache shows isn't so any more.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/bundle"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -90,7 +91,7 @@ func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err e
 	if failed := failureOf(err); failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
 		r.reportSources(s, f)
 	}
-	f.again = sooner(sooner(again, f.rejected), f.again)
+	f.again = management.Sooner(management.Sooner(again, f.rejected), f.again)
 	return other
 }
 

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -58,16 +58,12 @@ func (l pollFailure) text() string {
 
 // failureOf returns why polling for a follower failed, nil if it didn't.
 func (f *resolution) failureOf(name string) *pollFailure {
-	at := slices.IndexFunc(f.failures, func(failed pollFailure) bool { return failed.addon == name })
-	if at < 0 {
-		return nil
-	}
-	return &f.failures[at]
+	return first(f.failures, func(failed *pollFailure) bool { return failed.addon == name })
 }
 
 // waitsFor reports whether a follower has no version yet.
 func (f *resolution) waitsFor(name string) bool {
-	return slices.ContainsFunc(f.waiting, func(w stack.Follower) bool { return w.Name == name })
+	return first(f.waiting, func(w *stack.Follower) bool { return w.Name == name }) != nil
 }
 
 // follow finds the versions that the stack is to have.
@@ -160,7 +156,7 @@ func (f *resolution) revertBundle(failed *failure.Error) bool {
 		return true
 	}
 	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
-	f.again = sooner(f.again, max(failed.RetryAfter, followingRetry))
+	f.again = management.Sooner(f.again, max(failed.RetryAfter, followingRetry))
 	return true
 }
 

@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -63,14 +62,6 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 		}
 	}
 	return kept, f, nil
-}
-
-// sooner returns the earlier of two times, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // knownRevisions returns the revisions that were kept before, the newest first. Those with a former

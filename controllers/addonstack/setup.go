@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"path"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +15,6 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
-	"github.com/cluster-chandler/chandler/internal/source/reference"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -66,66 +63,60 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 // memberChanged starts a count for the stacks that may select a cluster. Clusters of Cluster API
 // have a watch of their own.
 func (r *Reconciler) memberChanged(clusterAddon client.ObjectKey) {
-	for _, s := range r.stacksWith(context.Background(), clusterAddon.Namespace, func(*addonsv1.AddonStackSpec) bool { return true }) {
-		r.wake.Add(s)
+	for _, key := range r.stacksWith(context.Background(), clusterAddon.Namespace, nil) {
+		r.wake.Add(key)
 	}
 }
 
 // stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
 // cheap, and needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
-	return r.stacksWith(ctx, obj.GetNamespace(), func(*addonsv1.AddonStackSpec) bool { return true })
+	return r.stacksWith(ctx, obj.GetNamespace(), nil)
 }
 
 // waiting returns a context for calls that may have to wait for sources: together they wait
-// a moment, and the stack is enqueued when what they wait for has come.
+// a moment, and the stack is enqueued when an answer has come.
 func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
 	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.
 func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
-	for _, key := range r.stacksWith(ctx, "", func(spec *addonsv1.AddonStackSpec) bool {
-		return spec.Source != nil && spec.Source.Path != "" && path.Clean(spec.Source.Path) == changed
+	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.AddonStack) bool {
+		return s.Spec.Source != nil && s.Spec.Source.Path != "" && path.Clean(s.Spec.Source.Path) == changed
 	}) {
 		r.wake.Add(key)
 	}
 }
 
-// stacksUsing enqueues the stacks that read a ConfigMap or Secret: their bundle is in
-// it, credentials for it or for what they follow, or keys to verify that with.
+// stacksUsing enqueues the stacks that name a ConfigMap or Secret: their bundle or a chart is
+// in it, credentials, or keys to verify with.
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
-		return r.stacksWith(ctx, obj.GetNamespace(), func(spec *addonsv1.AddonStackSpec) bool {
-			return slices.ContainsFunc(polledSources(obj.GetNamespace(), spec), func(ref reference.Reference) bool {
-				return ref.Uses(kind, obj.GetName())
-			})
-		})
+		return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.AddonStack) bool { return uses(s, kind, obj.GetName()) })
 	}
 }
 
-// polledSources returns what a stack asks sources about by itself.
-func polledSources(namespace string, spec *addonsv1.AddonStackSpec) []reference.Reference {
-	var all []reference.Reference
-	if spec.Source != nil {
-		all = append(all, reference.BundleOf(namespace, spec.Source))
+// uses reports whether a source of the stack names an object.
+func uses(s *addonsv1.AddonStack, kind, name string) bool {
+	for _, ref := range sourcesIn(s) {
+		if ref.Uses(kind, name) {
+			return true
+		}
 	}
-	for _, follower := range stack.Followers(spec) {
-		all = append(all, referenceOf(namespace, follower))
-	}
-	return all
+	return false
 }
 
-// stacksWith returns the stacks of a namespace whose spec is such a one, "" being all
-// namespaces.
-func (r *Reconciler) stacksWith(ctx context.Context, namespace string, such func(*addonsv1.AddonStackSpec) bool) []client.ObjectKey {
+// stacksWith returns the stacks of a namespace for which a function returns true, or all if it
+// is nil. Namespace "" is all namespaces.
+func (r *Reconciler) stacksWith(ctx context.Context, namespace string, matches func(*addonsv1.AddonStack) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
 		return nil // the cache is synced before events are handed on
 	}
 	var keys []client.ObjectKey
 	for i := range all.Items {
-		if such(&all.Items[i].Spec) {
+		if matches == nil || matches(&all.Items[i]) {
 			keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
 		}
 	}

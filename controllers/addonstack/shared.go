@@ -186,11 +186,7 @@ func isUpToDate(s, view *addonsv1.AddonStack) bool {
 
 // instanceOf returns the entry of a filter, nil if there is none.
 func instanceOf(instances []addonsv1.StackInstance, filter string) *addonsv1.StackInstance {
-	at := slices.IndexFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter == filter })
-	if at < 0 {
-		return nil
-	}
-	return &instances[at]
+	return first(instances, func(i *addonsv1.StackInstance) bool { return i.WatchFilter == filter })
 }
 
 // withInstance replaces the entry of a filter, adds it in its place, or takes it out.

@@ -114,7 +114,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 			if !c.mayCome(cluster) {
 				continue
 			}
-			if former := c.at(revisionOf(assigned, c.name)); names(assigned, c.name) {
+			if former := c.at(stack.AssignedRevision(assigned, c.name)); names(assigned, c.name) {
 				wanted = append(wanted, former)
 			} else {
 				coming = append(coming, former)
@@ -126,7 +126,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 		}
 		revision := c.revision
 		if err != nil || revision == "" {
-			revision = revisionOf(assigned, c.name)
+			revision = stack.AssignedRevision(assigned, c.name)
 		}
 		wanted = append(wanted, c.at(revision))
 	}
@@ -167,13 +167,4 @@ func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRe
 
 func names(stacks []addonsv1.StackRevision, name string) bool {
 	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
-}
-
-func revisionOf(assigned []addonsv1.StackRevision, name string) string {
-	for _, a := range assigned {
-		if a.Name == name {
-			return a.Revision
-		}
-	}
-	return ""
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 // losses returns the add-ons that an assignment would take away from a cluster, as
@@ -45,7 +45,7 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 // isInstalled reports whether there is something to lose: the add-on has a release that
 // may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
-	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != stack.ReasonUnknown
+	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown
 }
 
 // has reports whether the cluster has add-ons of the stack.

@@ -16,7 +16,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
-	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func wantedAddon(stack, name string) addon {
@@ -165,13 +164,6 @@ func TestSettled(t *testing.T) {
 var factsNone render.FactsUsed
 
 func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVersion: version} }
-
-// The assignment goes by the reason, too.
-func TestStackUnknownHasOneName(t *testing.T) {
-	if reasons.StackUnknown != stack.ReasonUnknown {
-		t.Errorf("%q is %q elsewhere", reasons.StackUnknown, stack.ReasonUnknown)
-	}
-}
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestWhyKept(t *testing.T) {

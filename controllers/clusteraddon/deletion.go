@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -77,7 +78,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
-	return ctrl.Result{RequeueAfter: sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
+	return ctrl.Result{RequeueAfter: management.Sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
 }
 
 // leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the

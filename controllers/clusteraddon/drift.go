@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
@@ -89,10 +90,10 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 	memory.turnTo(record.Revision)
 	unwatched := len(state.Unwatched) > 0
 	if state.Differs && q.now.Before(memory.retry) && memory.failed == nil {
-		one.retryAfter = sooner(one.retryAfter, memory.retry.Sub(q.now))
+		one.retryAfter = management.Sooner(one.retryAfter, memory.retry.Sub(q.now))
 	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.isDue(q.now) {
 		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
-			one.retryAfter = sooner(one.retryAfter, pause)
+			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one, q.now)
 		}
 		one = q.repair(ctx, a, deliver.Repair{
@@ -102,7 +103,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		memory.checkAt = q.now.Add(lookAgain())
 	}
 	if unwatched {
-		one.retryAfter = sooner(one.retryAfter, memory.checkAt.Sub(q.now))
+		one.retryAfter = management.Sooner(one.retryAfter, memory.checkAt.Sub(q.now))
 	}
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
 	return memory.withFailure(one, q.now)
@@ -146,7 +147,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 			}
 			accepted[d.Object] = left
 		}
-		one.retryAfter = sooner(one.retryAfter, wait)
+		one.retryAfter = management.Sooner(one.retryAfter, wait)
 	}
 	q.watched.Accept(q.workload.conn, a.release(), accepted)
 	memory.note(q.now, found)
@@ -186,7 +187,7 @@ func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
 	if one.status.Phase == addonsv1.AddonReady {
 		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
 	}
-	one.retryAfter = sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
+	one.retryAfter = management.Sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
 	return one
 }
 

@@ -200,7 +200,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	retryAfter := sooner(held, sooner(q.lookAgain, all.retryAfter))
+	retryAfter := management.Sooner(held, management.Sooner(q.lookAgain, all.retryAfter))
 	if all.err == nil {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}

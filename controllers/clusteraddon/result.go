@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
@@ -33,20 +34,12 @@ type followUp struct {
 func (f followUp) and(other followUp) followUp {
 	return followUp{
 		unreachable: f.unreachable || other.unreachable,
-		retryAfter:  sooner(f.retryAfter, other.retryAfter),
+		retryAfter:  management.Sooner(f.retryAfter, other.retryAfter),
 		err:         errors.Join(f.err, other.err),
 	}
 }
 
-// sooner returns the shorter time of two, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(b, 0)
-	}
-	return a
-}
-
-// until returns the time until a deadline, as sooner takes it: zero if there is no deadline.
+// until returns the time until a deadline, as management.Sooner takes it: zero if there is no deadline.
 func until(deadline, now time.Time) time.Duration {
 	if deadline.IsZero() {
 		return 0

@@ -54,16 +54,12 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 
 	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
 		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&clusterv1.Cluster{}, management.Map(clusterAddonOf), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
-}
-
-func clusterAddonOf(_ context.Context, obj client.Object) []client.ObjectKey {
-	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
 }
 
 // usersOf maps a ConfigMap or Secret to the ClusterAddons that take input from it.

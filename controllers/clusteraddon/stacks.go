@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -96,7 +97,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		s.outdatedSince[name] = began
 		left := max(0, assignmentGrace-now.Sub(began))
-		s.lookAgain = sooner(s.lookAgain, left)
+		s.lookAgain = management.Sooner(s.lookAgain, left)
 		return left > 0
 	}
 	for i := range all {

@@ -94,6 +94,11 @@ func Map(fn func(ctx context.Context, obj client.Object) []client.ObjectKey) mch
 	}
 }
 
+// SameName maps an object to the one of the controller that has its name.
+func SameName(_ context.Context, obj client.Object) []client.ObjectKey {
+	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
+}
+
 // Request returns the request for an object of the management cluster.
 func Request(key client.ObjectKey) mcreconcile.Request {
 	return mcreconcile.Request{Request: reconcile.Request{NamespacedName: key}}

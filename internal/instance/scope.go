@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Scope is what an instance looks after: some namespaces or all, and objects
@@ -177,19 +178,14 @@ func (s Scope) String() string {
 }
 
 // Describe returns the scope in words, for messages: "namespace team-a", or
-// "objects with watch filter blue in namespaces a, b, c and 2 more".
+// "objects with watch filter blue in namespaces a, b, c, and 2 more".
 func (s Scope) Describe() string {
 	namespaces := s.Canonical().Namespaces
-	var where string
-	switch n := len(namespaces); {
-	case n == 0:
-		where = "all namespaces"
-	case n == 1:
+	where := "all namespaces"
+	if len(namespaces) == 1 {
 		where = "namespace " + namespaces[0]
-	case n <= maxNamedNamespaces:
-		where = "namespaces " + strings.Join(namespaces, ", ")
-	default:
-		where = fmt.Sprintf("namespaces %s and %d more", strings.Join(namespaces[:maxNamedNamespaces], ", "), n-maxNamedNamespaces)
+	} else if len(namespaces) > 1 {
+		where = "namespaces " + message.List(namespaces, ", ", maxNamedNamespaces)
 	}
 	if s.WatchFilter == "" {
 		return where

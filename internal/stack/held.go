@@ -9,10 +9,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// ReasonUnknown in status.addons of a ClusterAddon says that no stack wants an add-on,
-// and that this ClusterAddon has never run it. It isn't removed.
-const ReasonUnknown = "StackUnknown"
-
 // maxHeldNamed is how many add-ons of a held removal are named in a message.
 const maxHeldNamed = 3
 

@@ -155,3 +155,13 @@ func OwnRevisions(stack *addonsv1.AddonStack, all []appsv1.ControllerRevision) [
 	})
 	return own
 }
+
+// AssignedRevision returns the revision of a stack that a cluster is to run, "" if there is none.
+func AssignedRevision(assigned []addonsv1.StackRevision, name string) string {
+	for i := range assigned {
+		if assigned[i].Name == name {
+			return assigned[i].Revision
+		}
+	}
+	return ""
+}
