@@ -27,6 +27,8 @@ import (
 // has no rights in. It isn't checked again anywhere else: while it is down no claim can
 // be stored.
 type ProviderInstance struct {
+	allowsDeletion[*addonsv1.ProviderInstance]
+
 	Arbiter *arbiter.Arbiter
 	// Reviews asks the API server what a user may do.
 	Reviews client.Writer
@@ -48,11 +50,6 @@ func (w *ProviderInstance) ValidateCreate(ctx context.Context, pi *addonsv1.Prov
 // another process writes, and a claim with a step left out.
 func (w *ProviderInstance) ValidateUpdate(ctx context.Context, before, after *addonsv1.ProviderInstance) (admission.Warnings, error) {
 	return nil, w.judge(ctx, before, after)
-}
-
-// ValidateDelete allows every deletion.
-func (w *ProviderInstance) ValidateDelete(context.Context, *addonsv1.ProviderInstance) (admission.Warnings, error) {
-	return nil, nil
 }
 
 func (w *ProviderInstance) judge(ctx context.Context, before, after *addonsv1.ProviderInstance) error {

@@ -3,7 +3,6 @@
 package addonstack
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -70,21 +69,19 @@ func notAsked() metav1.Condition {
 // worse returns the worse of two conditions. False comes first, then pending, True, and not
 // asked.
 func worse(a, b metav1.Condition) metav1.Condition {
-	if cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Reason+b.Message, a.Reason+a.Message)) >= 0 {
+	rank := func(c metav1.Condition) int {
+		switch {
+		case c.Status == metav1.ConditionFalse:
+			return 3
+		case c.Reason == failure.ArtifactPending:
+			return 2
+		case c.Status == metav1.ConditionTrue:
+			return 1
+		}
+		return 0
+	}
+	if rank(a) > rank(b) || rank(a) == rank(b) && a.Reason+a.Message <= b.Reason+b.Message {
 		return a
 	}
 	return b
-}
-
-// rank orders conditions: the highest is told.
-func rank(c metav1.Condition) int {
-	switch {
-	case c.Status == metav1.ConditionFalse:
-		return 3
-	case c.Reason == failure.ArtifactPending:
-		return 2
-	case c.Status == metav1.ConditionTrue:
-		return 1
-	}
-	return 0
 }

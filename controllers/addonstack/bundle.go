@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -25,31 +24,31 @@ import (
 // versions; nil if it has none. What the newest revision has of it stays while neither
 // the spec nor the bundle changes. An exact version elsewhere isn't looked up again: a
 // source that is down, or moved its tag, changes nothing.
-func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, newest *appsv1.ControllerRevision) (*expansion, error) {
+func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
 	}
-	kept, err := keptSpec(s, newest)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
-	e, err := r.expandPinned(ctx, s, f, kept, newest)
+	e, err := r.expandPinned(ctx, s, f, kept, revisions)
 	if failed := bundleFailure(f.pins, err); failed != nil && f.revertBundle(failed) {
-		return r.expandPinned(ctx, s, f, kept, newest)
+		return r.expandPinned(ctx, s, f, kept, revisions)
 	}
 	return e, err
 }
 
 // expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
 // the source is asked whether it has another one by now.
-func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, newest *appsv1.ControllerRevision) (*expansion, error) {
+func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	f.rejected = 0
 	unpinned := pinnedSource(s, f.pins)
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
 		return nil, err
 	}
-	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(newest) == s.Generation {
+	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(&revisions[0]) == s.Generation {
 		if addons, complete := keptAddons(s.Spec.Addons, kept.Addons); complete {
 			e := &expansion{digest: digest, addons: addons}
 			if lacksNotes(s) {
@@ -134,14 +133,6 @@ func pinnedSource(s *addonsv1.AddonStack, pins stack.Pins) *addonsv1.BundleSourc
 	return pins.Into(&addonsv1.AddonStackSpec{Source: s.Spec.Source}).Source
 }
 
-// keptSpec returns that of the newest revision, empty if there is none.
-func keptSpec(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
-	if newest == nil || !metav1.IsControlledBy(newest, s) {
-		return &addonsv1.AddonStackSpec{}, nil
-	}
-	return stack.SpecOf(newest)
-}
-
 // digestOf returns the digest of a bundle now.
 func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
 	from := *wanted
@@ -166,12 +157,4 @@ func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 		pinned.Digest = kept.Digest
 	}
 	return equality.Semantic.DeepEqual(&pinned, kept)
-}
-
-// newestOf returns the newest revision, nil if there is none.
-func newestOf(revisions []appsv1.ControllerRevision) *appsv1.ControllerRevision {
-	if len(revisions) == 0 {
-		return nil
-	}
-	return &revisions[0]
 }

@@ -37,11 +37,11 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 		}
 		next = revisions[0].Revision + 1
 	}
-	before, err := currentPins(s, revisions)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
-	followers := stack.Followers(&s.Spec)
+	followers, before := stack.Followers(&s.Spec), stack.PinsOf(&s.Spec, kept)
 	own := pins[addonsv1.FollowedSource]
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
 		return nil, errBehind // another instance took a bundle whose add-ons aren't these

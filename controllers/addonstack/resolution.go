@@ -74,10 +74,11 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 		*p = versionPoll{}
 		return &resolution{}, nil
 	}
-	current, err := currentPins(s, revisions)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
+	current := stack.PinsOf(&s.Spec, kept)
 	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
 	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
@@ -98,16 +99,12 @@ func (r *Reconciler) keys(ctx context.Context, namespace string, followers []sta
 	return strings.Join(all, " ")
 }
 
-// currentPins returns those of the newest revision.
-func currentPins(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (stack.Pins, error) {
+// newestSpec returns the spec that the newest revision keeps, an empty one if there is no revision.
+func newestSpec(revisions []appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
 	if len(revisions) == 0 {
-		return nil, nil
+		return &addonsv1.AddonStackSpec{}, nil
 	}
-	kept, err := stack.SpecOf(&revisions[0])
-	if err != nil {
-		return nil, err
-	}
-	return stack.PinsOf(&s.Spec, kept), nil
+	return stack.SpecOf(&revisions[0])
 }
 
 // resolve decides from what the newest revision has, and from what polls found.

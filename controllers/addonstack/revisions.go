@@ -29,7 +29,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	}
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
-		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
+		if e, err = r.expand(ctx, s, f, revisions); err != nil {
 			return nil, f, r.reportNoBundle(s, f, err)
 		}
 	}

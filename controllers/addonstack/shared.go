@@ -68,7 +68,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	}
 	known := instanceOf(s.Status.Instances, r.WatchFilter)
 	if own == nil && known == nil {
-		if len(s.Status.Instances) > 0 || isUpToDate(s, view) {
+		if len(s.Status.Instances) > 0 {
 			return nil
 		}
 		return r.statuses.Patch(ctx, s, view) // nobody has a Cluster here
@@ -171,17 +171,6 @@ func mayMoveOthers(before, after *addonsv1.StackInstance) bool {
 	}
 	was, is := before.Clusters, after.Clusters
 	return (was == nil) != (is == nil) || was != nil && was.Total != is.Total
-}
-
-// isUpToDate reports whether the status has what this instance would write, but for the
-// wording, which another version may do otherwise.
-func isUpToDate(s, view *addonsv1.AddonStack) bool {
-	valid, paused := conditions.Get(s, addonsv1.ValidCondition), conditions.Get(s, addonsv1.PausedCondition)
-	if valid == nil || paused == nil || s.Status.ObservedGeneration != view.Status.ObservedGeneration {
-		return false
-	}
-	return paused.Status == conditions.Get(view, addonsv1.PausedCondition).Status &&
-		(valid.Status != metav1.ConditionUnknown || conditions.IsUnknown(view, addonsv1.ValidCondition))
 }
 
 // instanceOf returns the entry of a filter, nil if there is none.

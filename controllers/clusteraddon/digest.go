@@ -43,13 +43,13 @@ func (q *request) renews(record deliver.Summary) bool {
 func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
 	var asked render.FactsUsed
 	if factsUsed == "" {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
 	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
 		return "", fmt.Errorf("facts in the record of release %s: %w", in.Name, err)
 	}
 	if reflect.ValueOf(asked).IsZero() {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
 	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
 	facts, missing, err := q.workload.facts(ctx)
@@ -57,13 +57,9 @@ func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (
 		return "", err
 	}
 	if stillHolds(asked, facts, missing) {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
-	all, err := hash(facts)
-	if err != nil {
-		return "", err
-	}
-	return in.digest(render.FactsUsed{APIVersions: all})
+	return in.digest(render.FactsUsed{APIVersions: hash(facts)}), nil
 }
 
 // stillHolds says whether the questions would get the same answers now. Of all API versions
@@ -90,7 +86,7 @@ const digestVersion = 1
 // digest of all that decides which objects an add-on has: the chart, kustomization
 // or manifests, the values, the patches, the release, the readiness checks, and the chart's questions about
 // the cluster with their answers. Form: "sha256:" and 64 hex digits.
-func (in *inputs) digest(facts render.FactsUsed) (string, error) {
+func (in *inputs) digest(facts render.FactsUsed) string {
 	return hash(struct {
 		Version   int
 		Artifact  string
@@ -125,11 +121,7 @@ func other[T ~string](value, byDefault T) T {
 func specDigest(a *addon) string {
 	written := a.Addon
 	written.Drift, written.Lifecycle = nil, nil // nothing is installed otherwise for them
-	sum, err := hash(written)
-	if err != nil {
-		return ""
-	}
-	return sum
+	return hash(written)
 }
 
 // postconditionsDigest identifies an add-on's postconditions, "" if it has none.
@@ -137,19 +129,15 @@ func postconditionsDigest(a *addon) string {
 	if len(a.Postconditions) == 0 {
 		return ""
 	}
-	sum, err := hash(a.Postconditions)
-	if err != nil {
-		return ""
-	}
-	return sum
+	return hash(a.Postconditions)
 }
 
-// hash is the SHA-256 of v in JSON, in which maps are sorted by key.
-func hash(v any) (string, error) {
+// hash returns the SHA-256 of v in JSON, in which maps are sorted by key.
+func hash(v any) string {
 	data, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("computing a digest: %w", err)
+	if err != nil { // as of infinity, which only YAML has
+		data = fmt.Appendf(nil, "%v", v)
 	}
 	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -62,11 +62,7 @@ func (q *request) followObjects() {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
-		terms, err := hash([]any{policy, rules, a.AdoptionPolicy})
-		if err != nil {
-			continue
-		}
-		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: terms, Busy: !record.Repairable()}
+		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Busy: !record.Repairable()}
 	}
 	q.watched.Follow(q.workload.name, q.workload.conn, followed)
 }

@@ -21,50 +21,43 @@ type object struct {
 // kindPath is the kind of a path of the artifact root; it is the key's name.
 const kindPath = "path"
 
-// references remembers which ClusterAddons use which objects, so that a change
-// of an object leads to the ClusterAddons it concerns. It is filled by
-// reconciles: after a restart, each ClusterAddon is reconciled once.
+// references remembers which ClusterAddons use which objects, so that a change of an object
+// leads to the ClusterAddons it concerns. It is filled by reconciles: after a restart, each
+// ClusterAddon is reconciled once.
 type references struct {
 	mu     sync.RWMutex
-	users  map[object]sets.Set[client.ObjectKey]
 	usedBy map[client.ObjectKey]sets.Set[object]
 }
 
 func newReferences() *references {
-	return &references{
-		users:  map[object]sets.Set[client.ObjectKey]{},
-		usedBy: map[client.ObjectKey]sets.Set[object]{},
-	}
+	return &references{usedBy: map[client.ObjectKey]sets.Set[object]{}}
 }
 
 // replace sets the objects that user uses.
 func (r *references) replace(user client.ObjectKey, objects sets.Set[object]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for o := range r.usedBy[user] {
-		if !objects.Has(o) && r.users[o].Delete(user).Len() == 0 {
-			delete(r.users, o)
-		}
-	}
-	for o := range objects {
-		if r.users[o] == nil {
-			r.users[o] = sets.New[client.ObjectKey]()
-		}
-		r.users[o].Insert(user)
-	}
-	if r.usedBy[user] = objects; len(objects) == 0 {
-		delete(r.usedBy, user)
-	}
+	r.usedBy[user] = objects
 }
 
 // forget drops all that user uses.
-func (r *references) forget(user client.ObjectKey) { r.replace(user, nil) }
+func (r *references) forget(user client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.usedBy, user)
+}
 
 // of returns the users of o.
 func (r *references) of(o object) []client.ObjectKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.users[o].UnsortedList()
+	var users []client.ObjectKey
+	for user, used := range r.usedBy {
+		if used.Has(o) {
+			users = append(users, user)
+		}
+	}
+	return users
 }
 
 // usedObjects returns what the add-ons take input from, also what isn't there yet.

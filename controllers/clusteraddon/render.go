@@ -27,15 +27,11 @@ func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput)
 	if err != nil {
 		return nil, ofAddon(in.addon, err)
 	}
-	digest, err := in.digest(result.FactsUsed)
-	if err != nil {
-		return nil, err
-	}
 	factsUsed, err := json.Marshal(result.FactsUsed)
 	if err != nil {
 		return nil, fmt.Errorf("facts of release %s: %w", in.Name, err)
 	}
-	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
+	return &deliver.Rendering{Result: *result, Digest: in.digest(result.FactsUsed), FactsUsed: string(factsUsed), Values: in.values}, nil
 }
 
 // build makes the add-on's objects of its files.
@@ -93,11 +89,7 @@ func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.Ob
 	if err != nil {
 		return nil, false // as its status says
 	}
-	digest, err := in.digest(render.FactsUsed{})
-	if err != nil {
-		return nil, false
-	}
-	name := q.keyOf(q.ca.Name).String() + " " + digest
+	name := q.keyOf(q.ca.Name).String() + " " + in.digest(render.FactsUsed{})
 	if has, known := q.contents.Get(name); known {
 		return has, true
 	}

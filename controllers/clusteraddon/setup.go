@@ -47,7 +47,9 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		return err
 	}
 	r.statuses.Client = r.Client
-	if err := local.Add(manager.RunnableFunc(r.watchPaths)); err != nil {
+	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) })
+	})); err != nil {
 		return err
 	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
@@ -83,11 +85,6 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 		}
 	}
 	return users
-}
-
-// watchPaths starts work when a chart under the artifact root changes.
-func (r *Reconciler) watchPaths(ctx context.Context) error {
-	return r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) })
 }
 
 // pathChanged enqueues the ClusterAddons whose charts are at a path of the

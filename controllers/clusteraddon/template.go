@@ -47,10 +47,7 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if cluster, ok := data["Cluster"].(map[string]any); ok && ofClusterStack {
 		data["Cluster"] = clusterstack.ClusterView(cluster)
 	}
-	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
-	if err != nil {
-		return nil, err
-	}
+	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
 	if text, ok := q.templates.entries.Get(key); ok {
 		return parse([]byte(text.(string)))
 	}
