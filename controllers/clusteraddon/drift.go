@@ -87,7 +87,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 	unwatched := len(state.Unwatched) > 0
 	if state.Differs && q.now.Before(memory.retry) && memory.failed == nil {
 		one.retryAfter = management.Sooner(one.retryAfter, memory.retry.Sub(q.now))
-	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.isDue(q.now) {
+	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.failed != nil && !q.now.Before(memory.retry) {
 		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
 			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one, q.now)
@@ -170,9 +170,6 @@ func (m *driftMemory) turnTo(revision int) {
 		m.revision, m.failed, m.retry = revision, nil, time.Time{}
 	}
 }
-
-// isDue reports whether a repair that failed is to be tried again.
-func (m *driftMemory) isDue(now time.Time) bool { return m.failed != nil && !now.Before(m.retry) }
 
 // withFailure returns the result with the failure of the last repair, if it failed. What an
 // upgrade says comes first.

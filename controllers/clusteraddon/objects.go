@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // objectCacheSize is in objects; each is a values file, mostly some kilobytes.
@@ -29,7 +30,7 @@ const objectCacheSize = 4096
 type objectReader struct {
 	metadata client.Reader // the manager's cache
 	live     client.Reader
-	contents *lru.Cache
+	contents *lru.Cache[object, objectContent]
 }
 
 type objectContent struct {
@@ -38,7 +39,7 @@ type objectContent struct {
 }
 
 func newObjectReader(metadata, live client.Reader) *objectReader {
-	return &objectReader{metadata: metadata, live: live, contents: lru.New(objectCacheSize)}
+	return &objectReader{metadata: metadata, live: live, contents: lru.New[object](objectCacheSize, lru.One[objectContent])}
 }
 
 // data returns an object's content; false if there is no such object.
@@ -47,10 +48,7 @@ func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, b
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
 	content, err := objectContent{}, r.metadata.Get(ctx, o.key, metadata)
 	if err == nil {
-		if known, ok := r.contents.Get(o); ok {
-			content = known.(objectContent)
-		}
-		if content.uid == string(metadata.UID) && content.resourceVersion == metadata.ResourceVersion {
+		if content, _ = r.contents.Get(o); content.uid == string(metadata.UID) && content.resourceVersion == metadata.ResourceVersion {
 			return content.data, true, nil
 		}
 		content, err = r.read(ctx, o)
@@ -61,7 +59,7 @@ func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, b
 		}
 		return nil, false, nil
 	}
-	r.contents.Add(o, content)
+	r.contents.Put(o, content)
 	return content.data, true, nil
 }
 

@@ -67,7 +67,7 @@ type Reconciler struct {
 	watched   *fleetwatch.Objects
 	objects   *objectReader
 	provider  *providerObjects
-	templates *templateCache
+	templates *lru.Cache[string, string] // what templates made, by their input
 	users     *references
 	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf

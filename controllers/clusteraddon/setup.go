@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
-	r.templates = newTemplateCache()
+	r.templates = lru.New[string](templateCacheSize, lru.One[string])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers, r.Queue.Add)
 	if err := mgr.Add(records); err != nil {

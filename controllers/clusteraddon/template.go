@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,15 +20,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// templateCacheSize is in entries: one for each add-on with a template on each
-// cluster, of a few kilobytes.
+// templateCacheSize is the number of entries: one for each add-on with a template on each
+// cluster, of a few kilobytes. With them, an event on a Cluster that changes nothing a
+// template uses stays cheap.
 const templateCacheSize = 8192
-
-// templateCache keeps what templates made of the same input, so that an event
-// on a Cluster that changes nothing a template uses stays cheap.
-type templateCache struct{ entries *lru.Cache }
-
-func newTemplateCache() *templateCache { return &templateCache{entries: lru.New(templateCacheSize)} }
 
 // valuesTemplate makes values from the add-on's template.
 func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
@@ -48,8 +42,8 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 		data["Cluster"] = clusterstack.ClusterView(cluster)
 	}
 	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
-	if text, ok := q.templates.entries.Get(key); ok {
-		return parse([]byte(text.(string)))
+	if text, ok := q.templates.Get(key); ok {
+		return parse([]byte(text))
 	}
 	text, err := q.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if failed, ok := errors.AsType[*render.Error](err); ok {
@@ -69,7 +63,7 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if err != nil {
 		return nil, failure.New(reasons.ValuesInvalid, "%s makes what can't be used, correct it: %w", name, err)
 	}
-	q.templates.entries.Add(key, text)
+	q.templates.Put(key, text)
 	return values, nil
 }
 

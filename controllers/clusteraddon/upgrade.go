@@ -182,7 +182,7 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 		}
 		ranges = append(ranges, a.ranges...)
 		at := indexOf(statuses, a.status())
-		if at >= 0 && isHeldBack(statuses[at].Reason) || !q.stackHasSay(a.stack) {
+		if at >= 0 && isHeldBack(statuses[at].Reason) || !slices.ContainsFunc(q.wanted, func(b addon) bool { return b.stack == a.stack && b.hasSay() }) {
 			continue
 		}
 		ranges = append(ranges, q.installedRanges(a)...)
@@ -200,11 +200,6 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	}
 	return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: fmt.Sprintf(
 		"Kubernetes %s isn't allowed by %s. %s", version, compatibility.Describe(*by), wayOut)}
-}
-
-// stackHasSay reports whether an add-on of the stack says anything about upgrades.
-func (q *request) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
 }
 
 // upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.

@@ -4,7 +4,6 @@ package clusteraddon
 
 import (
 	"context"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -53,15 +52,6 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 		return nil, false
 	}
 	return &workload{name: name, conn: conn}, true
-}
-
-// readRecords finds the newest record of each release that this ClusterAddon
-// made; false if they aren't known yet. Releases of other ClusterAddons, which
-// are there if two Clusters share an API server, are none of its business.
-func (q *request) readRecords() (map[deliver.Release]deliver.Summary, bool) {
-	all, known := q.records.Of(q.workload.name)
-	maps.DeleteFunc(all, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
-	return all, known
 }
 
 // target is the cluster as the deliverer sees it.

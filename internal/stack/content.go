@@ -39,14 +39,9 @@ func validateDirectory(directory string, at *field.Path) []Problem {
 		field.Invalid(at, directory, "it has to be relative to the artifact's root, and to stay in it")}}
 }
 
-// validateConditions compiles preconditions and postconditions, and looks whether their
+// validateConditions compiles preconditions or postconditions, and checks whether their
 // objects could be read.
-func validateConditions(addon *addonsv1.Addon, path *field.Path) []Problem {
-	problems := validateEach(addon.Preconditions, path.Child("preconditions"))
-	return append(problems, validateEach(addon.Postconditions, path.Child("postconditions"))...)
-}
-
-func validateEach(all []addonsv1.ObjectsCondition, path *field.Path) []Problem {
+func validateConditions(all []addonsv1.ObjectsCondition, path *field.Path) []Problem {
 	var problems []Problem
 	for i := range all {
 		wait := &clusterstack.Wait{Expression: all[i].Expression}

@@ -20,7 +20,11 @@ import (
 // A switch of the ClusterClass upgrades the add-ons of a Cluster: another stack selects it
 // then, which takes over the releases that both have in common.
 func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Member) (bool, error) {
-	if namespace != cluster.Namespace || !isOfKind(spec, cluster) {
+	kinds := spec.ClusterKinds
+	if len(kinds) == 0 {
+		kinds = []string{addonsv1.KindCluster}
+	}
+	if namespace != cluster.Namespace || !slices.Contains(kinds, cluster.Kind) {
 		return false, nil
 	}
 	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
@@ -39,12 +43,4 @@ func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Me
 		return cluster.ClassName != "" && slices.Contains(spec.ClassNames, cluster.ClassName), nil
 	}
 	return true, nil
-}
-
-// isOfKind reports whether the spec selects from the member's kind.
-func isOfKind(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
-	if len(spec.ClusterKinds) == 0 {
-		return cluster.Kind == addonsv1.KindCluster
-	}
-	return slices.Contains(spec.ClusterKinds, cluster.Kind)
 }

@@ -121,7 +121,8 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	at := addonAddress(addon)
 	problems = append(problems, validateVersion(at, path.Child(at.kind))...)
 	problems = append(problems, validateKubernetesVersions(addon, path)...)
-	problems = append(problems, validateConditions(addon, path)...)
+	problems = append(problems, validateConditions(addon.Preconditions, path.Child("preconditions"))...)
+	problems = append(problems, validateConditions(addon.Postconditions, path.Child("postconditions"))...)
 	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
 		if _, err := compiler.Compile(addon.Readiness[i : i+1]); err != nil {

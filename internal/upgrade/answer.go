@@ -54,8 +54,13 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 	status := ca.Status.Upgrade
 	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
 	if seen {
-		if gate := gateOf(status, q.Point, q.Version); gate != nil {
-			return gateAnswer(gate, now)
+		gate := gateOf(status, q.Point, q.Version)
+		switch {
+		case gate == nil:
+		case mayGoOn(gate.State, gate.Deadline, now):
+			return Answer{}
+		default:
+			return Answer{retryAfter(gate.Since.Time, now), gate.Message}
 		}
 	}
 	since, message := now, fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)
@@ -71,14 +76,6 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 		return Answer{}
 	}
 	return Answer{retryAfter(since, now), message}
-}
-
-// gateAnswer waits for a gate until its deadline.
-func gateAnswer(gate *addonsv1.UpgradeGate, now time.Time) Answer {
-	if mayGoOn(gate.State, gate.Deadline, now) {
-		return Answer{}
-	}
-	return Answer{retryAfter(gate.Since.Time, now), gate.Message}
 }
 
 // DeletionAnswerOf answers whether a Cluster may go that is to be deleted.

@@ -8,11 +8,13 @@ import (
 	"math"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
@@ -72,7 +74,8 @@ func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) err
 	}
 	r.object = next
 	if before != r.holder {
-		r.tookOver(ctx, before)
+		logf.FromContext(ctx).Info("Took the ProviderInstance over", "formerHolder", before)
+		r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, before))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -96,8 +96,7 @@ type Registration struct {
 	reported string // the reasons that were last logged
 	warned   bool   // an event said that the instance waits
 
-	mu      sync.Mutex
-	problem string // why this isn't ready; "" if it is
+	problem atomic.Value // string: why this isn't ready, "" if it is
 }
 
 var _ manager.LeaderElectionRunnable = &Registration{}
@@ -144,9 +143,9 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		recorder: mgr.GetEventRecorder("providerinstance"),
 		former:   arbiter.NewObserver(o.Clock),
 		granted:  map[right]bool{},
-		problem:  "it is starting",
 	}
-	r.life = lifetime{clock: o.Clock, length: fenceAfter(r.expirySeconds())}
+	r.problem.Store("it is starting")
+	r.life = lifetime{clock: o.Clock, length: time.Duration(r.expirySeconds()) * time.Second * 2 / 3}
 	if o.LeaderElection {
 		r.elected = mgr.Elected()
 	}

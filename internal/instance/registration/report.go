@@ -5,7 +5,6 @@ package registration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // findings are what a round found out.
@@ -64,13 +64,10 @@ func (f *findings) reasons() string {
 	return strings.Join(all, " ")
 }
 
-// actionRegister is the action that events are about.
-const actionRegister = "Register"
-
 // report tells people what a round found out, once for each change: in the log, and as
 // an event if there is an object. The check for readyz has it always.
 func (r *Registration) report(ctx context.Context) {
-	r.setProblem()
+	r.problem.Store(r.findings.problem())
 	now := r.findings.reasons()
 	if r.reported == now {
 		return
@@ -92,29 +89,25 @@ func (r *Registration) report(ctx context.Context) {
 	}
 }
 
-func (r *Registration) tookOver(ctx context.Context, former string) {
-	logf.FromContext(ctx).Info("Took the ProviderInstance over", "formerHolder", former)
-	r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, former))
-}
-
 func (r *Registration) event(kind, reason, note string) {
 	const longest = 1024 // bytes, of the API
-	r.recorder.Eventf(r.object, nil, kind, reason, actionRegister, "%s", note[:min(len(note), longest)])
+	r.recorder.Eventf(r.object, nil, kind, reason, "Register", "%s", message.Shorten(note, longest))
 }
 
-// setProblem says why the process isn't ready. A process that waits for its own
-// predecessor is ready, as one that waits for the lease is: else a rollout, which
-// waits for the new one before it ends the old one, would wait for ever.
-func (r *Registration) setProblem() {
-	problem := ""
-	if o := r.findings.obstacle; o != nil && !o.standby {
-		problem = o.reason + ": " + o.message
-	} else if c := r.findings.ready(); o == nil && c.Status != metav1.ConditionTrue {
-		problem = c.Reason + ": " + c.Message
+// problem returns why the process isn't ready, "" if it is. A process that waits for its own
+// predecessor is ready, as one that waits for the lease is. Otherwise a rollout, which waits
+// for the new process before it ends the old one, would wait for ever.
+func (f *findings) problem() string {
+	first := firstProblem(f.parts()...)
+	switch {
+	case f.obstacle != nil && f.obstacle.standby:
+		return ""
+	case f.obstacle != nil:
+		return f.obstacle.reason + ": " + f.obstacle.message
+	case first != nil:
+		return first.Reason + ": " + first.Message
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.problem = problem
+	return ""
 }
 
 // Ready is a check for readyz: whether the instance holds its scope, or stands by.
@@ -126,10 +119,8 @@ func (r *Registration) Ready(*http.Request) error {
 			return nil // another replica leads
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.problem != "" {
-		return errors.New(r.problem)
+	if problem := r.problem.Load().(string); problem != "" {
+		return errors.New(problem)
 	}
 	return nil
 }

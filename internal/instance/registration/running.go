@@ -159,11 +159,6 @@ type lifetime struct {
 	lapsed bool
 }
 
-// fenceAfter is when a process has to end that can't write.
-func fenceAfter(expirySeconds int32) time.Duration {
-	return time.Duration(expirySeconds) * time.Second * 2 / 3
-}
-
 // begin notes that a claim, sent at a time, was stored just now.
 func (l *lifetime) begin(sent time.Time) {
 	l.sent = sent
