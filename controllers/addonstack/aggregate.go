@@ -14,9 +14,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// aggregate computes the status of a shared stack from the entries of its instances, of
-// which there is at least one. The status is about the oldest generation that one of them
-// has seen last: until all have seen the newest, the stack isn't Ready.
+// aggregate computes the status of a shared stack from the entries of its instances, at least
+// one. Until all of them have seen the newest generation, the stack isn't Ready.
 func aggregate(s *addonsv1.AddonStack) {
 	instances := s.Status.Instances
 	observed := instances[0].ObservedGeneration

@@ -14,9 +14,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// availability returns the condition of an add-on's source, by what became of the add-on on the clusters
-// that are at the newest revision. One failure is enough: of several, that which comes
-// first in the alphabet, so that it is the same one in the next reconcile.
+// availability returns the condition of an add-on's source, by the statuses of the clusters at
+// the newest revision. One failure is enough; of several the alphabet decides, so that it stays.
 func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
 	c := notAsked()
 	for _, ca := range clusters {

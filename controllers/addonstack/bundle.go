@@ -20,10 +20,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// expand reads the stack's bundle, which is the pinned one if the stack follows its
-// versions; nil if it has none. What the newest revision has of it stays while neither
-// the spec nor the bundle changes. An exact version elsewhere isn't looked up again: a
-// source that is down, or moved its tag, changes nothing.
+// expand reads the stack's bundle, in the version that is pinned; nil if the stack has none. While
+// neither the spec nor the bundle changes, the newest revision tells what is in it. An exact
+// version elsewhere isn't looked up again, so that a source which is down changes nothing.
 func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
@@ -97,9 +96,8 @@ func (r *Reconciler) reject(ctx context.Context, s *addonsv1.AddonStack, from *a
 	return r.Sources.Reject(ctx, reference.BundleOf(s.Namespace, from), digest)
 }
 
-// tryBundle finds out whether a version of the bundle could be the stack's: one that can't
-// be would make the stack invalid. Errors are of type *failure.Error, but for those of
-// a request that goes on.
+// tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is
+// of type *failure.Error, unless the request goes on.
 func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
 	pins := stack.Pins{addonsv1.FollowedSource: pin}
 	_, err := r.open(ctx, s, pinnedSource(s, pins), "")

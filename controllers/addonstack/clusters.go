@@ -54,9 +54,8 @@ func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f 
 	return nil
 }
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec that
-// is in force. It returns them. A selected Cluster counts from the moment it is selected,
-// not only once it is assigned: else a new stack would be Ready before anything was done.
+// count sums up the stack's clusters in status.clusters and ClustersReady, and returns them. A
+// Cluster counts once it is selected: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	selected, all, err := r.selected(ctx, s, spec)
 	if err != nil {

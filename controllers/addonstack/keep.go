@@ -18,9 +18,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// keepRevision makes the revision of the spec, or makes the one that has it the newest. All
-// is read from the API server. The cache has no fields that this program doesn't know, and no
-// revisions with a former watch label; it may lack what another instance found a moment ago.
+// keepRevision makes the revision of the spec, or makes the one that has it the newest. It reads
+// from the API server: the cache lacks fields that this program doesn't know, revisions with a
+// former watch label, and what another instance wrote a moment ago.
 func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
 	served, err := r.served(ctx, s)
 	if err != nil {

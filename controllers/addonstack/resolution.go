@@ -138,9 +138,8 @@ func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.P
 	return f
 }
 
-// revertBundle leaves spec.source at the version of the newest revision, as the newer one
-// can't be used after all. It reports whether there is such a version. The newer one is
-// tried again.
+// revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
+// newer version can't be used after all. It reports whether it did. The newer one is tried again.
 func (f *resolution) revertBundle(failed *failure.Error) bool {
 	const name = addonsv1.FollowedSource
 	pin, pinned := f.current[name]

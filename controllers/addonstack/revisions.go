@@ -17,10 +17,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec, with the versions that it follows, as the newest revision, and
-// names it in the status. While the newest revision is of this generation, that takes no
-// request. It returns the spec with what its bundle adds to it; nil while the spec waits for
-// versions or its bundle.
+// snapshot keeps the spec, with the versions that it follows, as the newest revision. If there is
+// one of this generation already, that takes no request. snapshot returns the spec with what its
+// bundle adds, or nil while the spec waits for versions or its bundle.
 func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *resolution, err error) {
 	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
@@ -66,9 +65,8 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	return kept, f, nil
 }
 
-// knownRevisions returns the revisions that were kept before, the newest first. Those with a former
-// watch label of the stack aren't in the cache, but in its status. What they say was taken
-// is taken still.
+// knownRevisions returns the revisions of the stack, the newest first. Those with a former watch
+// label of the stack aren't in the cache: then they are read from the API server.
 func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
@@ -89,9 +87,8 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addon
 	return stack.OwnRevisions(s, all.Items), nil
 }
 
-// syncLabels carries a changed watch label over to the revisions, the newest first:
-// whoever sees some of them sees that one. It ends when the stack has another label
-// again: the revisions are then another instance's to label.
+// syncLabels carries a changed watch label over to the revisions, the newest first. It ends when
+// the stack has another label again: then another instance labels them.
 func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		before := revisions[i].DeepCopy()

@@ -34,9 +34,8 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 	return refs
 }
 
-// sourcesOf returns of each add-on of the spec that is in force where it comes from, and
-// whether it can be had there. The ClusterAddons of the stack's clusters tell, and the last
-// poll for versions. The stack's bundle comes first.
+// sourcesOf returns where the add-ons of the spec in force come from, and whether they can be had
+// there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first.
 func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
 	// The bundle was read to make the revision.
 	return reportOf(s, spec, f, available(), func(addon string, _ reference.Reference) metav1.Condition {
@@ -44,9 +43,8 @@ func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters [
 	})
 }
 
-// pendingSources does so of a spec that waits for versions or its bundle: each source that
-// it waits for says why. Of those that the revision in force has as well its clusters tell;
-// it may be nil.
+// pendingSources does the same for a spec that waits for versions or its bundle. For sources that
+// the revision in force has as well, the ClusterAddons tell. inForce may be nil.
 func pendingSources(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
 	spec, former := f.pins.Into(&s.Spec), map[string]string{}
 	if inForce != nil {

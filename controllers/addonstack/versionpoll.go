@@ -55,9 +55,8 @@ type pollResult struct {
 	err       *failure.Error
 }
 
-// plan decides whether to poll now. What a settled stack follows was found by an earlier
-// process: that is good until its next turn. Answers are by credentials, so that other ones
-// lead to new answers.
+// plan decides whether to poll now. What an earlier process found for a settled stack is good until
+// its next turn. Answers are kept by credentials, so other credentials lead to new answers.
 func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, now time.Time, settled bool) {
 	first, last := p.results == nil, p.trigger
 	p.trigger = t

@@ -62,10 +62,9 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
-// absent returns the assigned stacks that aren't candidates, and stay assigned. Some of
-// them exist: they left the scope of this instance by relabelling, and weren't deleted.
-// Of others it isn't certain yet that somebody wanted them to be gone; that is looked at
-// again.
+// absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
+// scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
+// latter it returns again as true.
 func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
 	r.absences.present(namespace, candidates)
 	for _, a := range assigned {
@@ -98,14 +97,11 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 	return addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
 }
 
-// assign decides which revisions the cluster is to run. While nothing certain
-// can be said of a stack (its selector can't be read, or it has no revision), the
-// cluster keeps the revision it has, or none: what is installed of the stack
-// stays as it is.
+// assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
+// has no revision, the cluster keeps the revision that it has, or none: what is installed stays.
 //
-// A spec that isn't kept yet selects nothing, but it holds on to what there is: an
-// assigned stack stays, and if any other one would go, so that its add-ons would be
-// removed, the stack is named without a revision, and waited for.
+// A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
+// assigned without a revision and waited for, if add-ons of another stack would be removed.
 func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {

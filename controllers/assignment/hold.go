@@ -30,9 +30,8 @@ type plan struct {
 	wanted     []addonsv1.StackRevision
 }
 
-// hold returns the wanted revisions, with the cluster left at what it has of each stack
-// whose change would take add-ons away from too many clusters at once, unless the change
-// is confirmed. What it lets through counts from now on.
+// hold returns the wanted revisions. A change that would take add-ons away from too many clusters
+// at once, and isn't confirmed, is left out. What isn't held counts towards the limit.
 func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevision, error) {
 	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {

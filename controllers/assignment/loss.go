@@ -16,9 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// losses returns the add-ons that an assignment would take away from a cluster, as
-// "namespace/name", by the stack that installed them. Of a stack that stays at a
-// revision which isn't in force nothing is lost.
+// losses returns the add-ons that an assignment would take away from a cluster, as "namespace/name",
+// by their stack. A stack that stays at a revision which isn't in force loses nothing.
 func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range wanted {

@@ -42,9 +42,8 @@ type Reconciler struct {
 	absences absences
 }
 
-// Reconcile brings one ClusterAddon up to date. A paused cluster
-// keeps the assignment it has; the ClusterAddon of a deleted one goes with its
-// owner.
+// Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
+// ClusterAddon of a deleted one goes with its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	existing, err := r.existing(ctx, req.NamespacedName)
 	if err != nil {

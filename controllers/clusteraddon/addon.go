@@ -56,9 +56,8 @@ func (a *addon) directory() string {
 	return ""
 }
 
-// claims decides which stack has each release: the one that installed it, or
-// else the first in the list. The others are told. A stack that is unresolved, and
-// keeps what it installed, may want it still.
+// claims decides which stack has each release: the one that installed it, or else the first in the
+// list. An unresolved stack that keeps its releases may still want what it installed.
 func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stacks map[string]unresolvedStack) map[deliver.Release]string {
 	holder := map[deliver.Release]string{}
 	for i := range wanted {
@@ -135,11 +134,9 @@ func progressDeadline(a *addon) time.Duration {
 	return time.Duration(ptr.Deref(a.ProgressDeadlineSeconds, addonsv1.DefaultProgressDeadlineSeconds)) * time.Second
 }
 
-// termsOf an add-on are those of its record, with the stack, the deletion policy and
-// the dependencies as they are now: there they are read when the stack is gone.
-//
-// One that comes from another place now, and is the same, gets that place, too: so
-// nobody has to ask there to see that nothing is to be done.
+// termsOf returns the terms of an add-on's record with what the spec says now. They are read from
+// there once the stack is gone. An add-on that is the same, and comes from another place now, gets
+// that place, so that nobody has to ask there to see that nothing is to be done.
 func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver.Terms {
 	terms := record.Terms()
 	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn

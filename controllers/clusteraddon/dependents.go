@@ -16,9 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// removable returns what can be removed now: what no other one that is to be
-// removed depends on. Add-ons that depend on each other, as records of different
-// times may say, don't hold each other up for ever: then the first one goes.
+// removable returns the records that no other one depends on, and for all others the name of one
+// that does. Of add-ons that depend on each other, the first one goes.
 func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
 	waiting = map[deliver.Release]string{}
 	for _, record := range records {
@@ -35,9 +34,8 @@ func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[de
 	return now, waiting
 }
 
-// wantedDependent returns an installed add-on that is wanted and depends on the record's, as
-// "stack/name"; "" if there is none, or if half of the record's add-on may be gone already.
-// Two stacks that are taken off a cluster at once may leave it one after the other.
+// wantedDependent returns a wanted add-on that is installed and depends on the record's, as
+// "stack/name". It returns "" if there is none, or if the record's removal has begun.
 func (q *request) wantedDependent(record deliver.Summary) string {
 	if isRemoving(record) || q.absent[stack.Qualified(record.Stack, record.Name)] {
 		return ""
@@ -74,9 +72,8 @@ func dependent(record deliver.Summary, records []deliver.Summary) string {
 	return slices.Min(names)
 }
 
-// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take some
-// away, by the kinds of its objects before and after it. An operator may bring some that nothing
-// shows, so those that depend on the add-on look for them. All others learn it by a watch.
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
 func (q *request) mayBringKinds(a *addon, before, after string) bool {
 	for kind := range strings.SplitSeq(before+","+after, ",") {
 		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
@@ -89,9 +86,8 @@ func (q *request) mayBringKinds(a *addon, before, after string) bool {
 	})
 }
 
-// mayTakeOver says whether a wanted add-on may take objects over yet from one that is
-// leaving. What refuses an object of it may be that the other one has it still: then
-// that isn't waited for.
+// mayTakeOver reports whether a wanted add-on may still take objects over from one that is leaving.
+// An add-on that is refused because the other one has the object isn't waited for.
 func mayTakeOver(one addonResult) bool {
 	phase, reason := one.status.Phase, one.status.Reason
 	switch {
@@ -121,9 +117,8 @@ func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []suc
 	return all
 }
 
-// successorsOf names those that are to have an object of a leaving add-on. Where that
-// can't be known it is assumed of those that aren't installed, and of those of the same
-// stack.
+// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
+// aren't known, it names those that aren't installed, and those of the same stack.
 func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) []string {
 	if len(successors) == 0 {
 		return nil

@@ -36,10 +36,8 @@ func (q *request) renews(record deliver.Summary) bool {
 	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 }
 
-// digestNow is the digest of the inputs, with the questions that the record's
-// rendering asked about the cluster. While these would get the same answers, it
-// is the record's digest if no other input changed. If not, it is of all that is
-// known of the cluster now.
+// digestNow returns the digest of the inputs, with the facts that the record's rendering asked
+// about. If these have changed, it returns that with all facts of the cluster.
 func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
 	var asked render.FactsUsed
 	if factsUsed == "" {
@@ -83,9 +81,8 @@ func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) re
 // cluster a new revision, so it changes only with what a digest means.
 const digestVersion = 1
 
-// digest of all that decides which objects an add-on has: the chart, kustomization
-// or manifests, the values, the patches, the release, the readiness checks, and the chart's questions about
-// the cluster with their answers. Form: "sha256:" and 64 hex digits.
+// digest returns "sha256:" and 64 hex digits of all that decides which objects an add-on has, with
+// the facts about the cluster that its chart asked about.
 func (in *inputs) digest(facts render.FactsUsed) string {
 	return hash(struct {
 		Version   int

@@ -80,9 +80,8 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	return events
 }
 
-// lastEvents returns the status that events are about by now. An add-on that somebody was
-// told of keeps that while its source is asked again, or its cluster is: what then comes out
-// is no news if it is the same. What another stack had isn't its own.
+// lastEvents returns the status that events are about by now. An add-on with a Warning keeps that
+// status while its source or cluster is asked again: the same outcome makes no second event.
 func lastEvents(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
 	last := after.DeepCopy()
 	for i, s := range last.Addons {

@@ -44,11 +44,9 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 	return in, nil
 }
 
-// resolve finds the chart's digest. After a restart the record tells it, if the
-// chart is in an object that is the same as then, or is the same version of a
-// registry or repository: so a source is asked only about what is new. (The record is trusted in this
-// for its own cluster alone: nothing of it is remembered for others.) If that was refused,
-// it may have been published anew; what is installed as it is wanted is left alone.
+// resolve finds the chart's digest. The record has it for the same version of an object, registry or
+// repository, so that after a restart only new charts are asked for. The record is trusted for its
+// own cluster alone. A digest that was rejected may have been published anew.
 func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {

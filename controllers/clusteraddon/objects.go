@@ -24,9 +24,8 @@ import (
 // objectCacheSize is in objects; each is a values file, mostly some kilobytes.
 const objectCacheSize = 4096
 
-// objectReader reads ConfigMaps and Secrets of the management cluster. Only
-// their metadata is watched: the contents of all Secrets of a namespace have no
-// place in memory. The content of a version that was read once is kept.
+// objectReader reads ConfigMaps and Secrets of the management cluster. Only their metadata is
+// watched, to save memory. The content of a version is read once.
 type objectReader struct {
 	metadata client.Reader // the manager's cache
 	live     client.Reader
@@ -85,12 +84,9 @@ func (r *objectReader) read(ctx context.Context, o object) (objectContent, error
 	return objectContent{string(configMap.UID), configMap.ResourceVersion, data}, nil
 }
 
-// providerObjects reads the control plane and infrastructure objects that
-// values templates refer to. Their kinds are known only from the Clusters, so
-// each kind is watched from the first time it is asked for.
-//
-// The version is the one that the API server prefers: that is the newest one
-// that the provider serves, and to find it takes no access to CRDs.
+// providerObjects reads the control plane and infrastructure objects that values templates refer to.
+// Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
+// version that the API server prefers.
 type providerObjects struct {
 	hub   cluster.Cluster
 	users *references

@@ -21,9 +21,8 @@ type object struct {
 // kindPath is the kind of a path of the artifact root; it is the key's name.
 const kindPath = "path"
 
-// references remembers which ClusterAddons use which objects, so that a change of an object
-// leads to the ClusterAddons it concerns. It is filled by reconciles: after a restart, each
-// ClusterAddon is reconciled once.
+// references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
+// it: after a restart, each ClusterAddon is reconciled once.
 type references struct {
 	mu     sync.RWMutex
 	usedBy map[client.ObjectKey]sets.Set[object]

@@ -91,9 +91,8 @@ func (r *result) add(one addonResult) {
 	}
 }
 
-// inputFailed returns the result of an add-on whose inputs can't be had. What is installed
-// stays as it is, and stays Ready as long as nothing else is wanted: a source that is down
-// changes nothing on a cluster.
+// inputFailed returns the result of an add-on whose inputs can't be had. What is installed as it is
+// wanted stays Ready: a source that is down changes nothing on a cluster.
 func (q *request) inputFailed(err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok {
@@ -124,9 +123,8 @@ func installedAsWanted(a *addon, record deliver.Summary) bool {
 	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
 }
 
-// requestFailed returns the result of a failure that another try may mend: the cluster
-// didn't answer, or a write was lost to another one. Details that differ each time (ports,
-// versions) go to the log.
+// requestFailed returns the result of a failed request that is tried again. Details that differ
+// each time, as ports and versions, go to the log.
 func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 	one := addonResult{status: previous, followUp: followUp{err: fmt.Errorf("add-on %s: %w", previous.Name, err)}}
 	one.status.Reason = reasons.Retrying
@@ -160,9 +158,8 @@ func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
 	return one
 }
 
-// ofAddon returns an error of the add-on's source, or of making its objects, with the
-// add-on in front of the field: one message may tell of several add-ons. Other errors are
-// as they are.
+// ofAddon returns an error of the add-on's source or objects with the add-on in front of the field,
+// as one message may be about several add-ons. Other errors stay as they are.
 func ofAddon(a *addon, err error) error {
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
 		whole := *failed

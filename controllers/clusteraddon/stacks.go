@@ -21,9 +21,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone,
-// before somebody is told. It follows a Cluster within milliseconds mostly; of a stack
-// that is gone it waits a moment, in case that it comes back.
+// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone, before
+// the status says so. Mostly it follows within milliseconds.
 const assignmentGrace = 10 * time.Second
 
 // assignedStack is a stack that the cluster is to run.
@@ -85,9 +84,8 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 	return all, nil
 }
 
-// resolveStacks decides what each stack wants. What is not wanted is removed, so a stack
-// without a revision that can be read is unresolved: what is installed of it stays. So is
-// one whose assignment doesn't follow, after a while.
+// resolveStacks decides what each stack wants. A stack without a readable revision is unresolved:
+// its add-ons stay. So is one whose assignment is outdated for longer than assignmentGrace.
 func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
 	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
 	isGiven := func(name string) bool { // more time
@@ -142,9 +140,8 @@ func inOrder(wanted []addon) []addon {
 	return ordered
 }
 
-// addons returns what the stack wants. Of an outdated revision, which doesn't select the
-// Cluster any more, they are left as they are: made of it and the Cluster as it is now, they
-// would be what nobody asked for.
+// addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so
+// its add-ons are left as they are.
 func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range stack.InOrder(a.spec.Addons) {

@@ -20,9 +20,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// templateCacheSize is the number of entries: one for each add-on with a template on each
-// cluster, of a few kilobytes. With them, an event on a Cluster that changes nothing a
-// template uses stays cheap.
+// templateCacheSize is the number of entries, one for each add-on with a template on each cluster.
+// With them, events on Clusters that change nothing for a template are cheap.
 const templateCacheSize = 8192
 
 // valuesTemplate makes values from the add-on's template.

@@ -88,9 +88,8 @@ func (w *workload) whileConnected(ctx context.Context) (context.Context, context
 	return ctx, func() { stop(); cancel() }
 }
 
-// facts are what charts may ask about the cluster. They are read once for each
-// connection. Missing are group versions that can't be discovered now, as while an
-// aggregated API server is down.
+// facts returns what charts may ask about the cluster, read once for each connection. missing are
+// group versions that can't be discovered now.
 func (w *workload) facts(ctx context.Context) (facts render.Facts, missing []string, err error) {
 	found, err := w.conn.Facts(ctx)
 	if err != nil {
@@ -109,9 +108,9 @@ func ownerOf(ca *addonsv1.ClusterAddon) string {
 const withoutServiceAccount = "This provider instance delivers with the rights of ServiceAccounts alone (--require-impersonation). " +
 	"Set spec.serviceAccountName of the AddonStack; the add-on is left as it is"
 
-// serviceAccountOf returns the name of the ServiceAccount that an installed add-on is removed
-// with, "" for none. The status comes first: who may write Secrets in the workload cluster may
-// change the record. Trusted says that the name is from there.
+// serviceAccountOf returns the ServiceAccount that an installed add-on is removed with, "" for none.
+// trusted says that it is from the status: writers of Secrets in the workload cluster may change
+// the record.
 func (q *request) serviceAccountOf(record deliver.Summary) (name string, trusted bool) {
 	known := q.stored.Status.Addons
 	at := indexOf(known, addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack})

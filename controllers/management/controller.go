@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package management builds controllers on the multicluster manager whose requests
-// are all about objects of the management cluster. Workload clusters are
-// reached through the provider, never through a controller's watches: a watch
-// that can't start on one cluster would stop the controller for all of them.
+// Package management builds controllers on the multicluster manager whose requests are about objects
+// of the management cluster. They don't watch workload clusters: a watch that can't start on one
+// of these would stop the controller for all.
 package management
 
 import (
@@ -35,8 +34,7 @@ const (
 	lastRetry  = 2 * time.Minute
 )
 
-// NewController starts building a controller with the given name, kind to log
-// and number of workers. The manager's defaults don't reach multicluster
+// NewController starts building a controller. The manager's defaults don't reach multicluster
 // controllers (multicluster-runtime issue 163), so everything is set here.
 func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbuilder.Builder {
 	log := mgr.GetLocalManager().GetLogger().WithValues("controller", name)
@@ -104,9 +102,8 @@ func Request(key client.ObjectKey) mcreconcile.Request {
 	return mcreconcile.Request{Request: reconcile.Request{NamespacedName: key}}
 }
 
-// Queue lets others start a reconcile, where no watch of the management cluster
-// tells. It is a source of the controller: before that has started, additions are
-// dropped, since the controller begins with all objects anyway.
+// Queue lets others start a reconcile. It is a source of the controller. What is added before the
+// controller has started is dropped, since the controller begins with all objects.
 type Queue struct {
 	mu    sync.RWMutex
 	queue workqueue.TypedRateLimitingInterface[mcreconcile.Request]

@@ -46,9 +46,8 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Statuses writes the statuses of one kind. It remembers the version that each
-// write made: a reconcile that reads an older one from the cache would compare
-// with, and decide on, what is no longer so.
+// Statuses writes the statuses of one kind. It remembers the version that each write made, so that
+// no reconcile decides on an older one from the cache.
 type Statuses struct {
 	Client client.Client
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providerinstance marks ProviderInstances whose process is gone. It
-// runs beside the webhooks, in the deployment that all instances share: a
-// process that died can't say so itself. What an instance writes of itself is in
-// internal/instance/registration.
+// Package providerinstance marks ProviderInstances whose process is gone. It runs beside the
+// webhooks, in the deployment that all instances share.
 package providerinstance
 
 import (
@@ -30,11 +28,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 )
 
-// ExpiryReconciler sets the Ready condition of expired ProviderInstances to
-// Unknown. The next heartbeat of the instance restores it. It never deletes: a
-// dead instance holds no scope, and its object is the only sign of it.
-//
-// Each replica runs it, without leader election, and judges by what it saw itself.
+// ExpiryReconciler sets the Ready condition of expired ProviderInstances to Unknown. The next
+// heartbeat restores it. The object stays, as the only sign of a dead instance. Each replica runs
+// it, without leader election, and judges by what it saw itself.
 type ExpiryReconciler struct {
 	Client    client.Client
 	APIReader client.Reader // not a cache
