@@ -55,8 +55,7 @@ var Reads = []schema.GroupResource{
 // ProfileReads are those of the source of ClusterProfiles, where an instance has it.
 var ProfileReads = []schema.GroupResource{{Group: inventoryv1alpha1.Group, Resource: "clusterprofiles"}}
 
-// Setup adds all controllers to the manager, in the order in which a change
-// runs through them.
+// Setup adds all controllers to the manager, in the order in which a change runs through them.
 func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
 	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhooks holds admission: only what CEL rules on the types can't
-// check. Everything here is checked again by the controllers, so an object that
-// was stored while no webhook ran does no harm.
+// Package webhooks holds admission: only what CEL rules on the types can't check. The controllers
+// check everything again, so an object that was stored without a webhook does no harm.
 package webhooks
 
 import (

@@ -23,9 +23,8 @@ import (
 
 // +kubebuilder:webhook:verbs=create;update,path=/validate-addons-cluster-x-k8s-io-v1beta1-providerinstance,mutating=false,failurePolicy=fail,matchPolicy=Equivalent,groups=addons.cluster.x-k8s.io,resources=providerinstances,versions=v1beta1,name=validation.providerinstance.addons.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
-// ProviderInstance lets no two live instances claim one object, and nobody claim what he
-// has no rights in. It isn't checked again anywhere else: while it is down no claim can
-// be stored.
+// ProviderInstance lets no two live instances claim one object, and nobody claim without rights in it.
+// Nothing else checks that: while it is down no claim can be stored.
 type ProviderInstance struct {
 	allowsDeletion[*addonsv1.ProviderInstance]
 
@@ -69,8 +68,7 @@ func (w *ProviderInstance) judge(ctx context.Context, before, after *addonsv1.Pr
 	return refusal.StatusError(after)
 }
 
-// claims reports whether the write asks for a scope. One that leaves the spec as it is, as
-// of a label, asks for nothing.
+// claims reports whether the write asks for a scope. One that leaves the spec as it is doesn't.
 func claims(before, after *addonsv1.ProviderInstance) bool {
 	return after.Spec.Claim != addonsv1.ScopeWaiting && (before == nil || !equality.Semantic.DeepEqual(before.Spec, after.Spec))
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,12 +148,53 @@ func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *add
 	return digest, err
 }
 
-// sameSource reports whether the kept source is the wanted one, but for the digest that
-// it was given.
+// sameSource reports whether the kept source is the wanted one, apart from the digest.
 func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 	pinned := *wanted
 	if pinned.Digest == "" {
 		pinned.Digest = kept.Digest
 	}
 	return equality.Semantic.DeepEqual(&pinned, kept)
+}
+
+// expansion is what a revision keeps of a stack with spec.source: the digest of the
+// bundle, and all add-ons, those in it with their digests.
+type expansion struct {
+	digest string
+	addons []addonsv1.Addon
+	// notes say what the bundle is, and what of it isn't used. Nil: it wasn't read now.
+	notes []string
+}
+
+// keptAddons returns the add-ons of the bundle as the newest revision has them, with the stack's own.
+func keptAddons(own, kept []addonsv1.Addon) (addons []addonsv1.Addon, complete bool) {
+	if len(own) == 0 {
+		return kept, true
+	}
+	digests := map[string]string{}
+	for i := range kept {
+		digests[kept[i].Name] = kept[i].Chart.Digest
+	}
+	addons = slices.Clone(own)
+	for i := range addons {
+		chart := &addons[i].Chart
+		if chart.Path == "" {
+			continue
+		}
+		if chart.Digest = digests[addons[i].Name]; chart.Digest == "" {
+			return nil, false
+		}
+	}
+	return addons, true
+}
+
+// of returns the stack with the expansion in its spec. Without one it is the stack itself.
+func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
+	if e == nil {
+		return s
+	}
+	expanded := *s
+	expanded.Spec.Source = s.Spec.Source.DeepCopy()
+	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.addons
+	return &expanded
 }

@@ -90,8 +90,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	return selected, nil
 }
 
-// hadClusters reports whether the stack selected a Cluster when it was looked at last, or
-// has selected none since it did.
+// hadClusters reports whether the stack selected a Cluster last time, or has had none since it did.
 func hadClusters(s *addonsv1.AddonStack) bool {
 	if s.Status.Clusters != nil && s.Status.Clusters.Total > 0 {
 		return true

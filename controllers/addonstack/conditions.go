@@ -52,8 +52,7 @@ func describe(problems []stack.Problem) string {
 	return firstOf(texts)
 }
 
-// setValid writes that the spec is valid. The message says what its bundle is. That of this
-// generation stays, if there is no other.
+// setValid writes that the spec is valid. If bundle is "", what this generation's message says stays.
 func setValid(s *addonsv1.AddonStack, bundle string) {
 	before := conditions.Get(s, addonsv1.ValidCondition)
 	if bundle == "" && s.Spec.Source != nil && before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == s.Generation {
@@ -64,7 +63,7 @@ func setValid(s *addonsv1.AddonStack, bundle string) {
 
 // reportUnkept writes that the spec is valid, and could not be kept as a revision.
 func reportUnkept(s *addonsv1.AddonStack, err error) {
-	if isBehind(err) {
+	if isStale(err) {
 		return
 	}
 	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
@@ -98,8 +97,7 @@ func summarize(s *addonsv1.AddonStack) {
 	conditions.Set(s, ready)
 }
 
-// warn writes a condition that says what is wrong. If its message is new, an event with the
-// reason says it, too.
+// warn writes a condition that says what is wrong, and sends an event if its message is new.
 func (r *Reconciler) warn(s *addonsv1.AddonStack, c metav1.Condition, reason, action string) {
 	if conditions.GetMessage(s, c.Type) != c.Message {
 		r.event(s, corev1.EventTypeWarning, reason, action, c.Message)
@@ -151,8 +149,7 @@ func anyAsked(sources []addonsv1.StackSource) bool {
 	})
 }
 
-// sourcesReady makes the condition from what polls for versions came to, and, if that is
-// settled, from what the clusters say of their sources.
+// sourcesReady makes the condition from polls for versions, and then from what clusters say.
 func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Condition {
 	const kind = addonsv1.SourcesReadyCondition
 	var reasons, texts, unasked []string

@@ -33,7 +33,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	next := int64(1)
 	if len(revisions) > 0 {
 		if stack.Generation(&revisions[0]) > s.Generation {
-			return nil, errBehind
+			return nil, errStale
 		}
 		next = revisions[0].Revision + 1
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	followers, before := stack.Followers(&s.Spec), stack.PinsOf(&s.Spec, kept)
 	own := pins[addonsv1.FollowedSource]
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
-		return nil, errBehind // another instance took a bundle whose add-ons aren't these
+		return nil, errStale // another instance took a bundle whose add-ons aren't these
 	}
 	content, err := stack.Content(served, &s.Spec, pins.Into(&e.of(s).Spec))
 	if err != nil {
@@ -71,12 +71,12 @@ func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstr
 	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, errBehind
+			return nil, errStale
 		}
 		return nil, fmt.Errorf("reading AddonStack %s: %w", s.Name, err)
 	}
 	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
-		return nil, errBehind // what was validated isn't what is there now
+		return nil, errStale // what was validated isn't what is there now
 	}
 	return served, nil
 }
@@ -118,7 +118,7 @@ func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *ap
 	}
 	err := r.Client.Patch(ctx, existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
-		return errBehind
+		return errStale
 	}
 	return err
 }

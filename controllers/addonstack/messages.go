@@ -45,8 +45,7 @@ func (c causes) add(cluster string, addon *addonsv1.AddonStatus) {
 	c[cause] = append(c[cause], cluster)
 }
 
-// describe returns a text for each cause, the one of most clusters first: the names of the
-// first clusters, then the cause.
+// describe returns a text for each cause, as "cluster, cluster: cause", the one of most clusters first.
 func (c causes) describe() []string {
 	type group struct{ clusters, cause string }
 	groups := make([]group, 0, len(c))

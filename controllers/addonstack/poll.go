@@ -36,8 +36,7 @@ func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers
 	return p.answered.Len() == len(followers)
 }
 
-// pollOne finds the newest version that a follower may have. If that is to be taken, it
-// also finds out whether it can be used.
+// pollOne finds the newest version that a follower may have, and whether it can be used.
 func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, pin stack.Pin, p *versionPoll) (pollResult, error) {
 	ref := referenceOf(s.Namespace, follower)
 	newest, err := r.Sources.Newest(ctx, ref, follower.Line, p.notBefore)

@@ -77,26 +77,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		r.retryRejected(ctx, s)
 	}
 	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
-	if isBehind(err) {
+	if isStale(err) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	summarize(view)
 	werr := r.write(ctx, s, view)
-	if err == nil && isBehind(werr) {
+	if err == nil && isStale(werr) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	return ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, errors.Join(err, werr)
 }
 
-// errBehind is returned if what the cache shows isn't so any more.
-var errBehind = errors.New("the cache is behind")
+// errStale is returned if what the cache shows isn't so any more.
+var errStale = errors.New("the cache is behind")
 
-// isBehind reports whether it takes another reconcile: something else was written first, or
-// what was read from the API server is newer than what the cache shows.
-func isBehind(err error) bool { return errors.Is(err, errBehind) || apierrors.IsConflict(err) }
+// isStale reports whether something else was written first, or the cache is older than the API server.
+func isStale(err error) bool { return errors.Is(err, errStale) || apierrors.IsConflict(err) }
 
-// retryRejected has the stack's sources asked at once, for itself and for its clusters,
-// whether what was rejected of them is published anew.
+// retryRejected has the stack's sources asked at once whether what was rejected is published anew.
 func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
 	for _, ref := range sourcesIn(s) {
 		r.Sources.Reconsider(ctx, ref)

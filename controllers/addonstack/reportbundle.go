@@ -18,8 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// maxNotes is how much of a bundle's notes a message has: of a release with many oddities
-// the first tell enough.
+// maxNotes is how much of a bundle's notes a message has.
 const maxNotes = 4096 // bytes
 
 // bundleRetry is when a source is asked again that can't say when, and isn't watched.
@@ -31,8 +30,7 @@ func lacksNotes(s *addonsv1.AddonStack) bool {
 	return len(s.Spec.Addons) == 0 && (!conditions.IsTrue(s, addonsv1.ValidCondition) || conditions.GetMessage(s, addonsv1.ValidCondition) == "")
 }
 
-// reportValid writes the Valid condition, with what the bundle is. That stays there after
-// the event is gone.
+// reportValid writes the Valid condition, with what the bundle is.
 func reportValid(s *addonsv1.AddonStack, e *expansion) {
 	notes := ""
 	if e != nil {
@@ -41,8 +39,7 @@ func reportValid(s *addonsv1.AddonStack, e *expansion) {
 	setValid(s, notes)
 }
 
-// reportBundle writes why the bundle can't be used; what was kept before stays in force.
-// It returns when to try again, 0 if an event will tell.
+// reportBundle writes why the bundle can't be used. It returns when to try again, 0 if an event tells.
 func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time.Duration, _ error) {
 	failed := failureOf(err)
 	if failed == nil {
@@ -112,8 +109,7 @@ func failureOf(err error) *failure.Error {
 	return failed
 }
 
-// makesInvalid reports whether a failure for the reason is about the bundle itself: it makes
-// the stack invalid.
+// makesInvalid reports whether a failure is about the bundle itself, and makes the stack invalid.
 func makesInvalid(reason string) bool {
 	switch reason {
 	case addonsv1.InvalidSourceReason, failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:

@@ -106,21 +106,19 @@ func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, rev
 	return nil
 }
 
-// sameLabel fails with errBehind if the cache shows the stack with another watch label
-// by now, or not at all.
+// sameLabel fails with errStale if the cache shows the stack with another watch label, or not at all.
 func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) error {
 	now := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s), now); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if now.UID != s.UID || now.Labels[clusterv1.WatchLabel] != s.Labels[clusterv1.WatchLabel] {
-		return errBehind
+		return errStale
 	}
 	return nil
 }
 
-// historyLimit is how many revisions are kept that no cluster runs, besides the
-// newest.
+// historyLimit is how many revisions are kept that no cluster runs, besides the newest.
 const historyLimit = 10
 
 // pageSize of a list that is read from the API server.

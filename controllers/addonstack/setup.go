@@ -60,22 +60,19 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 	return keys
 }
 
-// memberChanged starts a count for the stacks that may select a cluster. Clusters of Cluster API
-// have a watch of their own.
+// memberChanged starts a count when a cluster changes that isn't one of Cluster API.
 func (r *Reconciler) memberChanged(clusterAddon client.ObjectKey) {
 	for _, key := range r.stacksWith(context.Background(), clusterAddon.Namespace, nil) {
 		r.wake.Add(key)
 	}
 }
 
-// stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
-// cheap, and needs no request.
+// stacksOfNamespace enqueues every stack that may select a Cluster. Counting needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	return r.stacksWith(ctx, obj.GetNamespace(), nil)
 }
 
-// waiting returns a context for calls that may have to wait for sources: together they wait
-// a moment, and the stack is enqueued when an answer has come.
+// waiting returns a context for calls that wait a moment for sources. An answer enqueues the stack.
 func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
 	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
@@ -89,8 +86,7 @@ func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
 	}
 }
 
-// stacksUsing enqueues the stacks that name a ConfigMap or Secret: their bundle or a chart is
-// in it, credentials, or keys to verify with.
+// stacksUsing enqueues the stacks whose sources name a ConfigMap or Secret.
 func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
 	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
 		return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.AddonStack) bool { return uses(s, kind, obj.GetName()) })
@@ -107,8 +103,7 @@ func uses(s *addonsv1.AddonStack, kind, name string) bool {
 	return false
 }
 
-// stacksWith returns the stacks of a namespace for which a function returns true, or all if it
-// is nil. Namespace "" is all namespaces.
+// stacksWith returns the stacks of a namespace, or of all, that match; nil matches every stack.
 func (r *Reconciler) stacksWith(ctx context.Context, namespace string, matches func(*addonsv1.AddonStack) bool) []client.ObjectKey {
 	all := &addonsv1.AddonStackList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {

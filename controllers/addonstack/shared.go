@@ -98,8 +98,7 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	return r.statuses.Patch(ctx, s, after)
 }
 
-// entry returns what this instance has to say of the stack: nil while it has no cluster in
-// the namespace.
+// entry returns this instance's entry in status.instances, nil without a cluster in the namespace.
 func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
 	clusters, err := r.Members.List(ctx, view.Namespace)
 	if err != nil || len(clusters) == 0 {
@@ -139,8 +138,7 @@ func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instance
 	return kept, nil
 }
 
-// hasClusters reports whether a filter has a cluster in the namespace: a Cluster, or a
-// ClusterAddon of one of another kind.
+// hasClusters reports whether a filter has a Cluster or another cluster's ClusterAddon in the namespace.
 func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter string) (bool, error) {
 	others, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.DoesNotExist, nil) // ClusterAddons of Clusters have it
 	if err != nil {
@@ -163,8 +161,7 @@ func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter str
 	return false, nil
 }
 
-// mayMoveOthers reports whether the instance saw another spec, or Clusters came or went: then
-// others may have ended, or lost theirs.
+// mayMoveOthers reports whether the spec or the Clusters changed: then other instances may have ended.
 func mayMoveOthers(before, after *addonsv1.StackInstance) bool {
 	if before == nil || after == nil || before.ObservedGeneration != after.ObservedGeneration {
 		return true

@@ -105,8 +105,7 @@ func (p *versionPoll) pause(now time.Time) time.Duration {
 	return max(p.next.Sub(now), time.Millisecond)
 }
 
-// memory is what this process knows of one stack beside what is in its status. One
-// reconcile at a time uses it.
+// memory is what this process knows of one stack. One reconcile at a time uses it.
 type memory struct {
 	uid     types.UID
 	request request
@@ -145,12 +144,10 @@ func (m *memory) pace(s *addonsv1.AddonStack, now time.Time) time.Duration {
 	return 0
 }
 
-// lookNowPause is the least time between two polls that somebody asks for. Many
-// namespaces may share credentials, and with them what a host allows.
+// lookNowPause is the least time between two polls that users ask for, as hosts limit requests.
 const lookNowPause = 5 * time.Second
 
-// request is what somebody asked for last: by an edit of the spec, or by the annotation
-// look-now.
+// request is what users asked for last: by an edit of the spec, or by the annotation look-now.
 type request struct {
 	generation int64
 	lookNow    string    // the value that is acted on

@@ -132,8 +132,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 	return wanted
 }
 
-// mayCome says whether the spec as it is written selects the Cluster, and isn't in force
-// yet.
+// mayCome reports whether the written spec selects the Cluster, and isn't in force yet.
 func (c *candidate) mayCome(cluster *member.Member) bool {
 	if c.written == nil {
 		return false
@@ -142,8 +141,7 @@ func (c *candidate) mayCome(cluster *member.Member) bool {
 	return selects && err == nil
 }
 
-// limited sorts the stacks, and returns at most maxStacks of them: those that are
-// assigned already before others.
+// limited sorts the stacks, and returns at most maxStacks of them, assigned ones before others.
 func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left int) {
 	isNew := func(s addonsv1.StackRevision) int {
 		if names(assigned, s.Name) {

@@ -41,8 +41,7 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 	return lost
 }
 
-// isInstalled reports whether there is something to lose: the add-on has a release that
-// may be removed, and isn't already.
+// isInstalled reports whether the add-on has a release that may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
 	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown
 }
@@ -54,8 +53,7 @@ func has(ca *addonsv1.ClusterAddon, name string) bool {
 	})
 }
 
-// exceeds reports whether add-ons of a stack would go from more clusters, of all that
-// have them, than the limit allows.
+// exceeds reports whether more clusters lose add-ons of a stack, of all that have them, than allowed.
 func exceeds(limit *intstr.IntOrString, losing, all int) bool {
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all, false)
 	if err != nil { // stored while no rule was asked

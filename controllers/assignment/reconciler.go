@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignment makes one ClusterAddon for each cluster, and writes into
-// it which revision of which AddonStack the cluster is to run.
+// Package assignment makes one ClusterAddon for each cluster, with the stacks that it is to run.
 package assignment
 
 import (
@@ -147,8 +146,7 @@ func (r *Reconciler) create(ctx context.Context, cluster *member.Member, stacks 
 	return r.takeOver(ctx, cluster)
 }
 
-// takeOver takes over a ClusterAddon that is there, unseen by the cache: its Cluster
-// has come into the scope of this instance by relabelling.
+// takeOver takes over a ClusterAddon whose Cluster has come into the scope by relabelling.
 func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.APIReader.Get(ctx, cluster.ClusterAddon(), ca); err != nil {

@@ -35,8 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Complete(r)
 }
 
-// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding
-// is cheap, and needs no request.
+// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding needs no request.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	clusters, err := r.Members.List(ctx, obj.GetNamespace())
 	if err != nil {

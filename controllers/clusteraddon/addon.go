@@ -116,8 +116,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 	}
 }
 
-// adoptedRelease is the release of another name, or with another place of its record, that the
-// add-on takes over; zero if there is none.
+// adoptedRelease returns the other release that the add-on takes over, zero if there is none.
 func adoptedRelease(a *addon) deliver.Release {
 	own, from := a.release(), a.AdoptRelease
 	if from == nil {

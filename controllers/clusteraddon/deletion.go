@@ -50,20 +50,19 @@ func moves(cluster *member.Member) bool {
 }
 
 // goes reports whether the add-on is removed before its Cluster is deleted.
-func (a *addon) goes() bool {
+func (a *addon) isRemovedOnDeletion() bool {
 	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.deletionPolicy != addonsv1.DeletionPolicyOrphan
 }
 
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
 func (q *request) reportDeletable() {
 	q.ca.Status.Deletion, q.ca.Status.GatesDeletion = nil, nil
-	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.goes() }) {
+	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.isRemovedOnDeletion() }) {
 		q.ca.Status.GatesDeletion = ptr.To(true)
 	}
 }
 
-// removeBeforeDeletion removes the add-ons that are to go before the Cluster does, dependents first.
-// All others are left as they are.
+// removeBeforeDeletion removes the add-ons that are to go before the Cluster, dependents first.
 func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) {
 	hold := q.leaveForDeletion()
 	var all result
@@ -87,7 +86,7 @@ func (q *request) leaveForDeletion() (hold upgrade.Hold) {
 	going := sets.New[deliver.Release]()
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		if !a.goes() {
+		if !a.isRemovedOnDeletion() {
 			continue
 		}
 		going.Insert(a.release())

@@ -49,16 +49,14 @@ func (q *request) wantedDependent(record deliver.Summary) string {
 	return ""
 }
 
-// dependsOn reports whether an add-on of the stack, with these dependencies, depends on the
-// record's.
+// dependsOn reports whether an add-on with these dependencies depends on the record's.
 func dependsOn(ofStack string, dependencies []string, record deliver.Summary) bool {
 	return slices.ContainsFunc(dependencies, func(d string) bool {
 		return stack.Qualified(ofStack, d) == stack.Qualified(record.Stack, record.Name)
 	})
 }
 
-// dependent returns another one of the records that depends on the record's add-on; "" if
-// there is none.
+// dependent returns another record that depends on this one, "" if there is none.
 func dependent(record deliver.Summary, records []deliver.Summary) string {
 	var names []string
 	for _, other := range records {

@@ -18,8 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// settled says whether the newest record is deployed, of just these inputs, and
-// has no certificate that is to be renewed.
+// settled reports whether the newest record is deployed, of these inputs, with valid certificates.
 func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
 	if record.Status != deliver.StatusDeployed || q.renews(record) {
 		return false, nil
@@ -66,8 +65,7 @@ func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bo
 	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
 }
 
-// withFormer adds what was there when it was asked for, and is of a group version
-// that can't be discovered now: that isn't gone.
+// withFormer adds former group versions that can't be discovered now: they aren't gone.
 func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
 	for apiVersion, had := range asked.Has {
 		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {

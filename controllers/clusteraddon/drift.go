@@ -96,7 +96,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now),
 		}, memory, one)
-		memory.checkAt = q.now.Add(lookAgain())
+		memory.checkAt = q.now.Add(recheckInterval())
 	}
 	if unwatched {
 		one.retryAfter = management.Sooner(one.retryAfter, memory.checkAt.Sub(q.now))
@@ -134,7 +134,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 		case memory.failed != nil:
 			wait = outcome.RetryAfter
 		case d.Differs():
-			wait = lookAgain() // no event tells that somebody sets it right by hand
+			wait = recheckInterval() // no event tells that somebody sets it right by hand
 		}
 		if d.Now != d.Applied {
 			left := fleetwatch.Accepted{Applied: d.Applied, Now: d.Now}
@@ -171,8 +171,7 @@ func (m *driftMemory) turnTo(revision int) {
 	}
 }
 
-// withFailure returns the result with the failure of the last repair, if it failed. What an
-// upgrade says comes first.
+// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
 func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
 	if m.failed == nil {
 		return one
@@ -184,8 +183,8 @@ func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
 	return one
 }
 
-// lookAgain returns when to look at what no event tells of.
-func lookAgain() time.Duration { return wait.Jitter(checkInterval, 0.2) }
+// recheckInterval returns when to look at what no event tells of.
+func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }
 
 // driftOf returns what is remembered of an add-on.
 func (m *memory) driftOf(release deliver.Release) *driftMemory {
@@ -212,8 +211,7 @@ func (m *memory) repairPause(now time.Time) time.Duration {
 	return time.Second / repairRate
 }
 
-// wait returns a function that says how long an object is left to others. While it is in use
-// nothing else changes the contests.
+// wait returns a function that says how long an object is left to others.
 func (m *driftMemory) wait(now time.Time) func(deliver.ObjectKey, []drift.Change) time.Duration {
 	return func(key deliver.ObjectKey, changes []drift.Change) time.Duration {
 		if c := m.contests[key]; c != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// inputs is all that an installation is made of, but for the facts of the
-// cluster that the chart asks about.
+// inputs is what an installation is made of, without the facts of the cluster.
 type inputs struct {
 	*addon
 	chart    reference.Reference
@@ -30,8 +29,7 @@ type inputs struct {
 	secrets  []string // must not appear in a message
 }
 
-// inputs resolves the chart and the values of an add-on. What did not change
-// since the last time costs no request.
+// inputs resolves the chart and the values of an add-on. What didn't change costs no request.
 func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{addon: a, chart: q.reference(a)}
 	if err := q.resolve(ctx, in, record); err != nil {
@@ -100,8 +98,7 @@ func (q *request) values(ctx context.Context, a *addon) (map[string]any, []strin
 	return render.MergeValues(layers...), secrets, nil
 }
 
-// longNumber is from where on a number may be a secret, as a PIN is, and isn't rather a
-// port or a count.
+// longNumber is from where on a number may be a secret, and isn't rather a port or a count.
 const longNumber = 100_000
 
 // stringsIn appends all strings in a tree of values, and long numbers as they are written.

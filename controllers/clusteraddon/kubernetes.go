@@ -41,8 +41,7 @@ func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	}
 }
 
-// kubernetesVersions returns for which versions of Kubernetes the add-ons are, by their specs and
-// by what is installed.
+// kubernetesVersions returns for which versions of Kubernetes the specs and installed charts are.
 func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
 	var ranges []addonsv1.KubernetesRange
 	for i := range q.wanted {

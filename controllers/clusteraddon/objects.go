@@ -88,7 +88,7 @@ func (r *objectReader) read(ctx context.Context, o object) (objectContent, error
 // Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
 // version that the API server prefers.
 type providerObjects struct {
-	hub   cluster.Cluster
+	local cluster.Cluster
 	users *references
 	queue *Queue
 
@@ -96,15 +96,15 @@ type providerObjects struct {
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
-func newProviderObjects(hub cluster.Cluster, users *references, queue *Queue) *providerObjects {
-	return &providerObjects{hub: hub, users: users, queue: queue, watched: map[schema.GroupVersionKind]cache.Informer{}}
+func newProviderObjects(local cluster.Cluster, users *references, queue *Queue) *providerObjects {
+	return &providerObjects{local: local, users: users, queue: queue, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
 // errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
 var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
 
 func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	mapping, err := o.hub.GetRESTMapper().RESTMapping(kind)
+	mapping, err := o.local.GetRESTMapper().RESTMapping(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -119,9 +119,9 @@ func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key cl
 	}
 	// Until the watch has begun, and for ever if RBAC forbids it, a direct read
 	// gives the object, or the reason why not.
-	reader := o.hub.GetAPIReader()
+	reader := o.local.GetAPIReader()
 	if informer.HasSynced() {
-		reader = o.hub.GetCache()
+		reader = o.local.GetCache()
 	}
 	if err := reader.Get(ctx, key, obj); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
-	informer, err := o.hub.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	informer, err := o.local.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}

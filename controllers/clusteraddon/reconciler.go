@@ -37,8 +37,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 )
 
-// reconcileTimeout bounds one reconcile. The one after a reconcile that is cut off goes on
-// where it stopped: the records say where.
+// reconcileTimeout bounds one reconcile. The next one goes on by the records.
 const reconcileTimeout = 3 * time.Minute
 
 // Reconciler reconciles ClusterAddons.
@@ -134,8 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	})
 }
 
-// deliver compares what the cluster is to run with what it runs, and acts on
-// the difference.
+// deliver compares what the cluster is to run with what it runs, and acts on that.
 func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(q.ca)
 	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
@@ -200,7 +198,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	retryAfter := management.Sooner(held, management.Sooner(q.lookAgain, all.retryAfter))
+	retryAfter := management.Sooner(held, management.Sooner(q.recheckAfter, all.retryAfter))
 	if all.err == nil {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}

@@ -105,8 +105,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 	return delivered(outcome, status)
 }
 
-// removalOrder returns the records of releases that are not kept: first what has
-// the most dependencies, then by namespace and name.
+// removalOrder returns the records that aren't kept: by most dependencies, then namespace and name.
 func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
 	var records []deliver.Summary
 	for release, record := range installed {
@@ -173,8 +172,7 @@ func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 	})
 }
 
-// isRemoving reports whether a ClusterAddon of this name has begun to remove the add-on:
-// half of it may be gone.
+// isRemoving reports whether the removal has begun: half of the add-on may be gone.
 func isRemoving(record deliver.Summary) bool {
 	return record.Complete && record.Status == deliver.StatusUninstalling
 }

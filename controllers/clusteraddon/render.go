@@ -78,8 +78,7 @@ func (in *inputs) filesVersion() string {
 // rememberedContents is how many add-ons' contents are remembered.
 const rememberedContents = 256
 
-// contentsOf are the objects that an add-on is to have. It is false if that can't be
-// known now.
+// contentsOf returns the objects that an add-on is to have, false if that isn't known now.
 func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
 	if a.incompatible != "" {
 		return nil, false // which version of the chart it will be isn't known

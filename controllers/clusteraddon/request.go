@@ -79,8 +79,7 @@ func (q *request) keyOf(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: q.ca.Namespace, Name: name}
 }
 
-// previousStatus returns the add-on's status as it was last time. If it had none it is
-// the given one, Pending.
+// previousStatus returns the add-on's last status, or the given one, Pending, if it had none.
 func (q *request) previousStatus(status addonsv1.AddonStatus) addonsv1.AddonStatus {
 	if at := indexOf(q.ca.Status.Addons, status); at >= 0 {
 		return q.ca.Status.Addons[at]

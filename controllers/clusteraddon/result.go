@@ -55,8 +55,7 @@ type addonResult struct {
 	gone    bool // it was removed, and has no status
 }
 
-// because returns the result of an add-on that doesn't go on for a reason, in the phase of
-// that.
+// because returns the result of an add-on that doesn't go on, in the phase of the reason.
 func because(status addonsv1.AddonStatus, reason, message string) addonResult {
 	status.Phase, status.Reason, status.Message = reasons.Of(reason).Phase(), reason, shorten(message)
 	return addonResult{status: status}
@@ -108,8 +107,7 @@ func (q *request) inputFailed(err error, a *addon, record deliver.Summary, statu
 	return keepReady(a, record, one)
 }
 
-// keepReady makes an add-on Ready whose source can't be read, if it is installed as its
-// spec wants it.
+// keepReady keeps an add-on Ready that is installed as wanted, and whose source can't be read.
 func keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
 	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) {
 		one.status.Phase = addonsv1.AddonReady
@@ -148,8 +146,7 @@ func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 	return one
 }
 
-// upgradeFailed returns the result of what couldn't be brought into the cluster: what was
-// ready there is something else.
+// upgradeFailed returns the result of a change that didn't get into the cluster.
 func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
 	one := requestFailed(err, previous)
 	if one.status.Phase == addonsv1.AddonReady {
@@ -175,8 +172,7 @@ func ofAddon(a *addon, err error) error {
 	return err
 }
 
-// contentField returns the field whose content makes no objects, to be put in front of the
-// error; "" if that begins with it.
+// contentField returns the field in front of an error of content, "" if the error begins with it.
 func contentField(a *addon, failed *render.Error) string {
 	switch numbered := strings.HasPrefix(failed.Err.Error(), "patches["); {
 	case failed.Reason == render.ReasonSchemaViolation: // which names the value

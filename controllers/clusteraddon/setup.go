@@ -71,8 +71,7 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 	}
 }
 
-// usersOfRevision maps a revision to the ClusterAddons that are to run it. It may
-// be seen after these.
+// usersOfRevision maps a revision to the ClusterAddons that are to run it.
 func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
 	all := &addonsv1.ClusterAddonList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(obj.GetNamespace())); err != nil {
@@ -87,8 +86,7 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 	return users
 }
 
-// pathChanged enqueues the ClusterAddons whose charts are at a path of the
-// artifact root.
+// pathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
 func (r *Reconciler) pathChanged(ctx context.Context, path string) {
 	if r.PathChanged != nil {
 		r.PathChanged(ctx, path)
@@ -111,6 +109,5 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 	}
 }
 
-// AddTarget enqueues the ClusterAddon of a workload cluster by the name that
-// the deliverer knows it by.
+// AddTarget enqueues the ClusterAddon of a workload cluster by the deliverer's name for it.
 func (q *Queue) AddTarget(name string) { q.AddCluster(multicluster.ClusterName(name)) }

@@ -55,8 +55,8 @@ type stacks struct {
 	heldRemovals []string
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
-	// lookAgain is when one of them won't be given more time; zero if none is.
-	lookAgain time.Duration
+	// recheckAfter is when one of them won't be given more time; zero if none is.
+	recheckAfter time.Duration
 }
 
 // readStacks reads the stacks that the cluster is to run, and their revisions.
@@ -95,7 +95,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		s.outdatedSince[name] = began
 		left := max(0, assignmentGrace-now.Sub(began))
-		s.lookAgain = management.Sooner(s.lookAgain, left)
+		s.recheckAfter = management.Sooner(s.recheckAfter, left)
 		return left > 0
 	}
 	for i := range all {

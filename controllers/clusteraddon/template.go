@@ -121,8 +121,7 @@ func clusterData(cluster *clusterv1.Cluster) (map[string]any, error) {
 	return withoutNoise(content), nil
 }
 
-// withoutNoise leaves out what changes with every write and means nothing in a
-// template.
+// withoutNoise leaves out what changes with every write and means nothing in a template.
 func withoutNoise(content map[string]any) map[string]any {
 	metadata, ok := content["metadata"].(map[string]any)
 	if !ok {

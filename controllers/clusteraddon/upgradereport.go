@@ -15,8 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
-// upgradeEvents returns what there is to tell of an upgrade of Kubernetes: each change of a gate,
-// and the end.
+// upgradeEvents returns an event of each changed gate of an upgrade, and of its end.
 func upgradeEvents(before, after *addonsv1.ClusterUpgrade) []event {
 	if after == nil {
 		if before == nil {
@@ -58,8 +57,7 @@ func gateEvent(gate addonsv1.UpgradeGate) event {
 	return e
 }
 
-// deletionEvent returns the event of a Cluster that goes before its add-ons were removed, nil if
-// there is nothing to tell.
+// deletionEvent returns the event of a Cluster that goes before its add-ons, nil if it doesn't.
 func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
 	if after == nil || after.State != addonsv1.GateExpired || before != nil && before.State == after.State {
 		return nil
@@ -111,8 +109,7 @@ func (m *memory) countGates(status *addonsv1.ClusterUpgrade) {
 	m.gates = now
 }
 
-// countHolds counts the gates that were held and aren't any more, and the add-ons that hold one which
-// wasn't held before.
+// countHolds counts the gates that aren't held any more, and the add-ons that hold others now.
 func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, now time.Time) {
 	was, is := heldGates(before), heldGates(after)
 	for point, since := range was {

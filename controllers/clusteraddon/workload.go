@@ -22,8 +22,7 @@ type workload struct {
 	conn *fleet.Connection
 }
 
-// reach returns the ClusterAddon's workload cluster, if there is a connection
-// and its records are known. It writes the ClusterReachable condition.
+// reach returns the workload cluster if it is connected, and writes the ClusterReachable condition.
 func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 	name := r.Members.Names.Fleet(ca)
 	state := r.Fleet.State(name)
@@ -80,8 +79,7 @@ func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
 	return target, nil
 }
 
-// whileConnected ends with the connection, too: a cluster that becomes unreachable
-// in the middle of a reconcile isn't waited for, request by request.
+// whileConnected returns a context that ends with the connection, too.
 func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(w.conn.Context(), cancel)
@@ -103,8 +101,7 @@ func ownerOf(ca *addonsv1.ClusterAddon) string {
 	return client.ObjectKeyFromObject(ca).String()
 }
 
-// withoutServiceAccount is why an add-on is left as it is, if the instance requires that a
-// ServiceAccount is named.
+// withoutServiceAccount is why an add-on without a ServiceAccount is left as it is.
 const withoutServiceAccount = "This provider instance delivers with the rights of ServiceAccounts alone (--require-impersonation). " +
 	"Set spec.serviceAccountName of the AddonStack; the add-on is left as it is"
 

@@ -62,14 +62,12 @@ func WatchManagementCluster() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithLocalCluster(true)
 }
 
-// SkipWorkloadClusters has it look at none of the provider's clusters. It belongs to
-// WatchManagementCluster: multicluster-runtime has no option that says both.
+// SkipWorkloadClusters has it look at none of the provider's clusters. A watch takes both options.
 func SkipWorkloadClusters() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithProviderClusters(false)
 }
 
-// SpecChanged passes what a change of status doesn't touch: generation, labels,
-// annotations, and the start of a deletion (which raises the generation).
+// SpecChanged passes what a change of status doesn't touch, and the start of a deletion.
 func SpecChanged() mcbuilder.Predicates {
 	return mcbuilder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{},

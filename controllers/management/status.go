@@ -24,12 +24,10 @@ import (
 // StaleDelay is how long the cache is given to show a write of our own.
 const StaleDelay = 50 * time.Millisecond
 
-// writeTimeout bounds the write of a status, which is tried also when the time of
-// the reconcile is over: then it matters most.
+// writeTimeout bounds the write of a status, also when the time of the reconcile is over.
 const writeTimeout = 10 * time.Second
 
-// Retry is what a reconcile returns that ended with a write, as the write went. One
-// that was lost to another write is no error: it takes another look, soon.
+// Retry returns the result of a reconcile that ended with a write. After a conflict it comes again soon.
 func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		logf.FromContext(ctx).Info("Another write came first; looking again", "answer", err.Error())
@@ -60,8 +58,7 @@ type version struct {
 	at              time.Time
 }
 
-// staleFor bounds how long the cache may be behind a write of our own: longer than that
-// the versions went back, as with a restore of etcd.
+// staleFor bounds how long the cache may be behind. After that versions went back, as by a restore.
 const staleFor = time.Minute
 
 // Stale reports whether the cache doesn't show the last write of this object yet.

@@ -61,8 +61,7 @@ func (r *ExpiryReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return reconcile.Result{}, r.mark(ctx, pi)
 }
 
-// mark writes only over the version that expired: a heartbeat, or the other
-// replica, may have been faster. Then there is a newer version to look at.
+// mark writes only over the version that expired, as a heartbeat may have been faster.
 func (r *ExpiryReconciler) mark(ctx context.Context, pi *addonsv1.ProviderInstance) error {
 	if isMarked(pi) {
 		return nil
@@ -72,7 +71,7 @@ func (r *ExpiryReconciler) mark(ctx context.Context, pi *addonsv1.ProviderInstan
 		Type:               addonsv1.ReadyCondition,
 		Status:             metav1.ConditionUnknown,
 		Reason:             addonsv1.HeartbeatExpiredReason,
-		Message:            silence(pi),
+		Message:            expiredMessage(pi),
 		ObservedGeneration: pi.Generation,
 		LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
 	})
@@ -90,8 +89,8 @@ func isMarked(pi *addonsv1.ProviderInstance) bool {
 	return conditions.GetReason(pi, addonsv1.ReadyCondition) == addonsv1.HeartbeatExpiredReason
 }
 
-// silence says what is known of an instance that is gone, and how to be rid of it.
-func silence(pi *addonsv1.ProviderInstance) string {
+// expiredMessage says what is known of an instance that is gone, and how to be rid of it.
+func expiredMessage(pi *addonsv1.ProviderInstance) string {
 	last := "No heartbeat at all"
 	if at := pi.Status.HeartbeatTime; !at.IsZero() {
 		last = "No heartbeat since " + at.UTC().Format(time.RFC3339)
@@ -103,8 +102,7 @@ func silence(pi *addonsv1.ProviderInstance) string {
 // What it needs is no marker here, since instances must not have it: get, list
 // and watch providerinstances, and patch providerinstances/status.
 
-// SetupWithManager adds the controller to the manager, and lets its watch feed
-// the observer.
+// SetupWithManager adds the controller to the manager. Its watch feeds the observer.
 func (r *ExpiryReconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("providerinstance-expiry").

@@ -33,9 +33,8 @@ type Scope struct {
 	WatchFilter string
 }
 
-// CacheOptions limits LIST and WATCH to the scope, at the server: objects
-// outside of it never reach this process. With a watch filter, AddonStacks (and
-// their revisions) that are meant for all filters are in it.
+// CacheOptions limits LIST and WATCH to the scope, at the server. With a watch filter, AddonStacks
+// and revisions that are meant for all filters are in it.
 func (s Scope) CacheOptions(syncPeriod time.Duration) cache.Options {
 	own, stacks := labels.Everything(), labels.Everything()
 	if s.WatchFilter != "" {
@@ -123,9 +122,8 @@ func (s Scope) Equal(other Scope) bool {
 	return a.WatchFilter == b.WatchFilter && slices.Equal(a.Namespaces, b.Namespaces)
 }
 
-// Overlaps says whether an object can be in both scopes. AddonStacks with the
-// label of addonsv1.SharedWatchFilter don't count: they are meant for several
-// instances.
+// Overlaps reports whether an object can be in both scopes. AddonStacks with the label
+// [addonsv1.SharedWatchFilter] don't count: they are meant for several instances.
 func (s Scope) Overlaps(other Scope) bool {
 	_, overlap := s.Intersection(other)
 	return overlap
@@ -162,9 +160,8 @@ func (s Scope) Intersection(other Scope) (Scope, bool) {
 	return shared, true
 }
 
-// String returns the namespaces in one word, as status.scope has them: "*",
-// "team-a,team-b", or with the number of those that don't fit, as in "a,b,+12".
-// The filter has a field of its own.
+// String returns the namespaces as status.scope has them: "*", "team-a,team-b", or with the number
+// of those that don't fit, as in "a,b,+12". The filter has a field of its own.
 func (s Scope) String() string {
 	namespaces := s.Canonical().Namespaces
 	if len(namespaces) == 0 {

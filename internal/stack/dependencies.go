@@ -85,9 +85,8 @@ func InOrderAcross(addons []addonsv1.Addon, stackOf func(i int) string) []int {
 	return order
 }
 
-// InOrder returns the add-ons so that each one comes after those it depends
-// on, and otherwise as they are listed. Add-ons of a cycle come last, in the
-// order they are listed.
+// InOrder returns the add-ons so that each one comes after those it depends on, and otherwise as they
+// are listed. Add-ons of a cycle come last.
 func InOrder(addons []addonsv1.Addon) []addonsv1.Addon {
 	ordered := make([]addonsv1.Addon, 0, len(addons))
 	placed := map[string]bool{}

@@ -11,13 +11,11 @@ type Pin struct {
 	Digest string
 }
 
-// Pins are those of a stack, by the names of its followers. With them in the place of
-// ranges and channels, the spec means the same today and tomorrow: that is what a
-// revision keeps.
+// Pins are the versions of a stack, by the names of its followers. A revision has them in the place
+// of ranges and channels, so that it means the same at any time.
 type Pins map[string]Pin
 
-// PinsOf returns what a kept spec has of what the spec follows: at the same address,
-// a version of the same line.
+// PinsOf returns the versions of a kept spec that the spec follows at the same address.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	former := map[string]address{}
 	if kept.Source != nil {
@@ -36,9 +34,8 @@ func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	return pins
 }
 
-// NewestOf returns, of each follower, the newer pin of both. A stack's versions never
-// go back by themselves, whoever looks: so several instances come to the same, in
-// whatever order they tell each other.
+// NewestOf returns the newer pin of each follower. A stack's versions never go back by themselves, so
+// several instances come to the same.
 func NewestOf(followers []Follower, a, b Pins) Pins {
 	newest := Pins{}
 	for _, follower := range followers {
@@ -67,8 +64,7 @@ func (f Follower) prefers(one, other Pin) bool {
 	return one.Digest != "" && (other.Digest == "" || one.Digest < other.Digest)
 }
 
-// IsNewer says whether a version that was found is one to take: it is newer than the
-// pin's, or the pin's own, which has no digest yet.
+// IsNewer reports whether a version is one to take: newer than the pin's, or its own without a digest.
 func (f Follower) IsNewer(version string, than Pin) bool {
 	return f.Line.Newer(version, than.Version) || version == than.Version && than.Digest == ""
 }
@@ -79,8 +75,7 @@ func (f Follower) HasFound(pin Pin) bool {
 	return pin.Version != "" && (pin.Digest != "" || f.Bundle != nil)
 }
 
-// Into returns the spec with the pins in the place of what it follows, and without
-// what says how they are found.
+// Into returns the spec with the pins in the place of what it follows.
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned := spec.DeepCopy()
 	pinned.Updates = nil

@@ -23,10 +23,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/changes"
 )
 
-// Content returns the spec of an AddonStack as the API server serves it, in canonical JSON,
-// for a revision to keep. What differs between the spec as it is written and with its versions
-// pinned is changed in it. Fields that this version of the program doesn't know are in it: an
-// older and a newer version make the same revision.
+// Content returns the spec of an AddonStack as the API server serves it, for a revision to keep, with
+// the differences between written and pinned. It is canonical JSON. Fields that this version of the
+// program doesn't know are in it: an older and a newer version make the same revision.
 func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonStackSpec) ([]byte, error) {
 	pins, err := changes.Between(written, pinned)
 	if err != nil {
@@ -46,9 +45,8 @@ func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonS
 	return json.Marshal(spec) // maps are sorted by key
 }
 
-// Snapshot returns the revision that keeps the content, with the given number.
-// Equal contents have equal names: several instances that make a revision of one
-// spec make the same.
+// Snapshot returns the revision that keeps the content, with the given number. Equal contents have
+// equal names, so several instances make the same revision of one spec.
 func Snapshot(stack *addonsv1.AddonStack, content []byte, number int64) *appsv1.ControllerRevision {
 	sum := sha256.Sum256(content)
 	revision := &appsv1.ControllerRevision{
@@ -88,8 +86,7 @@ func Keeps(revision *appsv1.ControllerRevision, content []byte) bool {
 	return equalJSON(revision.Data.Raw, content)
 }
 
-// IsOf says whether the revision was made from the stack as it is now, with these
-// pins, as far as this version of the program can tell without a request. The spec is
+// IsOf reports whether the revision was made from the stack as it is now, with these pins. The spec is
 // compared, too: another version of the API can change it without a new generation.
 func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins Pins) bool {
 	if Generation(revision) != stack.Generation {

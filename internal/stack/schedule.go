@@ -11,9 +11,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Schedule is when a stack's sources are looked at: each interval once, at a moment
-// that is the stack's own. It depends on nothing but the stack, so that a restart
-// makes no wave of requests.
+// Schedule is when a stack's sources are looked at: once in each interval, at a moment that depends on
+// the stack alone. So a restart makes no wave of requests.
 type Schedule struct {
 	interval, phase time.Duration
 }

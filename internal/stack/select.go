@@ -13,12 +13,11 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 )
 
-// Selects reports whether the spec, of a stack in the given namespace, selects the
-// cluster. It fails if the selector can't be used: then nothing is known, which is not the
-// same as "no".
+// Selects reports whether the spec of a stack in a namespace selects the cluster. It fails if the
+// selector can't be used: then nothing is known.
 //
-// A switch of the ClusterClass upgrades the add-ons of a Cluster: another stack selects it
-// then, which takes over the releases that both have in common.
+// A switch of the ClusterClass upgrades add-ons: another stack selects the Cluster then, and takes
+// over the releases that both have.
 func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Member) (bool, error) {
 	kinds := spec.ClusterKinds
 	if len(kinds) == 0 {

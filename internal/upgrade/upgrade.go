@@ -32,9 +32,8 @@ type Upgrade struct {
 	Asked bool
 }
 
-// Observe returns the upgrade that is seen, nil if none is. What was seen before tells where it
-// began; without that it begins now. After an upgrade is done, it is seen for as long as it is
-// in what was seen before.
+// Observe returns the upgrade that is seen, nil if none is. The former status tells where it began;
+// without that it begins now. An upgrade that is done is seen as long as the status has it.
 func Observe(c Cluster, before *addonsv1.ClusterUpgrade) *Upgrade {
 	if len(c.ControlPlane) == 0 {
 		return nil
@@ -120,8 +119,7 @@ func (u *Upgrade) IsDue(point addonsv1.UpgradePoint) bool {
 	return true
 }
 
-// Status returns status.upgrade of a ClusterAddon; nil once the upgrade is done and nothing of it
-// is left to do.
+// Status returns status.upgrade of a ClusterAddon, nil once nothing is left to do.
 func (u *Upgrade) Status(c Cluster, causes Causes, before *addonsv1.ClusterUpgrade, now time.Time) *addonsv1.ClusterUpgrade {
 	if u == nil {
 		return nil

@@ -42,8 +42,7 @@ func hasMinor(version, least string) bool {
 // SameMinor reports whether two versions have the same major and minor number.
 func SameMinor(a, b string) bool { return hasMinor(a, b) && hasMinor(b, a) }
 
-// isOf reports whether a provider may mean a version of Cluster API by its own one, as v1.34.2-eks-1
-// or v1.34 for v1.34.2.
+// isOf reports whether a provider's version, as v1.34.2-eks-1 or v1.34, may mean v1.34.2.
 func isOf(reported, version string) bool {
 	v, err := semver.NewVersion(reported)
 	w, other := semver.NewVersion(version)
@@ -98,9 +97,8 @@ type Cluster struct {
 	Generation int64
 }
 
-// ClusterOf returns what is seen of a Cluster whose API server has a version, "" if it doesn't
-// answer. Cluster API says since 1.14 which versions run. Before that the API server's own is that
-// of the control plane, and nothing is known of the workers.
+// ClusterOf returns what is seen of a Cluster. api is the version of its API server, "" if that doesn't
+// answer. Cluster API tells the versions since 1.14; before, api is that of the control plane.
 func ClusterOf(cluster *clusterv1.Cluster, api string) Cluster {
 	c := Cluster{
 		Topology: cluster.Spec.Topology.Version, API: api, Generation: cluster.Generation,

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversion converts between the versions of the API: v1beta1, which is
-// the hub and is stored, and v1alpha1, a form for one chart.
-//
-// The flow is in addonstack.go. What a conversion does, and what users may rely
-// on, is in docs/design/conversion.md.
+// Package conversion converts between v1beta1, which is the hub and is stored, and v1alpha1, a form for
+// one chart. What users may rely on is in docs/design/conversion.md.
 package conversion
 
 import (
@@ -76,9 +73,8 @@ func editStatus(hub *addonsv1.AddonStackStatus, spoke *addonsv1alpha1.AddonStack
 	}
 }
 
-// SetupWithManager makes the manager's webhook server convert (/convert), and
-// admit what is written in v1alpha1. It adds v1alpha1 to the manager's scheme:
-// where there is no webhook server, nothing knows of v1alpha1.
+// SetupWithManager makes the manager's webhook server convert (/convert), and admit what is written in
+// v1alpha1. It adds v1alpha1 to the manager's scheme.
 func SetupWithManager(mgr manager.Manager) error {
 	if err := addonsv1alpha1.AddToScheme(mgr.GetScheme()); err != nil {
 		return fmt.Errorf("adding v1alpha1 to the scheme: %w", err)

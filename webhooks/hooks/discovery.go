@@ -78,15 +78,6 @@ func hasNewerHooks(ctx context.Context, server rest.Interface) (bool, error) {
 	return gap.Empty(), nil
 }
 
-// newCatalog returns the catalog of all hooks that there are.
-func newCatalog() (*runtimecatalog.Catalog, error) {
-	catalog := runtimecatalog.New()
-	if err := hooksv1.AddToCatalog(catalog); err != nil {
-		return nil, fmt.Errorf("building the catalog of hooks: %w", err)
-	}
-	return catalog, nil
-}
-
 // FailurePolicies are the values of --hook-failure-policy.
 func FailurePolicies() []string {
 	return []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
@@ -134,17 +125,17 @@ var all = []hook{
 }
 
 // answer returns what is to be said to a request.
-func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, silence *upgrade.Silence, now time.Time) upgrade.Answer {
+func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, lost *upgrade.LostInstance, now time.Time) upgrade.Answer {
 	if h.point == "" {
 		if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves {
 			return upgrade.Answer{} // it lives on elsewhere, with its add-ons
 		}
-		return upgrade.DeletionAnswerOf(ca, silence, now)
+		return upgrade.DeletionAnswerOf(ca, lost, now)
 	}
 	return upgrade.AnswerOf(upgrade.Question{
 		Point: h.point, Version: h.version(r), Target: r.Cluster.Spec.Topology.Version, Generation: r.Cluster.Generation,
 		SkipGates: r.Cluster.Annotations[addonsv1.SkipGatesAnnotation],
-	}, ca, silence, now)
+	}, ca, lost, now)
 }
 
 // isBefore reports whether Cluster API asks before it begins something.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reviews bounds what requests to webhooks may take, and who may send them.
-// Whoever reaches the port can send one, and controller-runtime reads a
-// ConversionReview without a limit.
+// Package reviews bounds what requests to webhooks may take, and who may send them. controller-runtime
+// reads a ConversionReview without a limit.
 package reviews
 
 import (

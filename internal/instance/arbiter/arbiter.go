@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arbiter decides which instance gets its scope, so that no two that
-// run at the same time look after one object. It runs in the process that serves
-// the webhooks. Why the protocol is safe: docs/design/instances.md.
-//
-// An Observer knows who is alive, judge holds the rules, and an Arbiter puts
-// both together for admission.
+// Package arbiter decides which instance gets its scope, so that no two that run at the same time
+// look after one object. It runs in the process that serves the webhooks. An [Observer] knows who
+// is alive, judge has the rules. Why the protocol is safe: docs/design/instances.md.
 package arbiter
 
 import (
@@ -22,21 +19,18 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance"
 )
 
-// Arbiter decides about ProviderInstances, by what the API server has stored
-// and by who is alive.
+// Arbiter decides about ProviderInstances, by what is stored and by who is alive.
 type Arbiter struct {
 	reader   client.Reader
 	observer *Observer
 }
 
-// New returns an arbiter. The reader must not be a cache: the protocol needs
-// consistent answers.
+// New returns an arbiter. The reader must not be a cache: the protocol needs consistent answers.
 func New(reader client.Reader, observer *Observer) *Arbiter {
 	return &Arbiter{reader: reader, observer: observer}
 }
 
-// Judge says why an object may not be stored, nil if it may. Before is nil for
-// a new one.
+// Judge returns why an object may not be stored, nil if it may. before is nil for a new one.
 func (a *Arbiter) Judge(ctx context.Context, before, after *addonsv1.ProviderInstance) (*instance.Refusal, error) {
 	if before != nil && harmless(before, after) {
 		return nil, nil
@@ -49,8 +43,7 @@ func (a *Arbiter) Judge(ctx context.Context, before, after *addonsv1.ProviderIns
 	return judge(before, after, a.observer.Listed(list.Items, asOf)), nil
 }
 
-// harmless says that a write takes nothing from anybody, whoever else there is:
-// labels and the like, and an instance that lets go of what it claimed.
+// harmless reports whether a write takes nothing from others, as of labels, or of a claim given up.
 func harmless(before, after *addonsv1.ProviderInstance) bool {
 	if before == nil {
 		return after.Spec.Claim == addonsv1.ScopeWaiting
@@ -59,8 +52,7 @@ func harmless(before, after *addonsv1.ProviderInstance) bool {
 		after.Spec.Claim == addonsv1.ScopeWaiting && after.Spec.Holder == before.Spec.Holder
 }
 
-// judge says why an object may not be stored, nil if it may. Known is all that
-// is stored, and who of them is alive.
+// judge returns why an object may not be stored, nil if it may. known is all that is stored.
 func judge(before, after *addonsv1.ProviderInstance, known []Known) *instance.Refusal {
 	if before == nil {
 		if refusal := judgeNumber(after, known); refusal != nil {
@@ -82,8 +74,7 @@ func judge(before, after *addonsv1.ProviderInstance, known []Known) *instance.Re
 	return judgeScope(after, known)
 }
 
-// maxInNamespace is how many instances of one namespace are reckoned with, those that were
-// deleted lately included: each takes memory until it would have expired.
+// maxInNamespace is how many instances a namespace may have, with those that were deleted lately.
 const maxInNamespace = 64
 
 func judgeNumber(after *addonsv1.ProviderInstance, known []Known) *instance.Refusal {
@@ -117,8 +108,7 @@ func judgeHolder(before, after *addonsv1.ProviderInstance, known []Known) *insta
 	return nil
 }
 
-// judgeOrder sees to it that every holder's Claiming is stored before it asks
-// to be Active, and stays true from then on.
+// judgeOrder sees to it that a holder's Claiming is stored before it asks to be Active.
 func judgeOrder(before, after *addonsv1.ProviderInstance) *instance.Refusal {
 	outOfOrder := func(message string) *instance.Refusal {
 		return &instance.Refusal{Cause: instance.ClaimOutOfOrder, Field: "spec.claim", Message: message}
@@ -161,9 +151,8 @@ func judgeScope(after *addonsv1.ProviderInstance, known []Known) *instance.Refus
 	return scopeTaken(after, rivals)
 }
 
-// same says whether a known instance is the one that asks. The process behind
-// a deleted object of its name may still run, unless it is the one that asks, or
-// the lease excludes it.
+// same reports whether a known instance is the one that asks. The process of a deleted object may
+// still run, unless it is the one that asks, or the lease excludes it.
 func same(k Known, after *addonsv1.ProviderInstance) bool {
 	if keyOf(k.Instance) != keyOf(after) {
 		return false
@@ -175,9 +164,8 @@ func sameLease(a, b *addonsv1.ProviderInstance) bool {
 	return a.Spec.LeaseName != "" && a.Spec.LeaseName == b.Spec.LeaseName
 }
 
-// scopeTaken refuses a second instance whose scope overlaps: it says who holds the scope, and
-// when it is free. The text stays the same as long as that does, since it becomes the message
-// of a condition.
+// scopeTaken refuses a scope that overlaps, and says who has it and when it is free. The text
+// becomes the message of a condition, so it stays the same as long as that does.
 func scopeTaken(after *addonsv1.ProviderInstance, rivals []Known) *instance.Refusal {
 	rival := rivals[0].Instance
 	theirs := instance.ScopeOf(&rival.Spec)

@@ -54,8 +54,7 @@ func (r right) String() string {
 // maxNamed is how many missing rights a message names.
 const maxNamed = 3
 
-// accessible returns condition NamespacesAccessible. A controller that may not list
-// what it looks after would only collect refusals.
+// accessible returns condition NamespacesAccessible.
 func (r *Registration) accessible(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.NamespacesAccessibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.NamespacesAccessibleReason}
 	namespaces := r.o.Scope.Namespaces
@@ -94,8 +93,7 @@ func (r *Registration) missingIn(ctx context.Context, namespace string) (*right,
 	return nil, nil
 }
 
-// compatible is condition APICompatible. Where not even a ProviderInstance can be
-// written, it is an obstacle instead.
+// compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle.
 func (r *Registration) compatible(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
 	gap, err := skew.Check(ctx, r.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
@@ -105,7 +103,7 @@ func (r *Registration) compatible(ctx context.Context) metav1.Condition {
 	case len(gap.Kinds) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIVersionNotServedReason, gap.String()
 		if slices.Contains(gap.Kinds, "ProviderInstance") {
-			r.findings.obstacle = &obstacle{reason: c.Reason, message: c.Message}
+			r.result.obstacle = &obstacle{reason: c.Reason, message: c.Message}
 		}
 	case len(gap.Fields) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIFieldsMissingReason, gap.String()

@@ -21,11 +21,10 @@ import (
 // countTimeout bounds the wait for the cache, which has nothing at first.
 const countTimeout = time.Second
 
-// beat writes the status, whole: what anybody else wrote into it goes. That it
-// succeeded is the sign of life.
+// beat writes the whole status. That it succeeded is the sign of life.
 func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClusters) error {
 	next := r.object.DeepCopy()
-	for _, c := range append(r.findings.parts(), r.findings.ready()) {
+	for _, c := range append(r.result.parts(), r.result.ready()) {
 		conditions.Set(next, c)
 	}
 	sent := r.o.Clock.Now()
@@ -50,8 +49,7 @@ func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClus
 	return nil
 }
 
-// count counts Clusters by their ClusterAddons: each has one. It returns nil while
-// the cache doesn't have them.
+// count counts Clusters by their ClusterAddons, nil while the cache doesn't have them.
 func (r *Registration) count(ctx context.Context) *addonsv1.InstanceClusters {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -71,8 +69,7 @@ func (r *Registration) count(ctx context.Context) *addonsv1.InstanceClusters {
 // leaveTimeout is a part of the time that a pod has to end.
 const leaveTimeout = 5 * time.Second
 
-// leave lets go of the scope and deletes the object, if it is still ours. Should it
-// fail, the next process of the instance, or the expiry, gets over it.
+// leave lets go of the scope and deletes the object. If that fails, the expiry frees the scope.
 func (r *Registration) leave(ctx context.Context) {
 	if r.object == nil || r.object.Spec.Holder != r.holder {
 		return
@@ -93,8 +90,7 @@ func (r *Registration) leave(ctx context.Context) {
 	log.Info("The instance has left")
 }
 
-// again does something to our object, once more if somebody else wrote it since it
-// was read.
+// again does something to our object, once more if somebody else wrote it since it was read.
 func (r *Registration) again(ctx context.Context, do func(context.Context) error) error {
 	err := do(ctx)
 	if !apierrors.IsConflict(err) {

@@ -3,8 +3,8 @@
 // Package registration keeps the ProviderInstance of a running instance, and lets its
 // controllers run only while that object holds the instance's scope.
 //
-// A round checks what the instance needs (access.go), takes its object (object.go), and
-// claims the scope (claim.go). Rounds follow one another until the claim is Active. Then the
+// A round checks what the instance needs (access.go), takes its object, and
+// claims the scope (object.go). Rounds follow one another until the claim is Active. Then the
 // controllers run beside a heartbeat (running.go). When they have ended, the instance deletes
 // the object (heartbeat.go).
 //
@@ -92,7 +92,7 @@ type Registration struct {
 	life     lifetime
 	former   *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
-	findings findings
+	result   roundResult
 	reported string // the reasons that were last logged
 	warned   bool   // an event said that the instance waits
 
@@ -114,8 +114,7 @@ func OwnConnection(config *rest.Config) *rest.Config {
 
 const dialTimeout = 30 * time.Second // that of client-go
 
-// New returns the registration of this process. Its requests don't wait behind
-// those of the controllers.
+// New returns the registration of this process. Its requests don't wait behind those of controllers.
 func New(mgr manager.Manager, o Options) (*Registration, error) {
 	config := OwnConnection(mgr.GetConfig())
 	connection, err := rest.HTTPClientFor(config)
@@ -166,11 +165,10 @@ func (r *Registration) Start(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// await makes rounds until the instance holds its scope. It returns false if the
-// context ended first.
+// await makes rounds until the instance holds its scope, false if the context ended first.
 func (r *Registration) await(ctx context.Context) bool {
 	for failed := 0; ; failed++ {
-		before := r.findings.reasons()
+		before := r.result.reasons()
 		held := r.round(ctx)
 		if ctx.Err() != nil {
 			return false
@@ -179,7 +177,7 @@ func (r *Registration) await(ctx context.Context) bool {
 		if held {
 			return true
 		}
-		if r.findings.reasons() != before {
+		if r.result.reasons() != before {
 			failed = 0
 		}
 		select {
@@ -194,7 +192,7 @@ func (r *Registration) await(ctx context.Context) bool {
 // heartbeat. It is partly random, for two instances that refuse each other.
 func (r *Registration) pause(failed int) time.Duration {
 	longest := r.o.Heartbeat
-	if r.findings.scope.Reason == addonsv1.ScopeTakenReason {
+	if r.result.scope.Reason == addonsv1.ScopeTakenReason {
 		return wait.Jitter(longest*3/4, 0.5)
 	}
 	return wait.Jitter(min(longest, soon<<min(failed, 10))*3/4, 0.5)
@@ -204,22 +202,22 @@ func (r *Registration) pause(failed int) time.Duration {
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	r.findings.obstacle = nil
-	if r.findings.api = r.compatible(ctx); r.findings.obstacle != nil {
+	r.result.obstacle = nil
+	if r.result.api = r.compatible(ctx); r.result.obstacle != nil {
 		return false
 	}
-	r.findings.namespaces = r.accessible(ctx)
-	if r.findings.obstacle = r.take(ctx); r.findings.obstacle != nil {
+	r.result.namespaces = r.accessible(ctx)
+	if r.result.obstacle = r.take(ctx); r.result.obstacle != nil {
 		return false
 	}
-	r.findings.scope = r.claim(ctx)
+	r.result.scope = r.claim(ctx)
 	if !r.ours(&r.object.Spec) {
-		r.findings.obstacle = &obstacle{reason: r.findings.scope.Reason, message: r.findings.scope.Message}
+		r.result.obstacle = &obstacle{reason: r.result.scope.Reason, message: r.result.scope.Message}
 		return false
 	}
 	if err := r.beat(ctx, nil); err != nil {
-		r.findings.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
+		r.result.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
 		return false
 	}
-	return firstProblem(r.findings.parts()...) == nil && r.life.isValid()
+	return firstProblem(r.result.parts()...) == nil && r.life.isValid()
 }

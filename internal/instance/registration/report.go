@@ -16,8 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// findings are what a round found out.
-type findings struct {
+// roundResult is what a round found out.
+type roundResult struct {
 	obstacle               *obstacle
 	api, namespaces, scope metav1.Condition
 }
@@ -29,9 +29,8 @@ type obstacle struct {
 	standby bool
 }
 
-// parts are the conditions that Ready sums up, in the order in which they have to
-// become True.
-func (f *findings) parts() []metav1.Condition {
+// parts are the conditions that Ready sums up, in the order in which they become True.
+func (f *roundResult) parts() []metav1.Condition {
 	return []metav1.Condition{f.api, f.namespaces, f.scope}
 }
 
@@ -46,7 +45,7 @@ func firstProblem(conditions ...metav1.Condition) *metav1.Condition {
 }
 
 // ready returns condition Ready.
-func (f *findings) ready() metav1.Condition {
+func (f *roundResult) ready() metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
 	if problem := firstProblem(f.parts()...); problem != nil {
 		c.Status, c.Reason, c.Message = problem.Status, problem.Reason, problem.Message
@@ -54,9 +53,8 @@ func (f *findings) ready() metav1.Condition {
 	return c
 }
 
-// reasons returns what is equal for findings that tell people the same. Messages aren't in it,
-// as they may name a passing error.
-func (f *findings) reasons() string {
+// reasons returns the same for results that tell people the same. Messages may name passing errors.
+func (f *roundResult) reasons() string {
 	all := []string{f.api.Reason, f.namespaces.Reason, f.scope.Reason}
 	if f.obstacle != nil {
 		all = append(all, f.obstacle.reason)
@@ -67,16 +65,16 @@ func (f *findings) reasons() string {
 // report tells people what a round found out, once for each change: in the log, and as
 // an event if there is an object. The check for readyz has it always.
 func (r *Registration) report(ctx context.Context) {
-	r.problem.Store(r.findings.problem())
-	now := r.findings.reasons()
+	r.problem.Store(r.result.problem())
+	now := r.result.reasons()
 	if r.reported == now {
 		return
 	}
 	r.reported = now
 	log := logf.FromContext(ctx)
-	switch first := firstProblem(r.findings.parts()...); {
-	case r.findings.obstacle != nil:
-		log.Info("The instance can't register yet", "reason", r.findings.obstacle.reason, "message", r.findings.obstacle.message)
+	switch first := firstProblem(r.result.parts()...); {
+	case r.result.obstacle != nil:
+		log.Info("The instance can't register yet", "reason", r.result.obstacle.reason, "message", r.result.obstacle.message)
 	case first != nil:
 		log.Info("The instance waits", "condition", first.Type, "reason", first.Reason, "message", first.Message)
 		r.event(corev1.EventTypeWarning, first.Reason, first.Message)
@@ -97,7 +95,7 @@ func (r *Registration) event(kind, reason, note string) {
 // problem returns why the process isn't ready, "" if it is. A process that waits for its own
 // predecessor is ready, as one that waits for the lease is. Otherwise a rollout, which waits
 // for the new process before it ends the old one, would wait for ever.
-func (f *findings) problem() string {
+func (f *roundResult) problem() string {
 	first := firstProblem(f.parts()...)
 	switch {
 	case f.obstacle != nil && f.obstacle.standby:

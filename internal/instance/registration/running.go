@@ -42,8 +42,7 @@ func (r *Registration) run(ctx context.Context) error {
 	return err
 }
 
-// keepAlive writes heartbeats until the controllers have ended, whose error it
-// returns, or the scope is lost.
+// keepAlive writes heartbeats until the scope is lost, or until the controllers end with an error.
 func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,8 +88,7 @@ func (r *Registration) untilNext(failed error) time.Duration {
 	return max(r.o.Heartbeat-r.o.Clock.Since(r.life.sent), 0)
 }
 
-// keep writes one heartbeat while the controllers run. Its answer shows whether the
-// object is as it was left; no other request is needed.
+// keep writes one heartbeat while the controllers run. The answer shows the object as it is.
 func (r *Registration) keep(ctx context.Context) error {
 	clusters := r.count(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
@@ -116,9 +114,8 @@ func (r *Registration) keep(ctx context.Context) error {
 // patience is how long a heartbeat may take: there has to be time for another.
 func (r *Registration) patience() time.Duration { return max(r.o.Heartbeat/2, time.Second) }
 
-// inspect looks at what the heartbeat's answer shows of the object. Where somebody
-// took the claim out of it, another instance may have claimed since. What else was
-// edited is put right.
+// inspect checks the object in the heartbeat's answer. If somebody took the claim out of it, another
+// instance may have claimed since. Other edits are put right.
 func (r *Registration) inspect(ctx context.Context) error {
 	spec := &r.object.Spec
 	switch {
@@ -172,8 +169,7 @@ func (l *lifetime) extend(sent time.Time) {
 	l.lapsed = l.lapsed || late || l.left() <= 0
 }
 
-// isValid reports whether nobody else may have counted this process out since it
-// claimed.
+// isValid reports whether nobody else may have counted this process out since it claimed.
 func (l *lifetime) isValid() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
 
 // left is the time until the process has to end, unless it writes before.

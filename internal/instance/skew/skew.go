@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skew finds out whether an API server serves all that this program reads and writes
-// of an API. The API server drops fields that a CRD doesn't have, without an error: the
-// program would write them again and again.
-//
-// The package reads the published schema, which everybody may read. So an instance needs no
-// right to read CRDs.
+// Package skew finds out whether an API server serves all that this program reads and writes of an
+// API. Fields that a CRD doesn't have are dropped without an error, and would be written again and
+// again. The published schema tells: everybody may read it, unlike CRDs.
 package skew
 
 import (
@@ -108,9 +105,8 @@ var (
 	objectMeta = reflect.TypeFor[metav1.ObjectMeta]()
 )
 
-// Missing returns the paths of the fields of a Go type that a schema doesn't have, in the
-// order of the type, as in "AddonStack.spec.addons[].chart". Fields below a missing one are
-// left out.
+// Missing returns the fields of a Go type that a schema doesn't have, in the order of the type, as in
+// "AddonStack.spec.addons[].chart". Fields below a missing one are left out.
 func Missing(served *Schema, known reflect.Type, path string) []string {
 	for known.Kind() == reflect.Pointer {
 		known = known.Elem()
