@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// checkInterval is about how often objects are read whose kind can't be watched, and
-	// those that are left as others made them.
+	// checkInterval is about how often objects are read that can't be watched, or are left as they are.
 	checkInterval = 10 * time.Minute
 	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
 	repairRate, repairBurst = 2, 20

@@ -57,8 +57,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// PathChanged is told of changes under the artifact root, too; it may be nil.
 	PathChanged func(ctx context.Context, path string)
-	// RequireImpersonation has nothing done with the rights of Clusters' kubeconfigs but what
-	// concerns records.
+	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 
 	records   installedReleases
@@ -163,7 +162,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 		return q.removeBeforeDeletion(ctx)
 	}
 	if err := q.announce(ctx); err != nil {
-		return ctrl.Result{}, err
+		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	q.again = isAskedAgain(q.ca)
 	q.followObjects()

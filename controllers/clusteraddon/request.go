@@ -35,8 +35,7 @@ type request struct {
 	again bool
 
 	stacks
-	// gates says that add-ons have a say in upgrades of Kubernetes; versions are those of the cluster
-	// then, and upgrade is nil without one.
+	// gates says that add-ons have a say in upgrades of Kubernetes. upgrade is nil without one.
 	gates    bool
 	versions upgrade.Cluster
 	upgrade  *upgrade.Upgrade

@@ -4,7 +4,9 @@ package clusteraddon
 
 import (
 	"context"
+	"path"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
@@ -48,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	}
 	r.statuses.Client = r.Client
 	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) })
+		return r.Sources.Watch(ctx, func(changed string) { r.pathChanged(ctx, changed) })
 	})); err != nil {
 		return err
 	}
@@ -87,11 +90,11 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 }
 
 // pathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
-func (r *Reconciler) pathChanged(ctx context.Context, path string) {
+func (r *Reconciler) pathChanged(ctx context.Context, changed string) {
 	if r.PathChanged != nil {
-		r.PathChanged(ctx, path)
+		r.PathChanged(ctx, changed)
 	}
-	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: path}}) {
+	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: changed}}) {
 		r.Queue.Add(user)
 	}
 }
@@ -111,3 +114,80 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 
 // AddTarget enqueues the ClusterAddon of a workload cluster by the deliverer's name for it.
 func (q *Queue) AddTarget(name string) { q.AddCluster(multicluster.ClusterName(name)) }
+
+// object names an object of the management cluster that add-ons take input from.
+type object struct {
+	kind string // as in "Secret", "DockerCluster.infrastructure.cluster.x-k8s.io", or kindPath
+	key  client.ObjectKey
+}
+
+// kindPath is the kind of a path of the artifact root; it is the key's name.
+const kindPath = "path"
+
+// references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
+// it: after a restart, each ClusterAddon is reconciled once.
+type references struct {
+	mu     sync.RWMutex
+	usedBy map[client.ObjectKey]sets.Set[object]
+}
+
+func newReferences() *references {
+	return &references{usedBy: map[client.ObjectKey]sets.Set[object]{}}
+}
+
+// replace sets the objects that user uses.
+func (r *references) replace(user client.ObjectKey, objects sets.Set[object]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usedBy[user] = objects
+}
+
+// forget drops all that user uses.
+func (r *references) forget(user client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.usedBy, user)
+}
+
+// of returns the users of o.
+func (r *references) of(o object) []client.ObjectKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var users []client.ObjectKey
+	for user, used := range r.usedBy {
+		if used.Has(o) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// usedObjects returns what the add-ons take input from, also what isn't there yet.
+func (q *request) usedObjects() sets.Set[object] {
+	used := sets.New[object]()
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		at := q.reference(a)
+		q.useSource(used, at)
+		if at.Bundle != nil {
+			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
+		}
+		for _, ref := range a.ValuesFrom {
+			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
+		}
+		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
+			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
+		}
+	}
+	return used
+}
+
+// useSource adds a path, or an object with what is there, credentials, or keys.
+func (q *request) useSource(used sets.Set[object], at reference.Reference) {
+	for _, o := range at.Objects() {
+		used.Insert(object{kind: o.Kind, key: q.keyOf(o.Name)})
+	}
+	if at.Bundle == nil && at.Chart.Path != "" {
+		used.Insert(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
+	}
+}

@@ -37,13 +37,11 @@ type assignedStack struct {
 // unresolvedStack is an assigned stack of which it isn't known what it wants.
 type unresolvedStack struct {
 	why string
-	// keepsReleases says that what the stack installed is still its own. Not so, if another
-	// instance looks after the stack: it may have been handed over with the Cluster.
+	// keepsReleases says that what the stack installed is its own: no other instance has the stack.
 	keepsReleases bool
 	// awaited says that the stack may want what no other one has any more.
 	awaited bool
-	// keepsStatus says that the add-ons' statuses stay as they are: the stack has just gone, and
-	// the assignment follows in a moment, or its removal is held, of which the condition tells.
+	// keepsStatus says that statuses stay: the stack has just gone, or its removal is held.
 	keepsStatus bool
 }
 

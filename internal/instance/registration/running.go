@@ -151,8 +151,7 @@ type lifetime struct {
 	clock  clock.PassiveClock
 	length time.Duration
 	sent   time.Time // of the last successful write; zero before the first
-	// lapsed: an answer came after the deadline. What was claimed before it is worth
-	// nothing, even if later writes succeed.
+	// lapsed says that an answer came after the deadline: what was claimed before is worth nothing.
 	lapsed bool
 }
 
