@@ -41,10 +41,8 @@ type Options struct {
 	AddonStackWorkers, ClusterWorkers, ClusterAddonWorkers int
 }
 
-// Reads are the kinds that the controllers list and watch in each namespace of the
-// scope, as caches are filled: what is missing there would stop them. Objects of
-// control plane and infrastructure providers aren't among them: their kinds are known
-// only from Clusters, and an add-on that needs one says so.
+// Reads are the kinds that the controllers list and watch in each namespace of the scope. Kinds of
+// control plane and infrastructure providers are known only from Clusters, so they aren't here.
 var Reads = []schema.GroupResource{
 	{Group: clusterv1.GroupVersion.Group, Resource: "clusters"},
 	{Group: addonsv1.GroupVersion.Group, Resource: "addonstacks"},
@@ -57,8 +55,7 @@ var Reads = []schema.GroupResource{
 // ProfileReads are those of the source of ClusterProfiles, where an instance has it.
 var ProfileReads = []schema.GroupResource{{Group: inventoryv1alpha1.Group, Resource: "clusterprofiles"}}
 
-// Setup adds all controllers to the manager, in the order in which a change
-// runs through them.
+// Setup adds all controllers to the manager, in the order in which a change runs through them.
 func Setup(mgr mcmanager.Manager, o Options) error {
 	local := mgr.GetLocalManager()
 	members := &member.Inventory{Client: local.GetClient(), Fleet: o.Fleet, Names: member.Names{Namespace: o.MemberNamespace}}

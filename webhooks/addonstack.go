@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhooks holds admission: only what CEL rules on the types can't
-// check. Everything here is checked again by the controllers, so an object that
-// was stored while no webhook ran does no harm.
+// Package webhooks holds admission: only what CEL rules on the types can't check. The controllers
+// check everything again, so an object that was stored without a webhook does no harm.
 package webhooks
 
 import (
@@ -24,6 +23,8 @@ import (
 
 // AddonStack validates AddonStacks.
 type AddonStack struct {
+	allowsDeletion[*addonsv1.AddonStack]
+
 	// Reader lists the other AddonStacks of a namespace, on which add-ons may depend.
 	Reader client.Reader
 }
@@ -81,15 +82,18 @@ func (w *AddonStack) cycles(ctx context.Context, s *addonsv1.AddonStack) []stack
 	return stack.CyclesAcross(s.Name, stacks)
 }
 
-// ValidateDelete allows every deletion.
-func (w *AddonStack) ValidateDelete(context.Context, *addonsv1.AddonStack) (admission.Warnings, error) {
-	return nil, nil
-}
-
 func invalid(s *addonsv1.AddonStack, problems []stack.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	kind := addonsv1.GroupVersion.WithKind("AddonStack").GroupKind()
 	return apierrors.NewInvalid(kind, s.Name, stack.Errors(problems))
+}
+
+// allowsDeletion is a part of validators that allow every deletion.
+type allowsDeletion[T any] struct{}
+
+// ValidateDelete allows every deletion.
+func (allowsDeletion[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+	return nil, nil
 }

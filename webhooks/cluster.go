@@ -26,6 +26,8 @@ import (
 // Cluster refuses versions of Kubernetes that a Cluster's add-ons aren't for. It is the last
 // moment: Cluster API lets nobody take a version back.
 type Cluster struct {
+	allowsDeletion[*clusterv1.Cluster]
+
 	// Reader reads ClusterAddons, and nothing else.
 	Reader client.Reader
 }
@@ -71,9 +73,4 @@ func (w *Cluster) ValidateUpdate(ctx context.Context, before, after *clusterv1.C
 		field.Invalid(field.NewPath("spec", "topology", "version"), to, fmt.Sprintf("%s. Change the add-on first, or set the annotation %s: %s on the Cluster",
 			why, addonsv1.SkipGatesAnnotation, to)),
 	})
-}
-
-// ValidateDelete allows every deletion.
-func (w *Cluster) ValidateDelete(context.Context, *clusterv1.Cluster) (admission.Warnings, error) {
-	return nil, nil
 }

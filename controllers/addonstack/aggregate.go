@@ -14,20 +14,19 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// aggregate computes the status of a shared stack from the entries of its instances, of
-// which there is at least one. The status is about the oldest generation that one of them
-// has seen last: until all have seen the newest, the stack isn't Ready.
+// aggregate computes the status of a shared stack from the entries of its instances, at least
+// one. Until all of them have seen the newest generation, the stack isn't Ready.
 func aggregate(s *addonsv1.AddonStack) {
 	instances := s.Status.Instances
 	observed := instances[0].ObservedGeneration
 	var current []addonsv1.StackInstance
-	var behind []string
+	var outdated []string
 	for _, instance := range instances {
 		observed = min(observed, instance.ObservedGeneration)
 		if instance.ObservedGeneration == s.Generation {
 			current = append(current, instance)
 		} else {
-			behind = append(behind, instance.WatchFilter)
+			outdated = append(outdated, instance.WatchFilter)
 		}
 	}
 	if len(current) == 0 {
@@ -47,14 +46,13 @@ func aggregate(s *addonsv1.AddonStack) {
 	}
 	if counts := totals(instances, s.Generation); counts != nil {
 		sum.Status.Clusters = counts
-		conditions.Set(sum, sharedClustersReady(counts, instances, behind))
+		conditions.Set(sum, sharedClustersReady(counts, instances, outdated))
 	}
 	summarize(sum)
 	s.Status = sum.Status
 }
 
-// totals adds up the clusters, nil if nobody has counted. What an instance calls
-// ready that hasn't seen the newest spec isn't ready at that.
+// totals adds up the clusters, nil if there are no counts. Ready ones count by the newest spec only.
 func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.ClusterCounts {
 	sum, counted := addonsv1.ClusterCounts{}, false
 	for _, instance := range instances {
@@ -76,8 +74,7 @@ func totals(instances []addonsv1.StackInstance, generation int64) *addonsv1.Clus
 	return &sum
 }
 
-// worst returns the condition of the instance for which it is the worst. If they
-// disagree, as two versions may, the message tells whose it is.
+// worst returns the worst condition. If instances disagree, the message names the one that it is of.
 func worst(kind string, instances []addonsv1.StackInstance) *metav1.Condition {
 	var found *metav1.Condition
 	by, differ := "", false
@@ -118,9 +115,8 @@ func severity(c *metav1.Condition) int {
 	return 0
 }
 
-// sharedClustersReady makes the ClustersReady condition of all instances together, some of
-// which haven't seen the newest spec yet.
-func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, behind []string) metav1.Condition {
+// sharedClustersReady makes the ClustersReady condition of all instances together.
+func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, outdated []string) metav1.Condition {
 	var failures []string
 	for _, instance := range instances {
 		c := meta.FindStatusCondition(instance.Conditions, addonsv1.ClustersReadyCondition)
@@ -129,13 +125,13 @@ func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.St
 		}
 	}
 	c := clustersReady(counts, failures)
-	if len(behind) == 0 {
+	if len(outdated) == 0 {
 		return c
 	}
 	if c.Status == metav1.ConditionTrue {
 		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,
 			fmt.Sprintf("%d of %d clusters are ready", counts.Ready, counts.Total))
 	}
-	c.Message += fmt.Sprintf("; no instance with --watch-filter=%s has seen the newest spec yet", strings.Join(behind, ", "))
+	c.Message += fmt.Sprintf("; no instance with --watch-filter=%s has seen the newest spec yet", strings.Join(outdated, ", "))
 	return c
 }

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -21,35 +21,34 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// expand reads the stack's bundle, which is the pinned one if the stack follows its
-// versions; nil if it has none. What the newest revision has of it stays while neither
-// the spec nor the bundle changes. An exact version elsewhere isn't looked up again: a
-// source that is down, or moved its tag, changes nothing.
-func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, newest *appsv1.ControllerRevision) (*expansion, error) {
+// expand reads the stack's bundle, in the version that is pinned; nil if the stack has none. While
+// neither the spec nor the bundle changes, the newest revision tells what is in it. An exact
+// version elsewhere isn't looked up again, so that a source which is down changes nothing.
+func (r *Reconciler) expand(ctx context.Context, s *addonsv1.AddonStack, f *resolution, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	if s.Spec.Source == nil {
 		return nil, nil
 	}
-	kept, err := keptSpec(s, newest)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
-	e, err := r.expandPinned(ctx, s, f, kept, newest)
+	e, err := r.expandPinned(ctx, s, f, kept, revisions)
 	if failed := bundleFailure(f.pins, err); failed != nil && f.revertBundle(failed) {
-		return r.expandPinned(ctx, s, f, kept, newest)
+		return r.expandPinned(ctx, s, f, kept, revisions)
 	}
 	return e, err
 }
 
 // expandPinned reads the bundle in the version that it is pinned to. If that can't be used,
 // the source is asked whether it has another one by now.
-func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, newest *appsv1.ControllerRevision) (*expansion, error) {
+func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f *resolution, kept *addonsv1.AddonStackSpec, revisions []appsv1.ControllerRevision) (*expansion, error) {
 	f.rejected = 0
 	unpinned := pinnedSource(s, f.pins)
 	digest, err := r.digestOf(ctx, s.Namespace, unpinned, kept)
 	if err != nil {
 		return nil, err
 	}
-	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(newest) == s.Generation {
+	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(&revisions[0]) == s.Generation {
 		if addons, complete := keptAddons(s.Spec.Addons, kept.Addons); complete {
 			e := &expansion{digest: digest, addons: addons}
 			if lacksNotes(s) {
@@ -98,9 +97,8 @@ func (r *Reconciler) reject(ctx context.Context, s *addonsv1.AddonStack, from *a
 	return r.Sources.Reject(ctx, reference.BundleOf(s.Namespace, from), digest)
 }
 
-// tryBundle finds out whether a version of the bundle could be the stack's: one that can't
-// be would make the stack invalid. Errors are of type *failure.Error, but for those of
-// a request that goes on.
+// tryBundle returns why a version of the bundle can't be the stack's, nil if it can. The error is
+// of type *failure.Error, unless the request goes on.
 func (r *Reconciler) tryBundle(ctx context.Context, s *addonsv1.AddonStack, pin stack.Pin) error {
 	pins := stack.Pins{addonsv1.FollowedSource: pin}
 	_, err := r.open(ctx, s, pinnedSource(s, pins), "")
@@ -134,14 +132,6 @@ func pinnedSource(s *addonsv1.AddonStack, pins stack.Pins) *addonsv1.BundleSourc
 	return pins.Into(&addonsv1.AddonStackSpec{Source: s.Spec.Source}).Source
 }
 
-// keptSpec returns that of the newest revision, empty if there is none.
-func keptSpec(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
-	if newest == nil || !metav1.IsControlledBy(newest, s) {
-		return &addonsv1.AddonStackSpec{}, nil
-	}
-	return stack.SpecOf(newest)
-}
-
 // digestOf returns the digest of a bundle now.
 func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *addonsv1.BundleSource, kept *addonsv1.AddonStackSpec) (string, error) {
 	from := *wanted
@@ -158,8 +148,7 @@ func (r *Reconciler) digestOf(ctx context.Context, namespace string, wanted *add
 	return digest, err
 }
 
-// sameSource reports whether the kept source is the wanted one, but for the digest that
-// it was given.
+// sameSource reports whether the kept source is the wanted one, apart from the digest.
 func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 	pinned := *wanted
 	if pinned.Digest == "" {
@@ -168,10 +157,44 @@ func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 	return equality.Semantic.DeepEqual(&pinned, kept)
 }
 
-// newestOf returns the newest revision, nil if there is none.
-func newestOf(revisions []appsv1.ControllerRevision) *appsv1.ControllerRevision {
-	if len(revisions) == 0 {
-		return nil
+// expansion is what a revision keeps of a stack with spec.source: the digest of the
+// bundle, and all add-ons, those in it with their digests.
+type expansion struct {
+	digest string
+	addons []addonsv1.Addon
+	// notes say what the bundle is, and what of it isn't used. Nil: it wasn't read now.
+	notes []string
+}
+
+// keptAddons returns the add-ons of the bundle as the newest revision has them, with the stack's own.
+func keptAddons(own, kept []addonsv1.Addon) (addons []addonsv1.Addon, complete bool) {
+	if len(own) == 0 {
+		return kept, true
 	}
-	return &revisions[0]
+	digests := map[string]string{}
+	for i := range kept {
+		digests[kept[i].Name] = kept[i].Chart.Digest
+	}
+	addons = slices.Clone(own)
+	for i := range addons {
+		chart := &addons[i].Chart
+		if chart.Path == "" {
+			continue
+		}
+		if chart.Digest = digests[addons[i].Name]; chart.Digest == "" {
+			return nil, false
+		}
+	}
+	return addons, true
+}
+
+// of returns the stack with the expansion in its spec. Without one it is the stack itself.
+func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
+	if e == nil {
+		return s
+	}
+	expanded := *s
+	expanded.Spec.Source = s.Spec.Source.DeepCopy()
+	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.addons
+	return &expanded
 }

@@ -61,19 +61,20 @@ func put(t *testing.T, root, name, text string) {
 // after a while.
 func TestNotesOfABundleStay(t *testing.T) {
 	r, s, root := bundled(t)
-	var newest *appsv1.ControllerRevision
+	var revisions []appsv1.ControllerRevision
 	expand := func(why, want string) {
 		t.Helper()
-		e, err := r.expand(t.Context(), s, &resolution{}, newest)
+		e, err := r.expand(t.Context(), s, &resolution{}, revisions)
 		if err != nil {
 			if _, err := r.reportBundle(s, err); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			r.reportValid(s, e)
-			newest = revisionOf(t, &e.of(s).Spec)
+			reportValid(s, e)
+			newest := revisionOf(t, &e.of(s).Spec)
 			newest.OwnerReferences = []metav1.OwnerReference{{UID: s.UID, Controller: ptr.To(true)}}
 			stack.SetGeneration(newest, s.Generation)
+			revisions = []appsv1.ControllerRevision{*newest}
 		}
 		if got := conditions.GetMessage(s, addonsv1.ValidCondition); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: Valid says %q, want %q", why, got, want)
@@ -100,6 +101,6 @@ func TestNotesOfABundleStay(t *testing.T) {
 	put(t, root, "release/metadata.yaml", "versions: {clusterStack: v2, kubernetes: v1.31.7, components: {clusterAddon: v1}}\n")
 	expand("it is another one", "docker-scs-1-31-v2")
 	s.Generation++
-	s.Spec.Source, newest = nil, nil
+	s.Spec.Source, revisions = nil, nil
 	expand("there is none any more", "")
 }

@@ -54,9 +54,8 @@ func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f 
 	return nil
 }
 
-// count sums up the stack's clusters in status.clusters and ClustersReady, by the spec that
-// is in force. It returns them. A selected Cluster counts from the moment it is selected,
-// not only once it is assigned: else a new stack would be Ready before anything was done.
+// count sums up the stack's clusters in status.clusters and ClustersReady, and returns them. A
+// Cluster counts once it is selected: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {
 	selected, all, err := r.selected(ctx, s, spec)
 	if err != nil {
@@ -91,8 +90,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	return selected, nil
 }
 
-// hadClusters reports whether the stack selected a Cluster when it was looked at last, or
-// has selected none since it did.
+// hadClusters reports whether the stack selected a Cluster last time, or has had none since it did.
 func hadClusters(s *addonsv1.AddonStack) bool {
 	if s.Status.Clusters != nil && s.Status.Clusters.Total > 0 {
 		return true
@@ -155,7 +153,7 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clu
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && own == addons && revisionIn(ca, s.Name) == s.Status.LatestRevision {
+	if allReady && own == addons && stack.AssignedRevision(ca.Spec.Stacks, s.Name) == s.Status.LatestRevision {
 		return ready, nil
 	}
 	return progressing, nil
@@ -179,15 +177,4 @@ func clustersReady(counts *addonsv1.ClusterCounts, failures []string) metav1.Con
 		readyOfAll += fmt.Sprintf("; %d can't be worked on now, see their ClusterAddons", counts.Waiting)
 	}
 	return newCondition(kind, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, readyOfAll)
-}
-
-// revisionIn returns the revision of the stack that the cluster is to run, ""
-// if the stack doesn't select it.
-func revisionIn(ca *addonsv1.ClusterAddon, stackName string) string {
-	for i := range ca.Spec.Stacks {
-		if ca.Spec.Stacks[i].Name == stackName {
-			return ca.Spec.Stacks[i].Revision
-		}
-	}
-	return ""
 }

@@ -49,11 +49,17 @@ func followingOf(s *addonsv1.AddonStack, newest *appsv1.ControllerRevision, isNe
 
 // followedIn returns the entry of an add-on, nil if there is none.
 func followedIn(list []addonsv1.FollowedVersion, addon string) *addonsv1.FollowedVersion {
-	at := slices.IndexFunc(list, func(v addonsv1.FollowedVersion) bool { return v.Addon == addon })
-	if at < 0 {
-		return nil
+	return first(list, func(v *addonsv1.FollowedVersion) bool { return v.Addon == addon })
+}
+
+// first returns the first element for which a function returns true, nil if there is none.
+func first[T any](list []T, matches func(*T) bool) *T {
+	for i := range list {
+		if matches(&list[i]) {
+			return &list[i]
+		}
 	}
-	return &list[at]
+	return nil
 }
 
 // announceVersions sends an event of each part that has another version now.

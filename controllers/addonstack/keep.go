@@ -18,16 +18,13 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// keepRevision makes the revision of the spec, or makes the one that has it the newest. All
-// is read from the API server. The cache has no fields that this program doesn't know, and no
-// revisions with a former watch label; it may lack what another instance found a moment ago.
+// keepRevision makes the revision of the spec, or makes the one that has it the newest. It reads
+// from the API server: the cache lacks fields that this program doesn't know, revisions with a
+// former watch label, and what another instance wrote a moment ago.
 func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e *expansion, pins stack.Pins) ([]appsv1.ControllerRevision, error) {
 	served, err := r.served(ctx, s)
 	if err != nil {
 		return nil, err
-	}
-	if err := e.into(served.Object); err != nil {
-		return nil, fmt.Errorf("AddonStack %s: %w", s.Name, err)
 	}
 	revisions, err := r.revisions(ctx, r.APIReader, s)
 	if err != nil {
@@ -36,24 +33,24 @@ func (r *Reconciler) keepRevision(ctx context.Context, s *addonsv1.AddonStack, e
 	next := int64(1)
 	if len(revisions) > 0 {
 		if stack.Generation(&revisions[0]) > s.Generation {
-			return nil, errBehind
+			return nil, errStale
 		}
 		next = revisions[0].Revision + 1
 	}
-	before, err := currentPins(s, revisions)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
-	followers := stack.Followers(&s.Spec)
+	followers, before := stack.Followers(&s.Spec), stack.PinsOf(&s.Spec, kept)
 	own := pins[addonsv1.FollowedSource]
 	if pins = stack.NewestOf(followers, pins, before); pins[addonsv1.FollowedSource] != own {
-		return nil, errBehind // another instance took a bundle whose add-ons aren't these
+		return nil, errStale // another instance took a bundle whose add-ons aren't these
 	}
-	content, err := stack.Content(served, pins)
+	content, err := stack.Content(served, &s.Spec, pins.Into(&e.of(s).Spec))
 	if err != nil {
 		return nil, err
 	}
-	known := find(revisions, content)
+	known := first(revisions, func(known *appsv1.ControllerRevision) bool { return stack.Keeps(known, content) }).DeepCopy()
 	if known == nil {
 		known = stack.Snapshot(s, content, next)
 		err = r.create(ctx, s, known)
@@ -74,12 +71,12 @@ func (r *Reconciler) served(ctx context.Context, s *addonsv1.AddonStack) (*unstr
 	served.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(s), served); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, errBehind
+			return nil, errStale
 		}
 		return nil, fmt.Errorf("reading AddonStack %s: %w", s.Name, err)
 	}
 	if served.GetUID() != s.UID || served.GetGeneration() != s.Generation {
-		return nil, errBehind // what was validated isn't what is there now
+		return nil, errStale // what was validated isn't what is there now
 	}
 	return served, nil
 }
@@ -121,7 +118,7 @@ func (r *Reconciler) inheritFromFormer(ctx context.Context, existing, wanted *ap
 	}
 	err := r.Client.Patch(ctx, existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) {
-		return errBehind
+		return errStale
 	}
 	return err
 }
@@ -145,13 +142,4 @@ func (r *Reconciler) reuse(ctx context.Context, s *addonsv1.AddonStack, known, n
 		r.Recorder.Eventf(s, known, corev1.EventTypeNormal, "RevisionReused", "Snapshot", "Went back to %s, now revision %d", known.Name, known.Revision)
 	}
 	return nil
-}
-
-// find returns the revision with the content, nil if there is none.
-func find(revisions []appsv1.ControllerRevision, content []byte) *appsv1.ControllerRevision {
-	at := slices.IndexFunc(revisions, func(known appsv1.ControllerRevision) bool { return stack.Keeps(&known, content) })
-	if at < 0 {
-		return nil
-	}
-	return revisions[at].DeepCopy()
 }

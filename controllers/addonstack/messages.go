@@ -3,10 +3,16 @@
 package addonstack
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 const (
@@ -18,43 +24,80 @@ const (
 	shownProblems = 3
 )
 
-// shorten cuts the middle out of a text that is longer than the limit in bytes: its start
-// names what is wrong, and its end the way out.
-func shorten(text string, limit int) string {
-	const gap = " ... "
-	if len(text) <= limit {
-		return text
-	}
-	left := (limit - len(gap)) / 2
-	right := len(text) - (limit - len(gap) - left)
-	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
-}
-
-// firstOf joins the first few of many texts, in about maxProblem bytes: what the short ones
-// don't need is the long ones'.
+// firstOf joins the first few of many texts, in about maxProblem bytes.
 func firstOf(texts []string) string {
-	shown := texts[:min(len(texts), shownProblems)]
-	most := evenly(shown, maxProblem)
-	all := slices.Clone(texts)
-	for i := range shown {
-		all[i] = shorten(shown[i], most)
+	shown := slices.Clone(texts)
+	for i := range min(len(shown), shownProblems) {
+		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
 	}
-	return message.List(all, "; ", shownProblems)
+	return message.List(shown, "; ", shownProblems)
 }
 
-// evenly returns how many bytes each of the texts may have, so that all have that many.
-func evenly(texts []string, all int) int {
-	lengths := make([]int, 0, len(texts))
-	for _, text := range texts {
-		lengths = append(lengths, len(text))
+// shownClusters of many are in a message.
+const shownClusters = 5
+
+// causes holds the names of failed clusters by what failed there, as in "add-on web: HookFailed: ...".
+type causes map[string][]string
+
+// add notes the add-on that failed on a cluster.
+func (c causes) add(cluster string, addon *addonsv1.AddonStatus) {
+	cause := fmt.Sprintf("add-on %s: %s: %s", addon.Name, addon.Reason, addon.Message)
+	c[cause] = append(c[cause], cluster)
+}
+
+// describe returns a text for each cause, as "cluster, cluster: cause", the one of most clusters first.
+func (c causes) describe() []string {
+	type group struct{ clusters, cause string }
+	groups := make([]group, 0, len(c))
+	for cause, clusters := range c {
+		slices.Sort(clusters)
+		groups = append(groups, group{message.List(clusters, ", ", shownClusters), cause})
 	}
-	slices.Sort(lengths)
-	for i, length := range lengths {
-		each := all / (len(lengths) - i)
-		if length > each {
-			return each
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(len(c[b.cause]), len(c[a.cause])), strings.Compare(a.clusters, b.clusters), strings.Compare(a.cause, b.cause))
+	})
+	texts := make([]string, 0, len(groups))
+	for _, g := range groups {
+		texts = append(texts, g.clusters+": "+g.cause)
+	}
+	return texts
+}
+
+// held are the removals of a stack that wait for confirmation.
+type held struct {
+	clusters      []string
+	addons        sets.Set[string]
+	confirmations sets.Set[string]
+	having        int // clusters to which the stack is assigned
+}
+
+// heldRemovals collects what is held of the stack on the namespace's clusters.
+func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
+	h := held{addons: sets.New[string](), confirmations: sets.New[string]()}
+	for i := range all.Items {
+		ca := &all.Items[i]
+		for _, assigned := range ca.Spec.Stacks {
+			if assigned.Name != s.Name {
+				continue
+			}
+			h.having++
+			if assigned.HeldRemoval != nil {
+				h.clusters = append(h.clusters, ca.Name)
+				h.addons.Insert(assigned.HeldRemoval.Addons...)
+				h.confirmations.Insert(assigned.HeldRemoval.Confirmation)
+			}
 		}
-		all -= length
 	}
-	return max(all, maxProblem)
+	slices.Sort(h.clusters)
+	return h
+}
+
+// describe returns what would go, and the ways out.
+func (h held) describe(s *addonsv1.AddonStack) string {
+	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing is removed. ",
+		message.List(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, message.List(h.clusters, ", ", shownClusters))
+	if h.confirmations.Len() > 1 {
+		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
+	}
+	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
 }

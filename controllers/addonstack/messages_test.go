@@ -19,7 +19,7 @@ func TestMessagesNameTheWayOut(t *testing.T) {
 		"one":              {texts: []string{strings.Repeat("a", 900)}, whole: []string{strings.Repeat("a", 900)}},
 		"one that is long": {texts: []string{long("web")}, parts: []string{"chart of web", " ... ", "; correct web"}},
 		"two, one is short": {
-			texts: []string{strings.Repeat("a", 700), "short"}, whole: []string{strings.Repeat("a", 700) + "; short"},
+			texts: []string{strings.Repeat("a", 440), "short"}, whole: []string{strings.Repeat("a", 440) + "; short"},
 		},
 		"several": {
 			texts: []string{long("web"), "short", long("dns"), long("log"), "last"},
@@ -36,8 +36,5 @@ func TestMessagesNameTheWayOut(t *testing.T) {
 		if len(got) > 950 || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes: %q", name, len(got), got)
 		}
-	}
-	if got := shorten(long("web"), maxProblem); len(got) > maxProblem || !strings.HasSuffix(got, "; correct web") {
-		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

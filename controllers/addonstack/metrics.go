@@ -15,9 +15,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// Each source of a stack has its series, labelled as status.sources is: by stack and
-// add-on, of which there are as many as users made, whatever the number of clusters.
-// They go with the stack.
+// Each source of a stack has its own series, with the labels of status.sources: stack and add-on.
+// The number of clusters doesn't matter. The series go with the stack.
 var (
 	sourceLabels = []string{"namespace", "stack", "addon"}
 

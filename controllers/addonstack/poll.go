@@ -36,8 +36,7 @@ func (r *Reconciler) poll(ctx context.Context, s *addonsv1.AddonStack, followers
 	return p.answered.Len() == len(followers)
 }
 
-// pollOne finds the newest version that a follower may have. If that is to be taken, it
-// also finds out whether it can be used.
+// pollOne finds the newest version that a follower may have, and whether it can be used.
 func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follower stack.Follower, pin stack.Pin, p *versionPoll) (pollResult, error) {
 	ref := referenceOf(s.Namespace, follower)
 	newest, err := r.Sources.Newest(ctx, ref, follower.Line, p.notBefore)
@@ -73,9 +72,8 @@ func (r *Reconciler) pollOne(ctx context.Context, s *addonsv1.AddonStack, follow
 	return result, nil
 }
 
-// pinNamed pins the version that the newest revision has because the spec named it
-// before, which nobody polled for then: no pin if it can't be used, as clusters say, too.
-// An error is that of a request that goes on.
+// pinNamed pins the version that the spec named before it had a range. It returns no pin if that
+// version can't be used. An error says that the request goes on.
 func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, follower stack.Follower, pin stack.Pin, p *versionPoll) (stack.Pin, error) {
 	if pin.Version == "" || follower.HasFound(pin) {
 		return stack.Pin{}, nil
@@ -90,9 +88,8 @@ func (r *Reconciler) pinNamed(ctx context.Context, ref reference.Reference, foll
 	return stack.Pin{Version: pin.Version, Digest: digest}, nil
 }
 
-// withdrawn reports whether a version that was taken isn't published any more. Another
-// instance may have taken it from a list that is newer than what was found before: so
-// that is asked for again.
+// withdrawn reports whether a version that was taken isn't published any more. Another instance
+// may know a newer list, so the list is asked for again before it reports so.
 func (r *Reconciler) withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, p *versionPoll) (bool, error) {
 	withdrawn, err := r.Sources.Withdrawn(ctx, ref, line, version, p.notBefore)
 	if err != nil || !withdrawn {

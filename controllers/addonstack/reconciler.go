@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,10 +39,9 @@ type Reconciler struct {
 	// Clock tells when to poll.
 	Clock clock.PassiveClock
 
-	statuses  management.Statuses
-	memories  sync.Map // client.ObjectKey to *memory
-	rotations rotations
-	wake      management.Queue // for what sources come to
+	statuses management.Statuses
+	memories sync.Map         // client.ObjectKey to *memory
+	wake     management.Queue // for answers of sources
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
@@ -77,26 +77,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		r.retryRejected(ctx, s)
 	}
 	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
-	if isBehind(err) {
+	if isStale(err) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
 	summarize(view)
 	werr := r.write(ctx, s, view)
-	if err == nil && isBehind(werr) {
+	if err == nil && isStale(werr) {
 		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
 	}
-	return ctrl.Result{RequeueAfter: sooner(again, wait)}, errors.Join(err, werr)
+	return ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, errors.Join(err, werr)
 }
 
-// errBehind is returned if what the cache shows isn't so any more.
-var errBehind = errors.New("the cache is behind")
+// errStale is returned if what the cache shows isn't so any more.
+var errStale = errors.New("the cache is behind")
 
-// isBehind reports whether it takes another reconcile: something else was written first, or
-// what was read from the API server is newer than what the cache shows.
-func isBehind(err error) bool { return errors.Is(err, errBehind) || management.IsLost(err) }
+// isStale reports whether something else was written first, or the cache is older than the API server.
+func isStale(err error) bool { return errors.Is(err, errStale) || apierrors.IsConflict(err) }
 
-// retryRejected has the stack's sources asked at once, for itself and for its clusters,
-// whether what was rejected of them is published anew.
+// retryRejected has the stack's sources asked at once whether what was rejected is published anew.
 func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
 	for _, ref := range sourcesIn(s) {
 		r.Sources.Reconsider(ctx, ref)

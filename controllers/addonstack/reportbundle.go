@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/bundle"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// maxNotes is how much of a bundle's notes a message has: of a release with many oddities
-// the first tell enough.
+// maxNotes is how much of a bundle's notes a message has.
 const maxNotes = 4096 // bytes
 
 // bundleRetry is when a source is asked again that can't say when, and isn't watched.
@@ -29,21 +30,16 @@ func lacksNotes(s *addonsv1.AddonStack) bool {
 	return len(s.Spec.Addons) == 0 && (!conditions.IsTrue(s, addonsv1.ValidCondition) || conditions.GetMessage(s, addonsv1.ValidCondition) == "")
 }
 
-// reportValid writes the Valid condition, with what the bundle is. That stays there after
-// the event is gone.
-func (r *Reconciler) reportValid(s *addonsv1.AddonStack, e *expansion) {
-	if e != nil || s.Spec.Source == nil {
-		r.memoryOf(s).faults[addonsv1.ValidCondition] = fault{}
-	}
+// reportValid writes the Valid condition, with what the bundle is.
+func reportValid(s *addonsv1.AddonStack, e *expansion) {
 	notes := ""
 	if e != nil {
-		notes = shorten(strings.Join(e.notes, "; "), maxNotes)
+		notes = message.Shorten(strings.Join(e.notes, "; "), maxNotes)
 	}
 	setValid(s, notes)
 }
 
-// reportBundle writes why the bundle can't be used; what was kept before stays in force.
-// It returns when to try again, 0 if an event will tell.
+// reportBundle writes why the bundle can't be used. It returns when to try again, 0 if an event tells.
 func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time.Duration, _ error) {
 	failed := failureOf(err)
 	if failed == nil {
@@ -52,32 +48,35 @@ func (r *Reconciler) reportBundle(s *addonsv1.AddonStack, err error) (again time
 	if failed.Reason == addonsv1.InvalidSourceReason {
 		err = failed // its text alone, not where in the bundle it was met
 	}
-	m, problem := r.memoryOf(s), shorten(ofBundle(err), maxProblem)
+	problem, isPending := message.Shorten(ofBundle(err), maxProblem), failed.Reason == failure.ArtifactPending
 	switch {
 	case makesInvalid(failed.Reason):
 		r.reportInvalid(s, failed.Reason, "Expand", problem)
 		return failed.RetryAfter, nil
-	case !isInconclusive(failed):
-		m.faults[addonsv1.ValidCondition] = fault{}
+	case !isInconclusive(failed) || !hasInvalidBundle(s):
 		setValid(s, "")
-	case !hasInvalidBundle(s):
-		m.keepFault(s, addonsv1.ValidCondition)
-		setValid(s, "")
-	case failed.Reason == failure.ArtifactPending:
-		return retryAfter(failed), nil // nobody knows better yet
+	}
+	if isPending && (hasInvalidBundle(s) || failedBefore(s)) {
+		return retryAfter(failed), nil // what the last try came to stands until there is an answer
 	}
 	c := newCondition(addonsv1.SourcesReadyCondition, metav1.ConditionUnknown, failed.Reason, "The spec waits for its bundle. "+problem)
 	if isOfPart(err, failed) {
 		c.Message = "The bundle is there, but can't be used as the spec says. " + problem
 	}
-	if failed.Reason == failure.ArtifactPending {
+	if isPending {
 		c.Reason = addonsv1.SourcesPendingReason
-		m.keepFault(s, c.Type)
+		conditions.Set(s, c)
 	} else {
-		r.warn(s, c, "Expand")
+		r.warn(s, c, c.Reason, "Expand")
 	}
-	conditions.Set(s, c)
 	return retryAfter(failed), nil
+}
+
+// failedBefore reports whether the last try to have this spec's bundle failed.
+func failedBefore(s *addonsv1.AddonStack) bool {
+	c := conditions.Get(s, addonsv1.SourcesReadyCondition)
+	return c != nil && c.Status == metav1.ConditionUnknown && c.ObservedGeneration == s.Generation &&
+		c.Reason != addonsv1.SourcesPendingReason && c.Reason != addonsv1.SourceNotAskedReason
 }
 
 // reportNoBundle writes what is known of the sources while the bundle can't be used.
@@ -89,7 +88,7 @@ func (r *Reconciler) reportNoBundle(s *addonsv1.AddonStack, f *resolution, err e
 	if failed := failureOf(err); failed != nil && makesInvalid(failed.Reason) && len(f.followers) > 0 {
 		r.reportSources(s, f)
 	}
-	f.again = sooner(sooner(again, f.rejected), f.again)
+	f.again = management.Sooner(management.Sooner(again, f.rejected), f.again)
 	return other
 }
 
@@ -110,8 +109,7 @@ func failureOf(err error) *failure.Error {
 	return failed
 }
 
-// makesInvalid reports whether a failure for the reason is about the bundle itself: it makes
-// the stack invalid.
+// makesInvalid reports whether a failure is about the bundle itself, and makes the stack invalid.
 func makesInvalid(reason string) bool {
 	switch reason {
 	case addonsv1.InvalidSourceReason, failure.ArtifactInvalid, failure.ArtifactRefused, failure.ArtifactTooLarge:

@@ -113,8 +113,8 @@ func TestInvalidBundleIsToldOnce(t *testing.T) {
 			{err: pending, valid: invalid, restart: true}, {err: noRelease, valid: invalid}}, []string{release}},
 		"an outage":        {[]step{{err: noArchive, valid: invalid}, {err: down, valid: invalid, restart: true}, {err: noArchive, valid: invalid}}, []string{archive, outage}},
 		"a failed look":    {[]step{{err: noArchive, valid: invalid}, {err: again, valid: invalid}, {err: noArchive, valid: invalid}}, []string{archive, "SourceUnauthorized"}},
-		"an edit":          {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true}, {err: noArchive, valid: invalid}}, []string{archive}},
-		"a restarted edit": {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true, restart: true}, {err: noArchive, valid: invalid}}, []string{archive}},
+		"an edit":          {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
+		"a restarted edit": {[]step{{err: noArchive, valid: invalid}, {err: pending, valid: valid, edited: true, restart: true}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
 		"no such tag":      {[]step{{err: noArchive, valid: invalid}, {err: noTag, valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, tag, archive}},
 		"it was mended":    {[]step{{err: noArchive, valid: invalid}, {valid: valid}, {err: noArchive, valid: invalid}}, []string{archive, archive}},
 	} {
@@ -131,7 +131,7 @@ func TestInvalidBundleIsToldOnce(t *testing.T) {
 					s.Generation++
 				}
 				if step.err == nil {
-					r.reportValid(s, &expansion{})
+					reportValid(s, &expansion{})
 				} else if _, err := r.reportBundle(s, step.err); err != nil {
 					t.Fatal(err)
 				}

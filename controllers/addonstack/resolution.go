@@ -5,7 +5,6 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -58,16 +58,12 @@ func (l pollFailure) text() string {
 
 // failureOf returns why polling for a follower failed, nil if it didn't.
 func (f *resolution) failureOf(name string) *pollFailure {
-	at := slices.IndexFunc(f.failures, func(failed pollFailure) bool { return failed.addon == name })
-	if at < 0 {
-		return nil
-	}
-	return &f.failures[at]
+	return first(f.failures, func(failed *pollFailure) bool { return failed.addon == name })
 }
 
 // waitsFor reports whether a follower has no version yet.
 func (f *resolution) waitsFor(name string) bool {
-	return slices.ContainsFunc(f.waiting, func(w stack.Follower) bool { return w.Name == name })
+	return first(f.waiting, func(w *stack.Follower) bool { return w.Name == name }) != nil
 }
 
 // follow finds the versions that the stack is to have.
@@ -78,17 +74,14 @@ func (r *Reconciler) follow(ctx context.Context, s *addonsv1.AddonStack, revisio
 		*p = versionPoll{}
 		return &resolution{}, nil
 	}
-	current, err := currentPins(s, revisions)
+	kept, err := newestSpec(revisions)
 	if err != nil {
 		return nil, err
 	}
+	current := stack.PinsOf(&s.Spec, kept)
 	settled := len(current) == len(followers) && stack.Generation(&revisions[0]) == s.Generation &&
 		conditions.IsTrue(s, addonsv1.SourcesReadyCondition)
-	t, since := trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now
-	if t.keys != p.trigger.keys {
-		since = r.rotations.since(t.keys, now)
-	}
-	p.plan(s, t, since, now, settled)
+	p.plan(s, trigger{s.Generation, m.request.lookNow, r.keys(ctx, s.Namespace, followers)}, now, settled)
 	if p.running && r.poll(ctx, s, followers, current, p) {
 		p.finish(s, r.Clock.Now(), len(resolve(s, followers, current, p).waiting) > 0)
 	}
@@ -106,16 +99,12 @@ func (r *Reconciler) keys(ctx context.Context, namespace string, followers []sta
 	return strings.Join(all, " ")
 }
 
-// currentPins returns those of the newest revision.
-func currentPins(s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (stack.Pins, error) {
+// newestSpec returns the spec that the newest revision keeps, an empty one if there is no revision.
+func newestSpec(revisions []appsv1.ControllerRevision) (*addonsv1.AddonStackSpec, error) {
 	if len(revisions) == 0 {
-		return nil, nil
+		return &addonsv1.AddonStackSpec{}, nil
 	}
-	kept, err := stack.SpecOf(&revisions[0])
-	if err != nil {
-		return nil, err
-	}
-	return stack.PinsOf(&s.Spec, kept), nil
+	return stack.SpecOf(&revisions[0])
 }
 
 // resolve decides from what the newest revision has, and from what polls found.
@@ -149,9 +138,8 @@ func resolve(s *addonsv1.AddonStack, followers []stack.Follower, current stack.P
 	return f
 }
 
-// revertBundle leaves spec.source at the version of the newest revision, as the newer one
-// can't be used after all. It reports whether there is such a version. The newer one is
-// tried again.
+// revertBundle leaves spec.source at the version of the newest revision, if there is one, as the
+// newer version can't be used after all. It reports whether it did. The newer one is tried again.
 func (f *resolution) revertBundle(failed *failure.Error) bool {
 	const name = addonsv1.FollowedSource
 	pin, pinned := f.current[name]
@@ -164,7 +152,7 @@ func (f *resolution) revertBundle(failed *failure.Error) bool {
 		return true
 	}
 	f.failures = append(f.failures, pollFailure{addon: name, err: failed})
-	f.again = sooner(f.again, max(failed.RetryAfter, followingRetry))
+	f.again = management.Sooner(f.again, max(failed.RetryAfter, followingRetry))
 	return true
 }
 

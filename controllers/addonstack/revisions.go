@@ -5,9 +5,10 @@ package addonstack
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,10 +17,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec, with the versions that it follows, as the newest revision, and
-// names it in the status. While the newest revision is of this generation, that takes no
-// request. It returns the spec with what its bundle adds to it; nil while the spec waits for
-// versions or its bundle.
+// snapshot keeps the spec, with the versions that it follows, as the newest revision. If there is
+// one of this generation already, that takes no request. snapshot returns the spec with what its
+// bundle adds, or nil while the spec waits for versions or its bundle.
 func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *resolution, err error) {
 	revisions, err := r.knownRevisions(ctx, s)
 	if err != nil {
@@ -30,11 +30,11 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	}
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
-		if e, err = r.expand(ctx, s, f, newestOf(revisions)); err != nil {
+		if e, err = r.expand(ctx, s, f, revisions); err != nil {
 			return nil, f, r.reportNoBundle(s, f, err)
 		}
 	}
-	r.reportValid(s, e)
+	reportValid(s, e)
 	if len(f.waiting) > 0 {
 		r.reportSources(s, f)
 		return nil, f, nil
@@ -57,23 +57,16 @@ func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept
 	if err := r.syncLabels(ctx, s, revisions); err != nil {
 		return kept, f, err
 	}
-	if err := r.trimHistory(ctx, s, revisions); err != nil {
-		logf.FromContext(ctx).Error(err, "Old revisions are left for now")
+	if isNew {
+		if err := r.trimHistory(ctx, s, revisions); err != nil {
+			logf.FromContext(ctx).Error(err, "Old revisions are left until there is another one")
+		}
 	}
 	return kept, f, nil
 }
 
-// sooner returns the earlier of two times, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}
-
-// knownRevisions returns the revisions that were kept before, the newest first. Those with a former
-// watch label of the stack aren't in the cache, but in its status. What they say was taken
-// is taken still.
+// knownRevisions returns the revisions of the stack, the newest first. Those with a former watch
+// label of the stack aren't in the cache: then they are read from the API server.
 func (r *Reconciler) knownRevisions(ctx context.Context, s *addonsv1.AddonStack) ([]appsv1.ControllerRevision, error) {
 	revisions, err := r.revisions(ctx, r.Client, s)
 	if err == nil && len(revisions) == 0 && s.Status.LatestRevision != "" {
@@ -94,9 +87,8 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, s *addon
 	return stack.OwnRevisions(s, all.Items), nil
 }
 
-// syncLabels carries a changed watch label over to the revisions, the newest first:
-// whoever sees some of them sees that one. It ends when the stack has another label
-// again: the revisions are then another instance's to label.
+// syncLabels carries a changed watch label over to the revisions, the newest first. It ends when
+// the stack has another label again: then another instance labels them.
 func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	for i := range revisions {
 		before := revisions[i].DeepCopy()
@@ -114,15 +106,78 @@ func (r *Reconciler) syncLabels(ctx context.Context, s *addonsv1.AddonStack, rev
 	return nil
 }
 
-// sameLabel fails with errBehind if the cache shows the stack with another watch label
-// by now, or not at all.
+// sameLabel fails with errStale if the cache shows the stack with another watch label, or not at all.
 func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) error {
 	now := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s), now); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if now.UID != s.UID || now.Labels[clusterv1.WatchLabel] != s.Labels[clusterv1.WatchLabel] {
-		return errBehind
+		return errStale
 	}
 	return nil
+}
+
+// historyLimit is how many revisions are kept that no cluster runs, besides the newest.
+const historyLimit = 10
+
+// pageSize of a list that is read from the API server.
+const pageSize = 500
+
+// trimHistory deletes the oldest revisions that no cluster runs. What clusters of other
+// filters run isn't in the cache.
+func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
+	if len(revisions) <= historyLimit+1 {
+		return nil
+	}
+	reader, limit := client.Reader(r.Client), int64(0)
+	if r.shares(s) {
+		reader, limit = r.APIReader, pageSize
+	}
+	inUse, err := r.inUse(ctx, reader, s, limit)
+	if err != nil {
+		return err
+	}
+	for _, revision := range surplusOf(revisions, inUse) {
+		// Another instance may go back to it at this moment.
+		asSeen := client.Preconditions{UID: &revision.UID, ResourceVersion: &revision.ResourceVersion}
+		if err := r.Client.Delete(ctx, &revision, asSeen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting revision %s: %w", revision.Name, err)
+		}
+	}
+	return nil
+}
+
+// surplusOf returns what is beyond the limit. Revisions come the newest first.
+func surplusOf(revisions []appsv1.ControllerRevision, inUse sets.Set[string]) []appsv1.ControllerRevision {
+	var surplus []appsv1.ControllerRevision
+	kept := 0
+	for i := range revisions {
+		if i == 0 || inUse.Has(revisions[i].Name) {
+			continue
+		}
+		if kept++; kept > historyLimit {
+			surplus = append(surplus, revisions[i])
+		}
+	}
+	return surplus
+}
+
+// inUse returns the revisions of the stack that ClusterAddons of the namespace name.
+// A limit, for pages, is for the API server: the cache has no pages.
+func (r *Reconciler) inUse(ctx context.Context, from client.Reader, s *addonsv1.AddonStack, limit int64) (sets.Set[string], error) {
+	inUse := sets.New[string]()
+	options := &client.ListOptions{Namespace: s.Namespace, Limit: limit}
+	for {
+		page := &addonsv1.ClusterAddonList{}
+		if err := from.List(ctx, page, options); err != nil {
+			return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+		}
+		for i := range page.Items {
+			inUse.Insert(stack.AssignedRevision(page.Items[i].Spec.Stacks, s.Name))
+		}
+		if options.Continue = page.Continue; limit == 0 || page.Continue == "" {
+			return inUse, nil
+		}
+	}
 }

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"context"
+	"path"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,16 +60,60 @@ func stacksOfClusterAddon(_ context.Context, obj client.Object) []client.ObjectK
 	return keys
 }
 
-// memberChanged starts a count for the stacks that may select a cluster. Clusters of Cluster API
-// have a watch of their own.
+// memberChanged starts a count when a cluster changes that isn't one of Cluster API.
 func (r *Reconciler) memberChanged(clusterAddon client.ObjectKey) {
-	for _, s := range r.stacksWith(context.Background(), clusterAddon.Namespace, func(*addonsv1.AddonStackSpec) bool { return true }) {
-		r.wake.Add(s)
+	for _, key := range r.stacksWith(context.Background(), clusterAddon.Namespace, nil) {
+		r.wake.Add(key)
 	}
 }
 
-// stacksOfNamespace enqueues every stack that may select a Cluster. Counting is
-// cheap, and needs no request.
+// stacksOfNamespace enqueues every stack that may select a Cluster. Counting needs no request.
 func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
-	return r.stacksWith(ctx, obj.GetNamespace(), func(*addonsv1.AddonStackSpec) bool { return true })
+	return r.stacksWith(ctx, obj.GetNamespace(), nil)
+}
+
+// waiting returns a context for calls that wait a moment for sources. An answer enqueues the stack.
+func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
+	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
+}
+
+// PathChanged enqueues the stacks whose bundle is at a path of the artifact root.
+func (r *Reconciler) PathChanged(ctx context.Context, changed string) {
+	for _, key := range r.stacksWith(ctx, "", func(s *addonsv1.AddonStack) bool {
+		return s.Spec.Source != nil && s.Spec.Source.Path != "" && path.Clean(s.Spec.Source.Path) == changed
+	}) {
+		r.wake.Add(key)
+	}
+}
+
+// stacksUsing enqueues the stacks whose sources name a ConfigMap or Secret.
+func (r *Reconciler) stacksUsing(kind string) func(context.Context, client.Object) []client.ObjectKey {
+	return func(ctx context.Context, obj client.Object) []client.ObjectKey {
+		return r.stacksWith(ctx, obj.GetNamespace(), func(s *addonsv1.AddonStack) bool { return uses(s, kind, obj.GetName()) })
+	}
+}
+
+// uses reports whether a source of the stack names an object.
+func uses(s *addonsv1.AddonStack, kind, name string) bool {
+	for _, ref := range sourcesIn(s) {
+		if ref.Uses(kind, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// stacksWith returns the stacks of a namespace, or of all, that match; nil matches every stack.
+func (r *Reconciler) stacksWith(ctx context.Context, namespace string, matches func(*addonsv1.AddonStack) bool) []client.ObjectKey {
+	all := &addonsv1.AddonStackList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(namespace)); err != nil {
+		return nil // the cache is synced before events are handed on
+	}
+	var keys []client.ObjectKey
+	for i := range all.Items {
+		if matches == nil || matches(&all.Items[i]) {
+			keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
+		}
+	}
+	return keys
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // A stack with the watch label "shared" is meant for the Clusters of all filters
@@ -46,7 +47,8 @@ func (r *Reconciler) viewOf(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	if !r.shares(s) {
 		return view
 	}
-	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following}
+	view.Status = addonsv1.AddonStackStatus{LatestRevision: s.Status.LatestRevision, Following: view.Status.Following, Conditions: view.Status.Conditions}
+	conditions.Delete(view, addonsv1.ClustersReadyCondition) // others' clusters aren't this instance's
 	if own := instanceOf(s.Status.Instances, r.WatchFilter); own != nil {
 		view.Status.ObservedGeneration, view.Status.LatestRevision = own.ObservedGeneration, own.LatestRevision
 		view.Status.Clusters, view.Status.Conditions = own.Clusters.DeepCopy(), slices.Clone(own.Conditions)
@@ -66,10 +68,10 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	}
 	known := instanceOf(s.Status.Instances, r.WatchFilter)
 	if own == nil && known == nil {
-		if len(s.Status.Instances) > 0 || isUpToDate(s, view) {
+		if len(s.Status.Instances) > 0 {
 			return nil
 		}
-		return r.statuses.PatchLocked(ctx, s, view) // nobody has a Cluster here
+		return r.statuses.Patch(ctx, s, view) // nobody has a Cluster here
 	}
 	following := mergeFollowing(s, view)
 	if equality.Semantic.DeepEqual(own, known) && equality.Semantic.DeepEqual(following, s.Status.Following) {
@@ -93,11 +95,10 @@ func (r *Reconciler) write(ctx context.Context, s, view *addonsv1.AddonStack) er
 	} else {
 		aggregate(after)
 	}
-	return r.statuses.PatchLocked(ctx, s, after)
+	return r.statuses.Patch(ctx, s, after)
 }
 
-// entry returns what this instance has to say of the stack: nil while it has no cluster in
-// the namespace.
+// entry returns this instance's entry in status.instances, nil without a cluster in the namespace.
 func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*addonsv1.StackInstance, error) {
 	clusters, err := r.Members.List(ctx, view.Namespace)
 	if err != nil || len(clusters) == 0 {
@@ -111,7 +112,7 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 	}
 	for _, c := range view.Status.Conditions {
 		if c.Type != addonsv1.ReadyCondition { // it sums up the others
-			c.Message = shorten(c.Message, maxInstanceMessage)
+			c.Message = message.Shorten(c.Message, maxInstanceMessage)
 			own.Conditions = append(own.Conditions, c)
 		}
 	}
@@ -137,8 +138,7 @@ func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instance
 	return kept, nil
 }
 
-// hasClusters reports whether a filter has a cluster in the namespace: a Cluster, or a
-// ClusterAddon of one of another kind.
+// hasClusters reports whether a filter has a Cluster or another cluster's ClusterAddon in the namespace.
 func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter string) (bool, error) {
 	others, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.DoesNotExist, nil) // ClusterAddons of Clusters have it
 	if err != nil {
@@ -161,8 +161,7 @@ func (r *Reconciler) hasClusters(ctx context.Context, namespace, watchFilter str
 	return false, nil
 }
 
-// mayMoveOthers reports whether the instance saw another spec, or Clusters came or went: then
-// others may have ended, or lost theirs.
+// mayMoveOthers reports whether the spec or the Clusters changed: then other instances may have ended.
 func mayMoveOthers(before, after *addonsv1.StackInstance) bool {
 	if before == nil || after == nil || before.ObservedGeneration != after.ObservedGeneration {
 		return true
@@ -171,24 +170,9 @@ func mayMoveOthers(before, after *addonsv1.StackInstance) bool {
 	return (was == nil) != (is == nil) || was != nil && was.Total != is.Total
 }
 
-// isUpToDate reports whether the status has what this instance would write, but for the
-// wording, which another version may do otherwise.
-func isUpToDate(s, view *addonsv1.AddonStack) bool {
-	valid, paused := conditions.Get(s, addonsv1.ValidCondition), conditions.Get(s, addonsv1.PausedCondition)
-	if valid == nil || paused == nil || s.Status.ObservedGeneration != view.Status.ObservedGeneration {
-		return false
-	}
-	return paused.Status == conditions.Get(view, addonsv1.PausedCondition).Status &&
-		(valid.Status != metav1.ConditionUnknown || conditions.IsUnknown(view, addonsv1.ValidCondition))
-}
-
 // instanceOf returns the entry of a filter, nil if there is none.
 func instanceOf(instances []addonsv1.StackInstance, filter string) *addonsv1.StackInstance {
-	at := slices.IndexFunc(instances, func(i addonsv1.StackInstance) bool { return i.WatchFilter == filter })
-	if at < 0 {
-		return nil
-	}
-	return &instances[at]
+	return first(instances, func(i *addonsv1.StackInstance) bool { return i.WatchFilter == filter })
 }
 
 // withInstance replaces the entry of a filter, adds it in its place, or takes it out.

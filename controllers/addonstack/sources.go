@@ -3,11 +3,16 @@
 package addonstack
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -18,8 +23,7 @@ import (
 // maxAddress is what status.sources has room for.
 const maxAddress = 2000 // bytes
 
-// sourcesIn returns where the stack's bundle and add-ons come from, by name, but for what is
-// in the bundle.
+// sourcesIn returns where the stack's bundle and add-ons come from, by name, without the bundle's own.
 func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 	refs := map[string]reference.Reference{}
 	if s.Spec.Source != nil {
@@ -33,9 +37,8 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 	return refs
 }
 
-// sourcesOf returns of each add-on of the spec that is in force where it comes from, and
-// whether it can be had there. The ClusterAddons of the stack's clusters tell, and the last
-// poll for versions. The stack's bundle comes first.
+// sourcesOf returns where the add-ons of the spec in force come from, and whether they can be had
+// there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first.
 func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
 	// The bundle was read to make the revision.
 	return reportOf(s, spec, f, available(), func(addon string, _ reference.Reference) metav1.Condition {
@@ -43,9 +46,8 @@ func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters [
 	})
 }
 
-// pendingSources does so of a spec that waits for versions or its bundle: each source that
-// it waits for says why. Of those that the revision in force has as well its clusters tell;
-// it may be nil.
+// pendingSources does the same for a spec that waits for versions or its bundle. For sources that
+// the revision in force has as well, the ClusterAddons tell. inForce may be nil.
 func pendingSources(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
 	spec, former := f.pins.Into(&s.Spec), map[string]string{}
 	if inForce != nil {
@@ -90,7 +92,7 @@ func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resoluti
 
 // entryOf makes an entry of status.sources. What is unchanged keeps its time.
 func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c metav1.Condition) addonsv1.StackSource {
-	entry := addonsv1.StackSource{Addon: name, Address: shorten(ref.Subject(), maxAddress)}
+	entry := addonsv1.StackSource{Addon: name, Address: message.Shorten(ref.Subject(), maxAddress)}
 	for i := range s.Status.Sources {
 		if s.Status.Sources[i].Addon == name {
 			entry.Conditions = append(entry.Conditions, s.Status.Sources[i].Conditions...)
@@ -106,15 +108,14 @@ func (f *resolution) bundleCondition() metav1.Condition {
 	if f.bundle == nil {
 		return available()
 	}
-	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, shorten(ofBundle(f.bundle), maxProblem))
+	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
 	if c.Reason == failure.ArtifactPending {
 		c.Status = metav1.ConditionUnknown
 	}
 	return c
 }
 
-// orFailed returns the condition, unless the last poll for versions failed, or is the first
-// and goes on.
+// orFailed returns the condition, or why the last poll for versions failed, or that the first goes on.
 func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition {
 	if f == nil || c.Status == metav1.ConditionFalse {
 		return c
@@ -124,7 +125,7 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 		if failed.err.Field != "" {
 			text = failed.text()
 		}
-		text = shorten(text, maxProblem)
+		text = message.Shorten(text, maxProblem)
 		if !f.waitsFor(name) {
 			text = "Looking for newer versions: " + text
 		}
@@ -134,4 +135,74 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 		return sourceCondition(metav1.ConditionUnknown, failure.ArtifactPending, "Looking for its newest version")
 	}
 	return c
+}
+
+// availability returns the condition of an add-on's source, by the statuses of the clusters at
+// the newest revision. One failure is enough; of several the alphabet decides, so that it stays.
+func availability(addon string, s *addonsv1.AddonStack, clusters []*addonsv1.ClusterAddon) metav1.Condition {
+	c := notAsked()
+	for _, ca := range clusters {
+		if ca.Status.ObservedGeneration != ca.Generation || stack.AssignedRevision(ca.Spec.Stacks, s.Name) != s.Status.LatestRevision {
+			continue
+		}
+		for i := range ca.Status.Addons {
+			status := &ca.Status.Addons[i]
+			if status.Stack == s.Name && status.Name == addon {
+				c = worse(c, availabilityIn(status))
+			}
+		}
+	}
+	return c
+}
+
+// availabilityIn returns what the status of an add-on says of its source.
+func availabilityIn(status *addonsv1.AddonStatus) metav1.Condition {
+	switch {
+	case status.Reason == failure.ArtifactPending:
+		return sourceCondition(metav1.ConditionUnknown, status.Reason, status.Message)
+	case reasons.Of(status.Reason).Is(reasons.SourceBad):
+		return sourceCondition(metav1.ConditionFalse, status.Reason, status.Message)
+	case status.Digest != "" || wasRead(status):
+		return available()
+	}
+	return notAsked()
+}
+
+// wasRead reports whether an add-on has a reason that is about what its source gave. That a
+// template of the values fails is told before the source is asked.
+func wasRead(status *addonsv1.AddonStatus) bool {
+	return reasons.Of(status.Reason).Is(reasons.SourceRead) &&
+		!strings.Contains(status.Message, fmt.Sprintf("addons[%s].valuesTemplate", status.Name))
+}
+
+// sourceCondition returns the Available condition of a source.
+func sourceCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return newCondition(addonsv1.SourceAvailableCondition, status, reason, message)
+}
+
+func available() metav1.Condition {
+	return sourceCondition(metav1.ConditionTrue, addonsv1.SourceAvailableReason, "")
+}
+
+func notAsked() metav1.Condition {
+	return sourceCondition(metav1.ConditionUnknown, addonsv1.SourceNotAskedReason, "No cluster has asked for it yet")
+}
+
+// worse returns the worse of two conditions: False, then pending, then True, then not asked.
+func worse(a, b metav1.Condition) metav1.Condition {
+	rank := func(c metav1.Condition) int {
+		switch {
+		case c.Status == metav1.ConditionFalse:
+			return 3
+		case c.Reason == failure.ArtifactPending:
+			return 2
+		case c.Status == metav1.ConditionTrue:
+			return 1
+		}
+		return 0
+	}
+	if rank(a) > rank(b) || rank(a) == rank(b) && a.Reason+a.Message <= b.Reason+b.Message {
+		return a
+	}
+	return b
 }

@@ -3,11 +3,11 @@
 package addonstack
 
 import (
-	"maps"
-	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -55,10 +55,9 @@ type pollResult struct {
 	err       *failure.Error
 }
 
-// plan decides whether to poll now. What a settled stack follows was found by an earlier
-// process: that is good until its next turn. With other keys, which are known since then,
-// what failed may do, and what did may fail.
-func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Time, settled bool) {
+// plan decides whether to poll now. What an earlier process found for a settled stack is good until
+// its next turn. Answers are kept by credentials, so other credentials lead to new answers.
+func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, now time.Time, settled bool) {
 	first, last := p.results == nil, p.trigger
 	p.trigger = t
 	switch {
@@ -70,9 +69,7 @@ func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, since, now time.Ti
 		p.begin(now, sharedAnswers)
 	case t.lookNow != last.lookNow:
 		p.begin(now, 0)
-	case t.keys != last.keys:
-		p.begin(now, now.Sub(since))
-	case !p.running && !now.Before(p.next):
+	case t.keys != last.keys, !p.running && !now.Before(p.next):
 		p.begin(now, sharedAnswers)
 	}
 }
@@ -108,23 +105,69 @@ func (p *versionPoll) pause(now time.Time) time.Duration {
 	return max(p.next.Sub(now), time.Millisecond)
 }
 
-// rotations are when keys were first seen that stacks have now. What was found since then
-// with the same ones does for all of them.
-type rotations struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
+// memory is what this process knows of one stack. One reconcile at a time uses it.
+type memory struct {
+	uid     types.UID
+	request request
+	poll    versionPoll
+	// counted is when the clusters were counted last.
+	counted time.Time
 }
 
-// since returns when the keys were seen first, of late.
-func (r *rotations) since(keys string, now time.Time) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.seen, func(_ string, seen time.Time) bool { return now.Sub(seen) > sharedAnswers })
-	if r.seen == nil {
-		r.seen = map[string]time.Time{}
+// memoryOf returns the memory of a stack. It is empty if the stack is new to this process.
+func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
+	key := client.ObjectKeyFromObject(s)
+	if known, ok := r.memories.Load(key); ok && known.(*memory).uid == s.UID {
+		return known.(*memory)
 	}
-	if _, known := r.seen[keys]; !known {
-		r.seen[keys] = now
+	fresh := &memory{uid: s.UID}
+	r.memories.Store(key, fresh)
+	return fresh
+}
+
+// The clusters of a stack are counted at once while they are few. Of more, each adds to the time
+// between two counts: else a fleet of which all change would take the square of their number.
+const (
+	countedAtOnce = 100
+	countPause    = time.Millisecond
+)
+
+// pace returns how long the next count has to wait, 0 if it is due. A new spec doesn't wait.
+func (m *memory) pace(s *addonsv1.AddonStack, now time.Time) time.Duration {
+	if c := s.Status.Clusters; c != nil && m.request.generation == s.Generation {
+		pause := time.Duration(max(0, c.Total-countedAtOnce)) * countPause
+		if wait := m.counted.Add(pause).Sub(now); wait > 0 {
+			return wait
+		}
 	}
-	return r.seen[keys]
+	m.counted = now
+	return 0
+}
+
+// lookNowPause is the least time between two polls that users ask for, as hosts limit requests.
+const lookNowPause = 5 * time.Second
+
+// request is what users asked for last: by an edit of the spec, or by the annotation look-now.
+type request struct {
+	generation int64
+	lookNow    string    // the value that is acted on
+	since      time.Time // zero if the value was there from the start
+}
+
+// update takes up what is asked for now, and reports whether that is new. It returns how
+// long a newer value of the annotation has to wait, 0 if there is none.
+func (q *request) update(s *addonsv1.AddonStack, now time.Time) (isNew bool, wait time.Duration) {
+	value, first := s.Annotations[addonsv1.LookNowAnnotation], q.generation == 0
+	isNew = !first && q.generation != s.Generation
+	q.generation = s.Generation
+	switch {
+	case first:
+		q.lookNow = value
+	case value != q.lookNow:
+		if wait = q.since.Add(lookNowPause).Sub(now); wait > 0 {
+			return isNew, wait
+		}
+		q.lookNow, q.since, isNew = value, now, true
+	}
+	return isNew, 0
 }

@@ -19,7 +19,7 @@ func TestPlan(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	same := trigger{generation: 1, lookNow: "a", keys: "1"}
 	known := map[string]pollResult{"web": {newest: "1.4.2"}}
-	later, since := now.Add(time.Minute), now.Add(-3*time.Second)
+	later := now.Add(time.Minute)
 	for name, tc := range map[string]struct {
 		before  versionPoll
 		trigger trigger
@@ -39,12 +39,12 @@ func TestPlan(t *testing.T) {
 		"somebody asks": {before: versionPoll{trigger: same, results: known, next: later}, trigger: trigger{generation: 1, lookNow: "b", keys: "1"}, running: true},
 		"other keys": {
 			before: versionPoll{trigger: same, results: known, next: later}, trigger: trigger{generation: 1, lookNow: "a", keys: "2"},
-			running: true, age: now.Sub(since),
+			running: true, age: sharedAnswers,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.before
-			p.plan(s, tc.trigger, since, now, tc.settled)
+			p.plan(s, tc.trigger, now, tc.settled)
 			if p.running != tc.running || tc.running && !p.notBefore.Equal(now.Add(-tc.age)) || (len(p.results) == 0) != tc.forgets {
 				t.Errorf("got %+v", p)
 			}
@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 				t.Errorf("the next poll is at %s, want the stack's own turn, %s", p.next, turn)
 			}
 			again := p
-			if again.plan(s, tc.trigger, since, now.Add(time.Second), tc.settled); again.running != tc.running || !again.begun.Equal(p.begun) {
+			if again.plan(s, tc.trigger, now.Add(time.Second), tc.settled); again.running != tc.running || !again.begun.Equal(p.begun) {
 				t.Errorf("without anything new it begins again: %+v", again)
 			}
 		})
@@ -63,28 +63,13 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 	s := followingStack()
 	p := versionPoll{trigger: trigger{generation: 1}, results: map[string]pollResult{}, running: true, answered: sets.New("web")}
 	now := time.Unix(1e9, 0)
-	if p.plan(s, p.trigger, now, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != pollTimeout {
+	if p.plan(s, p.trigger, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != pollTimeout {
 		t.Errorf("it begins anew: %+v", p)
 	}
 	turn := stack.ScheduleOf(s.UID, nil).Next(now)
 	p.finish(s, turn, false)
 	if p.running || p.pause(turn) != addonsv1.DefaultUpdateInterval {
 		t.Errorf("got %+v, want the next poll at the next turn", p)
-	}
-}
-
-// A Secret that many stacks have changes: what one of them is told then does for all.
-func TestRotations(t *testing.T) {
-	var r rotations
-	now := time.Unix(1e9, 0)
-	for i := range 3 {
-		if since := r.since("2", now.Add(time.Duration(i)*time.Second)); !since.Equal(now) {
-			t.Errorf("stack %d takes answers since %s, want %s", i, since, now)
-		}
-	}
-	late := now.Add(time.Hour)
-	if since := r.since("1", late); !since.Equal(late) || len(r.seen) != 1 {
-		t.Errorf("answers since %s are taken, want %s; %d are remembered", since, late, len(r.seen))
 	}
 }
 

@@ -13,9 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 const (
@@ -23,7 +26,7 @@ const (
 	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then, a
 	// namespace that is deleted with it says so, and CRDs that go no longer offer it.
 	deletionGrace = 4 * time.Second
-	// absenceRetry is how often is looked meanwhile.
+	// absenceRetry is how often is checked meanwhile.
 	absenceRetry = time.Second
 )
 
@@ -39,42 +42,40 @@ const (
 	absenceAmidst
 )
 
-// absences remembers since when AddonStacks are gone, and which of them went with their
-// CRD. Losing it makes a removal begin later.
+// absences remembers since when AddonStacks are gone. Losing it makes a removal begin later.
 type absences struct {
-	mu     sync.Mutex
-	since  map[client.ObjectKey]time.Time
-	amidst map[client.ObjectKey]bool
-	looked map[string]look // by namespace
+	mu      sync.Mutex
+	since   map[client.ObjectKey]time.Time
+	amidst  map[client.ObjectKey]bool
+	checked map[string]namespaceState // by namespace
 }
 
-// look is what was seen of a namespace, for the many clusters of a stack that ask.
-type look struct {
+// namespaceState is what was seen of a namespace, for the many clusters of a stack that ask.
+type namespaceState struct {
 	at    time.Time
 	whole bool
 }
 
-// judge says what the absence of a stack means that isn't in the cache, and that the API
-// server doesn't have either.
+// judge returns what the absence of a stack means that the API server doesn't have.
 func (r *Reconciler) judge(ctx context.Context, key client.ObjectKey) (absence, error) {
 	a, now := &r.absences, r.Clock.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since == nil {
-		a.since, a.amidst, a.looked = map[client.ObjectKey]time.Time{}, map[client.ObjectKey]bool{}, map[string]look{}
+		a.since, a.amidst, a.checked = map[client.ObjectKey]time.Time{}, map[client.ObjectKey]bool{}, map[string]namespaceState{}
 	}
-	if l, ok := a.looked[key.Namespace]; !ok || now.Sub(l.at) >= absenceRetry/2 {
+	if l, ok := a.checked[key.Namespace]; !ok || now.Sub(l.at) >= absenceRetry/2 {
 		whole, err := r.isWhole(ctx, key.Namespace)
 		if err != nil {
 			return absenceOpen, err
 		}
-		a.looked[key.Namespace] = look{at: now, whole: whole}
+		a.checked[key.Namespace] = namespaceState{at: now, whole: whole}
 	}
 	since, known := a.since[key]
 	if !known {
 		a.since[key], since = now, now
 	}
-	a.amidst[key] = a.amidst[key] || !a.looked[key.Namespace].whole
+	a.amidst[key] = a.amidst[key] || !a.checked[key.Namespace].whole
 	switch {
 	case now.Sub(since) < deletionGrace:
 		return absenceOpen, nil
@@ -89,7 +90,7 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.since) == 0 {
-		clear(a.looked)
+		clear(a.checked)
 	}
 	for _, c := range candidates {
 		delete(a.since, stackKey(namespace, c.name))
@@ -123,8 +124,7 @@ func (r *Reconciler) isWhole(ctx context.Context, namespace string) (bool, error
 	return ns.DeletionTimestamp.IsZero(), nil
 }
 
-// creatable reports whether objects of a resource can be made: while its CRD is being
-// deleted discovery shows it without that verb.
+// creatable reports whether objects of a resource can be made: not while its CRD is being deleted.
 func creatable(offered *metav1.APIResourceList, resource string) bool {
 	return slices.ContainsFunc(offered.APIResources, func(r metav1.APIResource) bool {
 		return r.Name == resource && slices.Contains(r.Verbs, "create")
@@ -133,3 +133,27 @@ func creatable(offered *metav1.APIResourceList, resource string) bool {
 
 // Discovery tells which kinds the management cluster offers.
 type Discovery = discovery.ServerResourcesInterface
+
+// withoutCluster deletes the ClusterAddon of a cluster that is gone and was no object: no owner
+// takes it along. Nothing is uninstalled. While the source hasn't checked yet, nothing is known.
+func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAddon) (ctrl.Result, error) {
+	if ca == nil || ca.Spec.ClusterRef == nil || member.IsObject(ca.Spec.ClusterRef.Kind) || !ca.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	switch r.Members.Absence(ca.Spec.ClusterRef.Kind) {
+	case member.Foreign:
+		return ctrl.Result{}, nil
+	case member.Unsettled:
+		return ctrl.Result{RequeueAfter: member.SettleRetry}, nil
+	case member.Gone:
+	}
+	options := client.Preconditions{UID: &ca.UID, ResourceVersion: &ca.ResourceVersion}
+	err := r.Client.Delete(ctx, ca, options)
+	return management.Retry(ctx, ctrl.Result{}, wrap(err, "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name))
+}
+
+// nameTaken tells that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.
+func (r *Reconciler) nameTaken(ca *addonsv1.ClusterAddon, cluster *member.Member) {
+	r.Recorder.Eventf(ca, cluster.Object(), corev1.EventTypeWarning, "NameTaken", "Assign",
+		"%s would have a ClusterAddon of this name, too, and so gets none: rename one of them", cluster)
+}

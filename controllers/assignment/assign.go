@@ -62,10 +62,9 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
-// absent returns the assigned stacks that aren't candidates, and stay assigned. Some of
-// them exist: they left the scope of this instance by relabelling, and weren't deleted.
-// Of others it isn't certain yet that somebody wanted them to be gone; that is looked at
-// again.
+// absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
+// scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
+// latter it returns again as true.
 func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
 	r.absences.present(namespace, candidates)
 	for _, a := range assigned {
@@ -98,14 +97,11 @@ func (c *candidate) at(revision string) addonsv1.StackRevision {
 	return addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
 }
 
-// assign decides which revisions the cluster is to run. While nothing certain
-// can be said of a stack (its selector can't be read, or it has no revision), the
-// cluster keeps the revision it has, or none: what is installed of the stack
-// stays as it is.
+// assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
+// has no revision, the cluster keeps the revision that it has, or none: what is installed stays.
 //
-// A spec that isn't kept yet selects nothing, but it holds on to what there is: an
-// assigned stack stays, and if any other one would go, so that its add-ons would be
-// removed, the stack is named without a revision, and waited for.
+// A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
+// assigned without a revision and waited for, if add-ons of another stack would be removed.
 func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
@@ -114,7 +110,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 			if !c.mayCome(cluster) {
 				continue
 			}
-			if former := c.at(revisionOf(assigned, c.name)); names(assigned, c.name) {
+			if former := c.at(stack.AssignedRevision(assigned, c.name)); names(assigned, c.name) {
 				wanted = append(wanted, former)
 			} else {
 				coming = append(coming, former)
@@ -126,7 +122,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 		}
 		revision := c.revision
 		if err != nil || revision == "" {
-			revision = revisionOf(assigned, c.name)
+			revision = stack.AssignedRevision(assigned, c.name)
 		}
 		wanted = append(wanted, c.at(revision))
 	}
@@ -136,8 +132,7 @@ func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.
 	return wanted
 }
 
-// mayCome says whether the spec as it is written selects the Cluster, and isn't in force
-// yet.
+// mayCome reports whether the written spec selects the Cluster, and isn't in force yet.
 func (c *candidate) mayCome(cluster *member.Member) bool {
 	if c.written == nil {
 		return false
@@ -146,8 +141,7 @@ func (c *candidate) mayCome(cluster *member.Member) bool {
 	return selects && err == nil
 }
 
-// limited sorts the stacks, and returns at most maxStacks of them: those that are
-// assigned already before others.
+// limited sorts the stacks, and returns at most maxStacks of them, assigned ones before others.
 func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRevision, left int) {
 	isNew := func(s addonsv1.StackRevision) int {
 		if names(assigned, s.Name) {
@@ -167,13 +161,4 @@ func limited(wanted, assigned []addonsv1.StackRevision) (kept []addonsv1.StackRe
 
 func names(stacks []addonsv1.StackRevision, name string) bool {
 	return slices.ContainsFunc(stacks, func(s addonsv1.StackRevision) bool { return s.Name == name })
-}
-
-func revisionOf(assigned []addonsv1.StackRevision, name string) string {
-	for _, a := range assigned {
-		if a.Name == name {
-			return a.Revision
-		}
-	}
-	return ""
 }

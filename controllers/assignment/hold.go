@@ -30,9 +30,8 @@ type plan struct {
 	wanted     []addonsv1.StackRevision
 }
 
-// hold returns the wanted revisions, with the cluster left at what it has of each stack
-// whose change would take add-ons away from too many clusters at once, unless the change
-// is confirmed. What it lets through counts from now on.
+// hold returns the wanted revisions. A change that would take add-ons away from too many clusters
+// at once, and isn't confirmed, is left out. What isn't held counts towards the limit.
 func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevision, error) {
 	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
@@ -53,8 +52,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevisio
 	return p.wanted, nil
 }
 
-// holds decides about one stack of the cluster. What is held stays so until it is
-// confirmed, also when fewer clusters are left.
+// holds decides about one stack of the cluster. What is held stays so until it is confirmed.
 func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRevision, held *addonsv1.HeldRemoval) (bool, error) {
 	switch {
 	case p.ca.Annotations[addonsv1.ConfirmRemovalAnnotation] == held.Confirmation:
@@ -77,8 +75,7 @@ func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRe
 	return exceeds(limit, losing, all), nil
 }
 
-// losing counts the clusters that would lose add-ons of a stack now, or were let go
-// through within the window, and all that have add-ons of it.
+// losing counts the clusters that lose add-ons of a stack now or lately, and all that have some.
 func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, all int, err error) {
 	clusters, err := r.Members.List(ctx, p.ca.Namespace)
 	if err != nil {
@@ -104,8 +101,7 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, 
 	return len(going), len(having), nil
 }
 
-// orphans reports whether the stack leaves its add-ons in the clusters, by the revision
-// that is assigned: nothing is taken away then.
+// orphans reports whether the assigned revision leaves the add-ons in the clusters.
 func (r *Reconciler) orphans(ctx context.Context, namespace string, assigned addonsv1.StackRevision) (bool, error) {
 	if assigned.Revision == "" {
 		return false, nil
@@ -134,8 +130,7 @@ func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
 	p.wanted = append(p.wanted, former)
 }
 
-// removals remembers from which clusters add-ons of each stack were let go. Losing it,
-// as with a restart, lets as many go once more.
+// removals remembers which clusters lost add-ons of each stack. A restart allows as many once more.
 type removals struct {
 	mu   sync.Mutex
 	when map[client.ObjectKey]map[string]time.Time // by stack and cluster
@@ -172,8 +167,7 @@ func (m *removals) recent(stack client.ObjectKey, now time.Time) sets.Set[string
 	return sets.KeySet(m.when[stack])
 }
 
-// tellHeld records an event for each change that is held from now on, and one for a
-// confirmation that is of no such change.
+// tellHeld sends events of changes that are held from now on, and of a confirmation that fits none.
 func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *member.Member, confirmation string) {
 	confirmed := confirmation == ""
 	for _, s := range before.Spec.Stacks {

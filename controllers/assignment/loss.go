@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/stack"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// losses returns the add-ons that an assignment would take away from a cluster, as
-// "namespace/name", by the stack that installed them. Of a stack that stays at a
-// revision which isn't in force nothing is lost.
+// losses returns the add-ons that an assignment would take away from a cluster, as "namespace/name",
+// by their stack. A stack that stays at a revision which isn't in force loses nothing.
 func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range wanted {
@@ -42,10 +41,9 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 	return lost
 }
 
-// isInstalled reports whether there is something to lose: the add-on has a release that
-// may be removed, and isn't already.
+// isInstalled reports whether the add-on has a release that may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
-	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != stack.ReasonUnknown
+	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown
 }
 
 // has reports whether the cluster has add-ons of the stack.
@@ -55,8 +53,7 @@ func has(ca *addonsv1.ClusterAddon, name string) bool {
 	})
 }
 
-// exceeds reports whether add-ons of a stack would go from more clusters, of all that
-// have them, than the limit allows.
+// exceeds reports whether more clusters lose add-ons of a stack, of all that have them, than allowed.
 func exceeds(limit *intstr.IntOrString, losing, all int) bool {
 	allowed, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(limit, &addonsv1.DefaultRemovalLimit), all, false)
 	if err != nil { // stored while no rule was asked

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignment makes one ClusterAddon for each cluster, and writes into
-// it which revision of which AddonStack the cluster is to run.
+// Package assignment makes one ClusterAddon for each cluster, with the stacks that it is to run.
 package assignment
 
 import (
@@ -42,9 +41,8 @@ type Reconciler struct {
 	absences absences
 }
 
-// Reconcile brings one ClusterAddon up to date. A paused cluster
-// keeps the assignment it has; the ClusterAddon of a deleted one goes with its
-// owner.
+// Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
+// ClusterAddon of a deleted one goes with its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	existing, err := r.existing(ctx, req.NamespacedName)
 	if err != nil {
@@ -116,7 +114,7 @@ func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
-	confirmation, confirming := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
+	confirmation := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
 	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil
@@ -125,13 +123,7 @@ func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing
 		r.Recorder.Eventf(wanted, cluster.Object(), corev1.EventTypeWarning, "TooManyStacks", "Assign",
 			"%d AddonStacks more than the %d that a cluster can run select %s; they are left out", left, maxStacks, cluster)
 	}
-	// Nobody else writes the spec, and the status is written often: no lock, unless
-	// somebody may write another confirmation in this moment.
-	changes := management.Changes
-	if confirming {
-		changes = management.ChangesLocked
-	}
-	patch, err := changes(existing, wanted)
+	patch, err := management.Changes(existing, wanted)
 	if err != nil {
 		return err
 	}
@@ -154,8 +146,7 @@ func (r *Reconciler) create(ctx context.Context, cluster *member.Member, stacks 
 	return r.takeOver(ctx, cluster)
 }
 
-// takeOver takes over a ClusterAddon that is there, unseen by the cache: its Cluster
-// has come into the scope of this instance by relabelling.
+// takeOver takes over a ClusterAddon whose Cluster has come into the scope by relabelling.
 func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error {
 	ca := &addonsv1.ClusterAddon{}
 	if err := r.APIReader.Get(ctx, cluster.ClusterAddon(), ca); err != nil {
@@ -170,7 +161,7 @@ func (r *Reconciler) takeOver(ctx context.Context, cluster *member.Member) error
 	}
 	before := ca.DeepCopy()
 	shape(ca, cluster, ca.Spec.Stacks) // the stacks follow once the cache shows it
-	patch, err := management.ChangesLocked(before, ca)
+	patch, err := management.Changes(before, ca)
 	if err != nil {
 		return err
 	}

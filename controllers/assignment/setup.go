@@ -28,19 +28,14 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.Members.Subscribe(r.queue.Add)
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(itself), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
 }
 
-func itself(_ context.Context, obj client.Object) []client.ObjectKey {
-	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
-}
-
-// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding
-// is cheap, and needs no request.
+// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding needs no request.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	clusters, err := r.Members.List(ctx, obj.GetNamespace())
 	if err != nil {

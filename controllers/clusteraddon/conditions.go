@@ -77,8 +77,7 @@ func (q *request) unmetPostcondition(ctx context.Context, a *addon, record deliv
 	return q.firstUnmet(ctx, a, "postconditions", a.Postconditions)
 }
 
-// awaitPostcondition returns the result of an add-on that is installed and waits for a
-// postcondition.
+// awaitPostcondition returns the result of an installed add-on that waits for a postcondition.
 func awaitPostcondition(a *addon, unmet *unmetCondition, status addonsv1.AddonStatus) addonResult {
 	status.Phase, status.Reason = addonsv1.AddonUpgrading, deliver.ReasonWaitingForPostcondition
 	status.Message = shorten("Waiting for " + unmet.message)
@@ -142,7 +141,6 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 }
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
-// The error is for what isn't about this object.
 func (q *request) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
 	if wrong := clusterstack.Object(o).Check(); wrong != nil {
 		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/message"
@@ -49,20 +50,19 @@ func moves(cluster *member.Member) bool {
 }
 
 // goes reports whether the add-on is removed before its Cluster is deleted.
-func (a *addon) goes() bool {
+func (a *addon) isRemovedOnDeletion() bool {
 	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.deletionPolicy != addonsv1.DeletionPolicyOrphan
 }
 
 // reportDeletable notes whether the deletion of the Cluster is to wait for add-ons.
 func (q *request) reportDeletable() {
 	q.ca.Status.Deletion, q.ca.Status.GatesDeletion = nil, nil
-	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.goes() }) {
+	if q.cluster.Cluster != nil && slices.ContainsFunc(q.wanted, func(a addon) bool { return a.isRemovedOnDeletion() }) {
 		q.ca.Status.GatesDeletion = ptr.To(true)
 	}
 }
 
-// removeBeforeDeletion removes the add-ons that are to go before the Cluster does, dependents first.
-// All others are left as they are.
+// removeBeforeDeletion removes the add-ons that are to go before the Cluster, dependents first.
 func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error) {
 	hold := q.leaveForDeletion()
 	var all result
@@ -77,7 +77,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 	}
-	return ctrl.Result{RequeueAfter: sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
+	return ctrl.Result{RequeueAfter: management.Sooner(all.retryAfter, until(q.ca.Status.Deletion.Deadline.Time, q.now))}, all.err
 }
 
 // leaveForDeletion has the add-ons leave that are to go, with all that depends on them, and keeps the
@@ -86,7 +86,7 @@ func (q *request) leaveForDeletion() (hold upgrade.Hold) {
 	going := sets.New[deliver.Release]()
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		if !a.goes() {
+		if !a.isRemovedOnDeletion() {
 			continue
 		}
 		going.Insert(a.release())

@@ -3,16 +3,21 @@
 package clusteraddon
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// removable returns what can be removed now: what no other one that is to be
-// removed depends on. Add-ons that depend on each other, as records of different
-// times may say, don't hold each other up for ever: then the first one goes.
+// removable returns the records that no other one depends on, and for all others the name of one
+// that does. Of add-ons that depend on each other, the first one goes.
 func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[deliver.Release]string) {
 	waiting = map[deliver.Release]string{}
 	for _, record := range records {
@@ -29,9 +34,8 @@ func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[de
 	return now, waiting
 }
 
-// wantedDependent returns an installed add-on that is wanted and depends on the record's, as
-// "stack/name"; "" if there is none, or if half of the record's add-on may be gone already.
-// Two stacks that are taken off a cluster at once may leave it one after the other.
+// wantedDependent returns a wanted add-on that is installed and depends on the record's, as
+// "stack/name". It returns "" if there is none, or if the record's removal has begun.
 func (q *request) wantedDependent(record deliver.Summary) string {
 	if isRemoving(record) || q.absent[stack.Qualified(record.Stack, record.Name)] {
 		return ""
@@ -45,16 +49,14 @@ func (q *request) wantedDependent(record deliver.Summary) string {
 	return ""
 }
 
-// dependsOn reports whether an add-on of the stack, with these dependencies, depends on the
-// record's.
+// dependsOn reports whether an add-on with these dependencies depends on the record's.
 func dependsOn(ofStack string, dependencies []string, record deliver.Summary) bool {
 	return slices.ContainsFunc(dependencies, func(d string) bool {
 		return stack.Qualified(ofStack, d) == stack.Qualified(record.Stack, record.Name)
 	})
 }
 
-// dependent returns another one of the records that depends on the record's add-on; "" if
-// there is none.
+// dependent returns another record that depends on this one, "" if there is none.
 func dependent(record deliver.Summary, records []deliver.Summary) string {
 	var names []string
 	for _, other := range records {
@@ -68,9 +70,8 @@ func dependent(record deliver.Summary, records []deliver.Summary) string {
 	return slices.Min(names)
 }
 
-// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take some
-// away, by the kinds of its objects before and after it. An operator may bring some that nothing
-// shows, so those that depend on the add-on look for them. All others learn it by a watch.
+// mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
+// some away. The kinds of its objects tell. An operator may bring others, so dependents count, too.
 func (q *request) mayBringKinds(a *addon, before, after string) bool {
 	for kind := range strings.SplitSeq(before+","+after, ",") {
 		if strings.HasSuffix(kind, "/CustomResourceDefinition") || strings.HasSuffix(kind, "/APIService") {
@@ -81,4 +82,67 @@ func (q *request) mayBringKinds(a *addon, before, after string) bool {
 	return slices.ContainsFunc(q.wanted, func(other addon) bool {
 		return slices.ContainsFunc(other.DependsOn, func(d string) bool { return stack.Qualified(other.stack, d) == own })
 	})
+}
+
+// mayTakeOver reports whether a wanted add-on may still take objects over from one that is leaving.
+// An add-on that is refused because the other one has the object isn't waited for.
+func mayTakeOver(one addonResult) bool {
+	phase, reason := one.status.Phase, one.status.Reason
+	switch {
+	case phase == addonsv1.AddonReady && reason != reasons.Retrying:
+		return false
+	case reason == reasons.ReleaseTaken:
+		return false // another one has the release, and counts itself
+	case phase != addonsv1.AddonFailed:
+		return true
+	}
+	return !one.applied && reason != deliver.ReasonImmutableField && reason != deliver.ReasonObjectRejected
+}
+
+// successor is an add-on that may take objects over, with what it is to have.
+type successor struct {
+	*addon
+	contents sets.Set[deliver.ObjectKey]
+	known    bool // else its contents can't be known now
+}
+
+func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []successor {
+	all := make([]successor, 0, len(successors))
+	for _, a := range successors {
+		contents, known := q.contentsOf(ctx, a)
+		all = append(all, successor{a, contents, known})
+	}
+	return all
+}
+
+// successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
+// aren't known, it names those that aren't installed, and those of the same stack.
+func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) []string {
+	if len(successors) == 0 {
+		return nil
+	}
+	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
+	if err != nil {
+		listed = false // whoever removes it will hear of it
+	}
+	var names []string
+	for _, a := range successors {
+		shares := a.stack == leaving.Stack || !q.installed[a.release()].Installed
+		if a.known && listed {
+			shares = a.contents.HasAny(objects...)
+		}
+		if shares {
+			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
+		}
+	}
+	return names
+}
+
+// leavingReleases are those whose objects wanted add-ons may take over.
+func (q *request) leavingReleases() []deliver.Release {
+	releases := make([]deliver.Release, 0, len(q.leaving))
+	for _, record := range q.leaving {
+		releases = append(releases, record.Release)
+	}
+	return releases
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// settled says whether the newest record is deployed, of just these inputs, and
-// has no certificate that is to be renewed.
+// settled reports whether the newest record is deployed, of these inputs, with valid certificates.
 func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
 	if record.Status != deliver.StatusDeployed || q.renews(record) {
 		return false, nil
@@ -36,20 +35,18 @@ func (q *request) renews(record deliver.Summary) bool {
 	return !record.RenewAt.IsZero() && !q.now.Before(record.RenewAt)
 }
 
-// digestNow is the digest of the inputs, with the questions that the record's
-// rendering asked about the cluster. While these would get the same answers, it
-// is the record's digest if no other input changed. If not, it is of all that is
-// known of the cluster now.
+// digestNow returns the digest of the inputs, with the facts that the record's rendering asked
+// about. If these have changed, it returns that with all facts of the cluster.
 func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (string, error) {
 	var asked render.FactsUsed
 	if factsUsed == "" {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
 	if err := json.Unmarshal([]byte(factsUsed), &asked); err != nil {
 		return "", fmt.Errorf("facts in the record of release %s: %w", in.Name, err)
 	}
 	if reflect.ValueOf(asked).IsZero() {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
 	q.kinds.Ensure(q.workload.name, q.workload.conn, asked)
 	facts, missing, err := q.workload.facts(ctx)
@@ -57,13 +54,9 @@ func (q *request) digestNow(ctx context.Context, in *inputs, factsUsed string) (
 		return "", err
 	}
 	if stillHolds(asked, facts, missing) {
-		return in.digest(asked)
+		return in.digest(asked), nil
 	}
-	all, err := hash(facts)
-	if err != nil {
-		return "", err
-	}
-	return in.digest(render.FactsUsed{APIVersions: all})
+	return in.digest(render.FactsUsed{APIVersions: hash(facts)}), nil
 }
 
 // stillHolds says whether the questions would get the same answers now. Of all API versions
@@ -72,8 +65,7 @@ func stillHolds(asked render.FactsUsed, facts render.Facts, missing []string) bo
 	return asked.APIVersions != "" && len(missing) > 0 || asked.Holds(withFormer(facts, missing, asked))
 }
 
-// withFormer adds what was there when it was asked for, and is of a group version
-// that can't be discovered now: that isn't gone.
+// withFormer adds former group versions that can't be discovered now: they aren't gone.
 func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) render.Facts {
 	for apiVersion, had := range asked.Has {
 		if had && slices.ContainsFunc(missing, func(gv string) bool { return apiVersion == gv || strings.HasPrefix(apiVersion, gv+"/") }) {
@@ -87,10 +79,9 @@ func withFormer(facts render.Facts, missing []string, asked render.FactsUsed) re
 // cluster a new revision, so it changes only with what a digest means.
 const digestVersion = 1
 
-// digest of all that decides which objects an add-on has: the chart, kustomization
-// or manifests, the values, the patches, the release, the readiness checks, and the chart's questions about
-// the cluster with their answers. Form: "sha256:" and 64 hex digits.
-func (in *inputs) digest(facts render.FactsUsed) (string, error) {
+// digest returns "sha256:" and 64 hex digits of all that decides which objects an add-on has, with
+// the facts about the cluster that its chart asked about.
+func (in *inputs) digest(facts render.FactsUsed) string {
 	return hash(struct {
 		Version   int
 		Artifact  string
@@ -125,11 +116,7 @@ func other[T ~string](value, byDefault T) T {
 func specDigest(a *addon) string {
 	written := a.Addon
 	written.Drift, written.Lifecycle = nil, nil // nothing is installed otherwise for them
-	sum, err := hash(written)
-	if err != nil {
-		return ""
-	}
-	return sum
+	return hash(written)
 }
 
 // postconditionsDigest identifies an add-on's postconditions, "" if it has none.
@@ -137,19 +124,15 @@ func postconditionsDigest(a *addon) string {
 	if len(a.Postconditions) == 0 {
 		return ""
 	}
-	sum, err := hash(a.Postconditions)
-	if err != nil {
-		return ""
-	}
-	return sum
+	return hash(a.Postconditions)
 }
 
-// hash is the SHA-256 of v in JSON, in which maps are sorted by key.
-func hash(v any) (string, error) {
+// hash returns the SHA-256 of v in JSON, in which maps are sorted by key.
+func hash(v any) string {
 	data, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("computing a digest: %w", err)
+	if err != nil { // as of infinity, which only YAML has
+		data = fmt.Appendf(nil, "%v", v)
 	}
 	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 )
 
 const (
-	// checkInterval is about how often objects are read whose kind can't be watched, and
-	// those that are left as others made them.
+	// checkInterval is about how often objects are read that can't be watched, or are left as they are.
 	checkInterval = 10 * time.Minute
 	// Repairs of one cluster in a second, and how many at once: a cluster may make up changes.
 	repairRate, repairBurst = 2, 20
@@ -61,11 +61,7 @@ func (q *request) followObjects() {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
-		terms, err := hash([]any{policy, rules, a.AdoptionPolicy})
-		if err != nil {
-			continue
-		}
-		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: terms, Busy: !record.Repairable()}
+		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Busy: !record.Repairable()}
 	}
 	q.watched.Follow(q.workload.name, q.workload.conn, followed)
 }
@@ -89,20 +85,20 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 	memory.turnTo(record.Revision)
 	unwatched := len(state.Unwatched) > 0
 	if state.Differs && q.now.Before(memory.retry) && memory.failed == nil {
-		one.retryAfter = sooner(one.retryAfter, memory.retry.Sub(q.now))
-	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.isDue(q.now) {
+		one.retryAfter = management.Sooner(one.retryAfter, memory.retry.Sub(q.now))
+	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.failed != nil && !q.now.Before(memory.retry) {
 		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
-			one.retryAfter = sooner(one.retryAfter, pause)
+			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one, q.now)
 		}
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now),
 		}, memory, one)
-		memory.checkAt = q.now.Add(lookAgain())
+		memory.checkAt = q.now.Add(recheckInterval())
 	}
 	if unwatched {
-		one.retryAfter = sooner(one.retryAfter, memory.checkAt.Sub(q.now))
+		one.retryAfter = management.Sooner(one.retryAfter, memory.checkAt.Sub(q.now))
 	}
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
 	return memory.withFailure(one, q.now)
@@ -137,7 +133,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 		case memory.failed != nil:
 			wait = outcome.RetryAfter
 		case d.Differs():
-			wait = lookAgain() // no event tells that somebody sets it right by hand
+			wait = recheckInterval() // no event tells that somebody sets it right by hand
 		}
 		if d.Now != d.Applied {
 			left := fleetwatch.Accepted{Applied: d.Applied, Now: d.Now}
@@ -146,7 +142,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 			}
 			accepted[d.Object] = left
 		}
-		one.retryAfter = sooner(one.retryAfter, wait)
+		one.retryAfter = management.Sooner(one.retryAfter, wait)
 	}
 	q.watched.Accept(q.workload.conn, a.release(), accepted)
 	memory.note(q.now, found)
@@ -174,11 +170,7 @@ func (m *driftMemory) turnTo(revision int) {
 	}
 }
 
-// isDue reports whether a repair that failed is to be tried again.
-func (m *driftMemory) isDue(now time.Time) bool { return m.failed != nil && !now.Before(m.retry) }
-
-// withFailure returns the result with the failure of the last repair, if it failed. What an
-// upgrade says comes first.
+// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
 func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
 	if m.failed == nil {
 		return one
@@ -186,12 +178,12 @@ func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
 	if one.status.Phase == addonsv1.AddonReady {
 		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
 	}
-	one.retryAfter = sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
+	one.retryAfter = management.Sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
 	return one
 }
 
-// lookAgain returns when to look at what no event tells of.
-func lookAgain() time.Duration { return wait.Jitter(checkInterval, 0.2) }
+// recheckInterval returns when to look at what no event tells of.
+func recheckInterval() time.Duration { return wait.Jitter(checkInterval, 0.2) }
 
 // driftOf returns what is remembered of an add-on.
 func (m *memory) driftOf(release deliver.Release) *driftMemory {
@@ -218,8 +210,7 @@ func (m *memory) repairPause(now time.Time) time.Duration {
 	return time.Second / repairRate
 }
 
-// wait returns a function that says how long an object is left to others. While it is in use
-// nothing else changes the contests.
+// wait returns a function that says how long an object is left to others.
 func (m *driftMemory) wait(now time.Time) func(deliver.ObjectKey, []drift.Change) time.Duration {
 	return func(key deliver.ObjectKey, changes []drift.Change) time.Duration {
 		if c := m.contests[key]; c != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// driftStatus returns the status after a look at an add-on's objects. It stays the same if
-// nothing was repaired and the same things differ.
+// driftStatus returns the drift in the status. It stays the same while the same things differ.
 func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *driftMemory, manager string, secrets []string, now time.Time) *addonsv1.AddonDrift {
 	is := &addonsv1.AddonDrift{}
 	if was != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// ensureAll takes each wanted add-on as far as it can go. It also returns those that may
-// take something over of what is leaving.
+// ensureAll takes each wanted add-on as far as it can go, and returns those that may take objects over.
 func (q *request) ensureAll(ctx context.Context) (all result, successors []*addon) {
 	holder := claims(q.wanted, q.installed, q.unresolved)
 	ready := map[string]bool{} // "stack/name"
@@ -188,8 +187,7 @@ func (q *request) describeMissing(a *addon, dependency string) string {
 	return fmt.Sprintf("Waiting for add-on %s to be ready", dependency)
 }
 
-// cycleThrough returns add-ons that depend on each other, of which one is given; nil if there
-// are none.
+// cycleThrough returns add-ons that depend on each other with the given one, nil if there are none.
 func (q *request) cycleThrough(wanted string) []string {
 	stacks := map[string][]addonsv1.Addon{}
 	for i := range q.wanted {

@@ -23,8 +23,7 @@ type event struct {
 	addon                      *addonsv1.AddonStatus // nil: the cluster as a whole
 }
 
-// recordEvents tells what changed since events were last recorded. The status in
-// the cache may be older than that.
+// recordEvents sends events of what changed since the last ones. The cached status may be older.
 func (r *Reconciler) recordEvents(ctx context.Context, before, after *addonsv1.ClusterAddon) {
 	memory := r.memoryOf(client.ObjectKeyFromObject(after))
 	if memory.lastEvents != nil {
@@ -80,9 +79,8 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	return events
 }
 
-// lastEvents returns the status that events are about by now. An add-on that somebody was
-// told of keeps that while its source is asked again, or its cluster is: what then comes out
-// is no news if it is the same. What another stack had isn't its own.
+// lastEvents returns the status that events are about by now. An add-on with a Warning keeps that
+// status while its source or cluster is asked again: the same outcome makes no second event.
 func lastEvents(before, after *addonsv1.ClusterAddonStatus) *addonsv1.ClusterAddonStatus {
 	last := after.DeepCopy()
 	for i, s := range last.Addons {
@@ -107,8 +105,7 @@ func isPassing(s addonsv1.AddonStatus) bool {
 	return s.Phase == addonsv1.AddonPending && reasons.Of(s.Reason).Is(reasons.Passing)
 }
 
-// formerOf is the add-on's former status: that of its stack, or else that of the stack
-// that it was taken over from.
+// formerOf returns the add-on's former status, or that of the stack it was taken over from.
 func formerOf(s addonsv1.AddonStatus, all []addonsv1.AddonStatus) (former addonsv1.AddonStatus) {
 	for _, was := range all {
 		switch {

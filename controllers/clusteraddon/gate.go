@@ -13,8 +13,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 )
 
-// gate says whether nothing may be done on the cluster now, and why: in the
-// conditions Deleting, Paused and ControlPlaneInitialized.
+// gate reports whether nothing may be done on the cluster now. Three conditions say why.
 func gate(ca *addonsv1.ClusterAddon, cluster *member.Member) bool {
 	deleting := deletingCondition(ca, cluster)
 	paused := pausedCondition(ca, cluster)

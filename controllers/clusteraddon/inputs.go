@@ -4,13 +4,22 @@ package clusteraddon
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// inputs is all that an installation is made of, but for the facts of the
-// cluster that the chart asks about.
+// inputs is what an installation is made of, without the facts of the cluster.
 type inputs struct {
 	*addon
 	chart    reference.Reference
@@ -20,8 +29,7 @@ type inputs struct {
 	secrets  []string // must not appear in a message
 }
 
-// inputs resolves the chart and the values of an add-on. What did not change
-// since the last time costs no request.
+// inputs resolves the chart and the values of an add-on. What didn't change costs no request.
 func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) (*inputs, error) {
 	in := &inputs{addon: a, chart: q.reference(a)}
 	if err := q.resolve(ctx, in, record); err != nil {
@@ -34,11 +42,9 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 	return in, nil
 }
 
-// resolve finds the chart's digest. After a restart the record tells it, if the
-// chart is in an object that is the same as then, or is the same version of a
-// registry or repository: so a source is asked only about what is new. (The record is trusted in this
-// for its own cluster alone: nothing of it is remembered for others.) If that was refused,
-// it may have been published anew; what is installed as it is wanted is left alone.
+// resolve finds the chart's digest. The record has it for the same version of an object, registry or
+// repository, so that after a restart only new charts are asked for. The record is trusted for its
+// own cluster alone. A digest that was rejected may have been published anew.
 func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
 	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
@@ -55,4 +61,95 @@ func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summar
 		in.version = "" // it changed meanwhile, and the digest may be of either
 	}
 	return nil
+}
+
+// values merges valuesFrom, values and valuesTemplate, each over the former. It
+// also returns the strings and long numbers that came from Secrets.
+func (q *request) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
+	var layers []map[string]any
+	var secrets []string
+	for i, ref := range a.ValuesFrom {
+		layer, err := q.valuesFrom(ctx, ref)
+		if err != nil {
+			if failed, ok := errors.AsType[*failure.Error](err); ok {
+				failed.Field = fmt.Sprintf("addons[%s].valuesFrom[%d]", a.Name, i)
+			}
+			return nil, nil, err
+		}
+		if ref.Kind == "Secret" {
+			secrets = stringsIn(secrets, layer)
+		}
+		layers = append(layers, layer)
+	}
+	if a.Values != nil {
+		layer := map[string]any{}
+		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
+			return nil, nil, failure.New(reasons.ValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
+		}
+		layers = append(layers, layer)
+	}
+	if a.ValuesTemplate != "" {
+		layer, err := q.valuesTemplate(ctx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		layers = append(layers, layer)
+	}
+	return render.MergeValues(layers...), secrets, nil
+}
+
+// longNumber is from where on a number may be a secret, and isn't rather a port or a count.
+const longNumber = 100_000
+
+// stringsIn appends all strings in a tree of values, and long numbers as they are written.
+func stringsIn(found []string, value any) []string {
+	switch value := value.(type) {
+	case string:
+		found = append(found, value)
+	case float64:
+		if value >= longNumber {
+			found = append(found, strconv.FormatFloat(value, 'f', -1, 64), fmt.Sprint(value))
+		}
+	case map[string]any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	case []any:
+		for _, element := range value {
+			found = stringsIn(found, element)
+		}
+	}
+	return found
+}
+
+func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
+	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
+	key := ref.Key
+	if key == "" {
+		key = addonsv1.DefaultValuesKey
+	}
+	data, found, err := q.objects.data(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := data[key]
+	if !found || !ok {
+		if ref.Optional != nil && *ref.Optional {
+			return nil, nil
+		}
+		return nil, valuesMissing(ref, o.key, key, found)
+	}
+	values, err := render.ParseValues(text)
+	if err != nil {
+		return nil, failure.New(reasons.ValuesInvalid, "%s %s, key %q: %w", ref.Kind, o.key, key, err)
+	}
+	return values, nil
+}
+
+// valuesMissing is the error of an object that isn't there, or of its key.
+func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *failure.Error {
+	if found {
+		return failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
+	}
+	return failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
 }

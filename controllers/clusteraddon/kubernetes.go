@@ -13,9 +13,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
-// fit chooses the chart's version by the version of Kubernetes that the cluster runs; if the add-on
-// goes before the control plane in an upgrade, by the next one, too. Why there is none it keeps:
-// nothing of the add-on is changed then.
+// fit chooses the chart's version by the version of Kubernetes that the cluster runs. If the add-on
+// goes before the control plane in an upgrade, the next version counts as well. If there is none,
+// a.incompatible says why, and nothing of the add-on is changed.
 func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	a.ranges = compatibility.Ranges(a.stack, &a.Addon)
 	if by := compatibility.Excluding(a.ranges, running); by != nil {
@@ -41,8 +41,7 @@ func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	}
 }
 
-// kubernetesVersions returns for which versions of Kubernetes the add-ons are, by their specs and
-// by what is installed.
+// kubernetesVersions returns for which versions of Kubernetes the specs and installed charts are.
 func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
 	var ranges []addonsv1.KubernetesRange
 	for i := range q.wanted {

@@ -22,10 +22,9 @@ const laneRetry = time.Minute
 // errYield ends a reconcile that became slow while there was no room for one.
 var errYield = errors.New("the reconcile takes long, and gives way to others")
 
-// lanes keep clusters that answer slowly, or not at all, from holding all workers. At
-// most half of them are for reconciles that take long, and for clusters whose last one did.
-// A reconcile that becomes slow goes on if there is room, or else gives up its worker: what
-// it did is in the records.
+// lanes keep slow clusters from holding all workers. At most half of the workers are for reconciles
+// that take long, and for clusters whose last one did. A reconcile that becomes slow while there is
+// no room gives up its worker: the records have what it did.
 type lanes struct {
 	clock clock.WithDelayedExecution
 	wake  func(client.ObjectKey)

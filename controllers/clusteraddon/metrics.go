@@ -57,8 +57,7 @@ func countDelivery(action string, outcome deliver.Outcome, err error) {
 	deliveries.WithLabelValues(action, result).Inc()
 }
 
-// timeReady measures how long an add-on that is worked on takes until it is Ready, from the
-// reconcile on that first did.
+// timeReady measures how long an add-on takes from the first reconcile that works on it to Ready.
 func (m *memory) timeReady(release deliver.Release, phase addonsv1.AddonPhase, reconcile, now time.Time) {
 	began, known := m.began[release]
 	if !known {

@@ -4,24 +4,32 @@ package clusteraddon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // objectCacheSize is in objects; each is a values file, mostly some kilobytes.
 const objectCacheSize = 4096
 
-// objectReader reads ConfigMaps and Secrets of the management cluster. Only
-// their metadata is watched: the contents of all Secrets of a namespace have no
-// place in memory. The content of a version that was read once is kept.
+// objectReader reads ConfigMaps and Secrets of the management cluster. Only their metadata is
+// watched, to save memory. The content of a version is read once.
 type objectReader struct {
 	metadata client.Reader // the manager's cache
 	live     client.Reader
-	contents *lru.Cache
+	contents *lru.Cache[object, objectContent]
 }
 
 type objectContent struct {
@@ -30,19 +38,16 @@ type objectContent struct {
 }
 
 func newObjectReader(metadata, live client.Reader) *objectReader {
-	return &objectReader{metadata: metadata, live: live, contents: lru.New(objectCacheSize)}
+	return &objectReader{metadata: metadata, live: live, contents: lru.New[object](objectCacheSize, lru.One[objectContent])}
 }
 
 // data returns an object's content; false if there is no such object.
 func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, bool, error) {
-	meta := &metav1.PartialObjectMetadata{}
-	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
-	content, err := objectContent{}, r.metadata.Get(ctx, o.key, meta)
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(o.kind))
+	content, err := objectContent{}, r.metadata.Get(ctx, o.key, metadata)
 	if err == nil {
-		if known, ok := r.contents.Get(o); ok {
-			content = known.(objectContent)
-		}
-		if content.uid == string(meta.UID) && content.resourceVersion == meta.ResourceVersion {
+		if content, _ = r.contents.Get(o); content.uid == string(metadata.UID) && content.resourceVersion == metadata.ResourceVersion {
 			return content.data, true, nil
 		}
 		content, err = r.read(ctx, o)
@@ -53,7 +58,7 @@ func (r *objectReader) data(ctx context.Context, o object) (map[string][]byte, b
 		}
 		return nil, false, nil
 	}
-	r.contents.Add(o, content)
+	r.contents.Put(o, content)
 	return content.data, true, nil
 }
 
@@ -78,3 +83,86 @@ func (r *objectReader) read(ctx context.Context, o object) (objectContent, error
 	}
 	return objectContent{string(configMap.UID), configMap.ResourceVersion, data}, nil
 }
+
+// providerObjects reads the control plane and infrastructure objects that values templates refer to.
+// Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
+// version that the API server prefers.
+type providerObjects struct {
+	local cluster.Cluster
+	users *references
+	queue *Queue
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]cache.Informer
+}
+
+func newProviderObjects(local cluster.Cluster, users *references, queue *Queue) *providerObjects {
+	return &providerObjects{local: local, users: users, queue: queue, watched: map[schema.GroupVersionKind]cache.Informer{}}
+}
+
+// errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
+var errNotNamespaced = errors.New("its kind isn't namespaced, and it may be another team's; have the Cluster refer to an object of its namespace, or take this out of the template")
+
+func (o *providerObjects) get(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	mapping, err := o.local.GetRESTMapper().RESTMapping(kind)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return nil, errNotNamespaced
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(mapping.GroupVersionKind)
+	informer, err := o.watch(ctx, mapping.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	// Until the watch has begun, and for ever if RBAC forbids it, a direct read
+	// gives the object, or the reason why not.
+	reader := o.local.GetAPIReader()
+	if informer.HasSynced() {
+		reader = o.local.GetCache()
+	}
+	if err := reader.Get(ctx, key, obj); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if informer, ok := o.watched[gvk]; ok {
+		return informer, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	informer, err := o.local.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
+	}
+	notify := func(obj any) { o.changed(gvk.GroupKind(), obj) }
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    notify,
+		UpdateFunc: func(_, obj any) { notify(obj) },
+		DeleteFunc: notify,
+	}); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
+	}
+	o.watched[gvk] = informer
+	return informer, nil
+}
+
+// changed enqueues the ClusterAddons that take values from the object.
+func (o *providerObjects) changed(kind schema.GroupKind, obj any) {
+	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	if changed, ok := obj.(client.Object); ok {
+		for _, user := range o.users.of(object{kind: kindOf(kind), key: client.ObjectKeyFromObject(changed)}) {
+			o.queue.Add(user)
+		}
+	}
+}
+
+func kindOf(kind schema.GroupKind) string { return kind.String() }

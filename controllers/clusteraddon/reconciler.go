@@ -37,8 +37,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source"
 )
 
-// reconcileTimeout bounds one reconcile. The one after a reconcile that is cut off goes on
-// where it stopped: the records say where.
+// reconcileTimeout bounds one reconcile. The next one goes on by the records.
 const reconcileTimeout = 3 * time.Minute
 
 // Reconciler reconciles ClusterAddons.
@@ -58,8 +57,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// PathChanged is told of changes under the artifact root, too; it may be nil.
 	PathChanged func(ctx context.Context, path string)
-	// RequireImpersonation has nothing done with the rights of Clusters' kubeconfigs but what
-	// concerns records.
+	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 
 	records   installedReleases
@@ -67,7 +65,7 @@ type Reconciler struct {
 	watched   *fleetwatch.Objects
 	objects   *objectReader
 	provider  *providerObjects
-	templates *templateCache
+	templates *lru.Cache[string, string] // what templates made, by their input
 	users     *references
 	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
@@ -134,8 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (re
 	})
 }
 
-// deliver compares what the cluster is to run with what it runs, and acts on
-// the difference.
+// deliver compares what the cluster is to run with what it runs, and acts on that.
 func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, error) {
 	key := client.ObjectKeyFromObject(q.ca)
 	ctx = r.Sources.Waiting(ctx, "ClusterAddon "+key.String(), func() { r.Queue.Add(key) })
@@ -165,7 +162,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 		return q.removeBeforeDeletion(ctx)
 	}
 	if err := q.announce(ctx); err != nil {
-		return ctrl.Result{}, err
+		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	q.again = isAskedAgain(q.ca)
 	q.followObjects()
@@ -200,7 +197,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}
-	retryAfter := sooner(held, sooner(q.lookAgain, all.retryAfter))
+	retryAfter := management.Sooner(held, management.Sooner(q.recheckAfter, all.retryAfter))
 	if all.err == nil {
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	}

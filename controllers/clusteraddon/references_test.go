@@ -27,7 +27,7 @@ func TestReferences(t *testing.T) {
 	}
 	r.forget(one)
 	r.forget(two)
-	if len(r.users) != 0 || len(r.usedBy) != 0 {
-		t.Errorf("left in memory: %v, %v", r.users, r.usedBy)
+	if len(r.usedBy) != 0 {
+		t.Errorf("left in memory: %v", r.usedBy)
 	}
 }

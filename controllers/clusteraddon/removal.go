@@ -42,9 +42,8 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 	return leaving, kept
 }
 
-// removeLeaving removes what is leaving: what others depend on goes after these, and
-// each one after those that may take something of it over. Otherwise an object that is
-// in both would be deleted, and made anew. What a wanted add-on depends on stays.
+// removeLeaving removes add-ons that aren't wanted any more, dependents first. One whose objects a
+// wanted add-on may take over waits for that one. One that a wanted add-on depends on stays.
 func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *result) {
 	if len(q.leaving) == 0 {
 		return
@@ -106,8 +105,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 	return delivered(outcome, status)
 }
 
-// removalOrder returns the records of releases that are not kept: first what has
-// the most dependencies, then by namespace and name.
+// removalOrder returns the records that aren't kept: by most dependencies, then namespace and name.
 func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[deliver.Release]) []deliver.Summary {
 	var records []deliver.Summary
 	for release, record := range installed {
@@ -125,12 +123,10 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 	return records
 }
 
-// whyKept tells why an add-on that no stack wants is left as it is, "" if there is
-// no doubt. It is removed only by a ClusterAddon that has run it, or if its removal is
-// under way. A ClusterAddon that was made anew over a cluster with add-ons (after a
-// restore, or by a GitOps tool that brings Clusters before AddonStacks) has no reason to
-// take anything away. Nor is there one while a stack is awaited that may take the place
-// of the one that was assigned.
+// whyKept returns why an add-on that no stack wants is left as it is, "" if it is to be removed. A
+// ClusterAddon removes only what it has run, or what is half removed. One that was made anew, as
+// by a restore, removes nothing. While a stack is awaited that may take the place of another,
+// nothing of that one is removed either.
 func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]unresolvedStack) (reason, message string) {
 	if isRemoving(record) {
 		return "", ""
@@ -157,10 +153,9 @@ func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[strin
 		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
 }
 
-// hasRun reports whether the ClusterAddon wanted the add-on once: its status says so, and
-// is its own. An add-on is in there before its record is made. A status from a backup is
-// of a ClusterAddon with another UID; one of an older version doesn't say whose it is, and
-// then the record tells.
+// hasRun reports whether this ClusterAddon has wanted the add-on: then it is in the status, before
+// its record is made. A status from a backup has another UID. In a status of an older version
+// there is no UID, and the record tells.
 func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 	if ca.Status.ObservedUID == "" {
 		return record.OwnerUID == ca.UID
@@ -177,8 +172,7 @@ func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
 	})
 }
 
-// isRemoving reports whether a ClusterAddon of this name has begun to remove the add-on:
-// half of it may be gone.
+// isRemoving reports whether the removal has begun: half of the add-on may be gone.
 func isRemoving(record deliver.Summary) bool {
 	return record.Complete && record.Status == deliver.StatusUninstalling
 }

@@ -27,15 +27,11 @@ func (q *request) render(ctx context.Context, in *inputs, r deliver.RenderInput)
 	if err != nil {
 		return nil, ofAddon(in.addon, err)
 	}
-	digest, err := in.digest(result.FactsUsed)
-	if err != nil {
-		return nil, err
-	}
 	factsUsed, err := json.Marshal(result.FactsUsed)
 	if err != nil {
 		return nil, fmt.Errorf("facts of release %s: %w", in.Name, err)
 	}
-	return &deliver.Rendering{Result: *result, Digest: digest, FactsUsed: string(factsUsed), Values: in.values}, nil
+	return &deliver.Rendering{Result: *result, Digest: in.digest(result.FactsUsed), FactsUsed: string(factsUsed), Values: in.values}, nil
 }
 
 // build makes the add-on's objects of its files.
@@ -82,8 +78,7 @@ func (in *inputs) filesVersion() string {
 // rememberedContents is how many add-ons' contents are remembered.
 const rememberedContents = 256
 
-// contentsOf are the objects that an add-on is to have. It is false if that can't be
-// known now.
+// contentsOf returns the objects that an add-on is to have, false if that isn't known now.
 func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.ObjectKey], bool) {
 	if a.incompatible != "" {
 		return nil, false // which version of the chart it will be isn't known
@@ -93,11 +88,7 @@ func (q *request) contentsOf(ctx context.Context, a *addon) (sets.Set[deliver.Ob
 	if err != nil {
 		return nil, false // as its status says
 	}
-	digest, err := in.digest(render.FactsUsed{})
-	if err != nil {
-		return nil, false
-	}
-	name := q.keyOf(q.ca.Name).String() + " " + digest
+	name := q.keyOf(q.ca.Name).String() + " " + in.digest(render.FactsUsed{})
 	if has, known := q.contents.Get(name); known {
 		return has, true
 	}

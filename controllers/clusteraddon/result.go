@@ -3,12 +3,21 @@
 package clusteraddon
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/render"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -25,20 +34,12 @@ type followUp struct {
 func (f followUp) and(other followUp) followUp {
 	return followUp{
 		unreachable: f.unreachable || other.unreachable,
-		retryAfter:  sooner(f.retryAfter, other.retryAfter),
+		retryAfter:  management.Sooner(f.retryAfter, other.retryAfter),
 		err:         errors.Join(f.err, other.err),
 	}
 }
 
-// sooner returns the shorter time of two, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(b, 0)
-	}
-	return a
-}
-
-// until returns the time until a deadline, as sooner takes it: zero if there is no deadline.
+// until returns the time until a deadline, as management.Sooner takes it: zero if there is no deadline.
 func until(deadline, now time.Time) time.Duration {
 	if deadline.IsZero() {
 		return 0
@@ -54,8 +55,7 @@ type addonResult struct {
 	gone    bool // it was removed, and has no status
 }
 
-// because returns the result of an add-on that doesn't go on for a reason, in the phase of
-// that.
+// because returns the result of an add-on that doesn't go on, in the phase of the reason.
 func because(status addonsv1.AddonStatus, reason, message string) addonResult {
 	status.Phase, status.Reason, status.Message = reasons.Of(reason).Phase(), reason, shorten(message)
 	return addonResult{status: status}
@@ -87,5 +87,115 @@ func (r *result) add(one addonResult) {
 	r.followUp = r.and(one.followUp)
 	if !one.gone {
 		r.statuses = append(r.statuses, one.status)
+	}
+}
+
+// inputFailed returns the result of an add-on whose inputs can't be had. What is installed as it is
+// wanted stays Ready: a source that is down changes nothing on a cluster.
+func (q *request) inputFailed(err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
+	failed, ok := errors.AsType[*failure.Error](err)
+	if !ok {
+		return requestFailed(err, q.previousStatus(status))
+	}
+	one := because(status, failed.Reason, failed.Error())
+	if failed.Wait {
+		one.status.Phase = addonsv1.AddonPending
+	}
+	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
+		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
+	}
+	return keepReady(a, record, one)
+}
+
+// keepReady keeps an add-on Ready that is installed as wanted, and whose source can't be read.
+func keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
+	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) {
+		one.status.Phase = addonsv1.AddonReady
+		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
+	}
+	return one
+}
+
+// installedAsWanted says whether an add-on is installed as its spec wants it.
+func installedAsWanted(a *addon, record deliver.Summary) bool {
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
+}
+
+// requestFailed returns the result of a failed request that is tried again. Details that differ
+// each time, as ports and versions, go to the log.
+func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
+	one := addonResult{status: previous, followUp: followUp{err: fmt.Errorf("add-on %s: %w", previous.Name, err)}}
+	one.status.Reason = reasons.Retrying
+	answer := apierrors.APIStatus(nil)
+	limit, exceeded := errors.AsType[*fleet.LimitError](err)
+	switch {
+	case exceeded:
+		one.unreachable = limit.Discovery
+		one.status.Reason = limit.Reason
+		one.status.Message = shorten(limit.Message + ". See what answers in the API server's place; trying again")
+	case apierrors.IsConflict(err):
+		one.status.Message = "Another write came first; trying again"
+	case errors.As(err, &answer):
+		one.status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
+	case isUnreachable(err):
+		one.unreachable = true
+		one.status.Message = "The cluster didn't answer" + requestOf(err) + "; trying again"
+	default:
+		one.status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
+	}
+	return one
+}
+
+// upgradeFailed returns the result of a change that didn't get into the cluster.
+func upgradeFailed(err error, previous addonsv1.AddonStatus) addonResult {
+	one := requestFailed(err, previous)
+	if one.status.Phase == addonsv1.AddonReady {
+		one.status.Phase = addonsv1.AddonUpgrading
+	}
+	return one
+}
+
+// ofAddon returns an error of the add-on's source or objects with the add-on in front of the field,
+// as one message may be about several add-ons. Other errors stay as they are.
+func ofAddon(a *addon, err error) error {
+	if failed, ok := errors.AsType[*failure.Error](err); ok {
+		whole := *failed
+		whole.Field = fmt.Sprintf("addons[%s].%s", a.Name, failed.Field)
+		if strings.HasPrefix(failed.Field, addonsv1.FollowedSource) { // the bundle that it is in
+			whole.Field = fmt.Sprintf("addons[%s]: %s", a.Name, failed.Field)
+		}
+		return &whole
+	}
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return failure.New(failed.Reason, "addons[%s].%s%w", a.Name, contentField(a, failed), failed.Err)
+	}
+	return err
+}
+
+// contentField returns the field in front of an error of content, "" if the error begins with it.
+func contentField(a *addon, failed *render.Error) string {
+	switch numbered := strings.HasPrefix(failed.Err.Error(), "patches["); {
+	case failed.Reason == render.ReasonSchemaViolation: // which names the value
+		return ""
+	case failed.Reason == render.ReasonPatchFailed && numbered:
+		return ""
+	case failed.Reason == render.ReasonPatchFailed:
+		return "patches: "
+	case a.Kustomization != nil:
+		return "kustomization: "
+	case a.Manifests != nil:
+		return "manifests: "
+	}
+	return "chart: "
+}
+
+// panicRetry is when to look again at an add-on that led to a panic, in case no event does.
+const panicRetry = reconcileTimeout
+
+// contain recovers from a panic and makes it the add-on's failure. It is to be deferred.
+func (q *request) contain(ctx context.Context, status addonsv1.AddonStatus, one *addonResult) {
+	if value := recover(); value != nil {
+		*one = because(status, deliver.ReasonInternalError, deliver.Panicked(ctx, q.workload.name.String(), value))
+		one.retryAfter = panicRetry
 	}
 }

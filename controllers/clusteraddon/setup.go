@@ -4,7 +4,9 @@ package clusteraddon
 
 import (
 	"context"
+	"path"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=clusteraddons,verbs=get;list;watch
@@ -40,30 +43,28 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
-	r.templates = newTemplateCache()
+	r.templates = lru.New[string](templateCacheSize, lru.One[string])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers, r.Queue.Add)
 	if err := mgr.Add(records); err != nil {
 		return err
 	}
 	r.statuses.Client = r.Client
-	if err := local.Add(manager.RunnableFunc(r.watchPaths)); err != nil {
+	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return r.Sources.Watch(ctx, func(changed string) { r.pathChanged(ctx, changed) })
+	})); err != nil {
 		return err
 	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
 	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
 		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&clusterv1.Cluster{}, management.Map(clusterAddonOf), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
-}
-
-func clusterAddonOf(_ context.Context, obj client.Object) []client.ObjectKey {
-	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
 }
 
 // usersOf maps a ConfigMap or Secret to the ClusterAddons that take input from it.
@@ -73,8 +74,7 @@ func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) [
 	}
 }
 
-// usersOfRevision maps a revision to the ClusterAddons that are to run it. It may
-// be seen after these.
+// usersOfRevision maps a revision to the ClusterAddons that are to run it.
 func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
 	all := &addonsv1.ClusterAddonList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(obj.GetNamespace())); err != nil {
@@ -89,18 +89,12 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 	return users
 }
 
-// watchPaths starts work when a chart under the artifact root changes.
-func (r *Reconciler) watchPaths(ctx context.Context) error {
-	return r.Sources.Watch(ctx, func(path string) { r.pathChanged(ctx, path) })
-}
-
-// pathChanged enqueues the ClusterAddons whose charts are at a path of the
-// artifact root.
-func (r *Reconciler) pathChanged(ctx context.Context, path string) {
+// pathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
+func (r *Reconciler) pathChanged(ctx context.Context, changed string) {
 	if r.PathChanged != nil {
-		r.PathChanged(ctx, path)
+		r.PathChanged(ctx, changed)
 	}
-	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: path}}) {
+	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: changed}}) {
 		r.Queue.Add(user)
 	}
 }
@@ -118,11 +112,88 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 	}
 }
 
-// AddTarget enqueues the ClusterAddon of a workload cluster by the name that the deliverer knows
-// it by, when what it waited for has come. It goes first: else all clusters of a fleet would be
-// begun before the first one is done, and what is kept of a delivery would be kept of all of them.
+// AddTarget enqueues the ClusterAddon of a workload cluster by the deliverer's name for it, when what
+// it waited for has come. It goes first. Else all clusters of a fleet would be begun before one is
+// done, and what is kept of a delivery would be kept of all of them.
 func (q *Queue) AddTarget(name string) {
 	if key, ok := q.Names.ClusterAddon(multicluster.ClusterName(name)); ok {
 		q.AddBegun(key)
+	}
+}
+
+// object names an object of the management cluster that add-ons take input from.
+type object struct {
+	kind string // as in "Secret", "DockerCluster.infrastructure.cluster.x-k8s.io", or kindPath
+	key  client.ObjectKey
+}
+
+// kindPath is the kind of a path of the artifact root; it is the key's name.
+const kindPath = "path"
+
+// references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
+// it: after a restart, each ClusterAddon is reconciled once.
+type references struct {
+	mu     sync.RWMutex
+	usedBy map[client.ObjectKey]sets.Set[object]
+}
+
+func newReferences() *references {
+	return &references{usedBy: map[client.ObjectKey]sets.Set[object]{}}
+}
+
+// replace sets the objects that user uses.
+func (r *references) replace(user client.ObjectKey, objects sets.Set[object]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usedBy[user] = objects
+}
+
+// forget drops all that user uses.
+func (r *references) forget(user client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.usedBy, user)
+}
+
+// of returns the users of o.
+func (r *references) of(o object) []client.ObjectKey {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var users []client.ObjectKey
+	for user, used := range r.usedBy {
+		if used.Has(o) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// usedObjects returns what the add-ons take input from, also what isn't there yet.
+func (q *request) usedObjects() sets.Set[object] {
+	used := sets.New[object]()
+	for i := range q.wanted {
+		a := &q.wanted[i]
+		at := q.reference(a)
+		q.useSource(used, at)
+		if at.Bundle != nil {
+			q.useSource(used, reference.BundleOf(q.ca.Namespace, at.Bundle))
+		}
+		for _, ref := range a.ValuesFrom {
+			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
+		}
+		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
+			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
+		}
+	}
+	return used
+}
+
+// useSource adds a path, or an object with what is there, credentials, or keys.
+func (q *request) useSource(used sets.Set[object], at reference.Reference) {
+	for _, o := range at.Objects() {
+		used.Insert(object{kind: o.Kind, key: q.keyOf(o.Name)})
+	}
+	if at.Bundle == nil && at.Chart.Path != "" {
+		used.Insert(object{kind: kindPath, key: client.ObjectKey{Name: path.Clean(at.Chart.Path)}})
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone,
-// before somebody is told. It follows a Cluster within milliseconds mostly; of a stack
-// that is gone it waits a moment, in case that it comes back.
+// assignmentGrace is how long an assignment may be outdated, or name a stack that is gone, before
+// the status says so. Mostly it follows within milliseconds.
 const assignmentGrace = 10 * time.Second
 
 // assignedStack is a stack that the cluster is to run.
@@ -37,13 +37,11 @@ type assignedStack struct {
 // unresolvedStack is an assigned stack of which it isn't known what it wants.
 type unresolvedStack struct {
 	why string
-	// keepsReleases says that what the stack installed is still its own. Not so, if another
-	// instance looks after the stack: it may have been handed over with the Cluster.
+	// keepsReleases says that what the stack installed is its own: no other instance has the stack.
 	keepsReleases bool
 	// awaited says that the stack may want what no other one has any more.
 	awaited bool
-	// keepsStatus says that the add-ons' statuses stay as they are: the stack has just gone, and
-	// the assignment follows in a moment, or its removal is held, of which the condition tells.
+	// keepsStatus says that statuses stay: the stack has just gone, or its removal is held.
 	keepsStatus bool
 }
 
@@ -55,8 +53,8 @@ type stacks struct {
 	heldRemovals []string
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
-	// lookAgain is when one of them won't be given more time; zero if none is.
-	lookAgain time.Duration
+	// recheckAfter is when one of them won't be given more time; zero if none is.
+	recheckAfter time.Duration
 }
 
 // readStacks reads the stacks that the cluster is to run, and their revisions.
@@ -84,9 +82,8 @@ func (q *request) readStacks(ctx context.Context) ([]assignedStack, error) {
 	return all, nil
 }
 
-// resolveStacks decides what each stack wants. What is not wanted is removed, so a stack
-// without a revision that can be read is unresolved: what is installed of it stays. So is
-// one whose assignment doesn't follow, after a while.
+// resolveStacks decides what each stack wants. A stack without a readable revision is unresolved:
+// its add-ons stay. So is one whose assignment is outdated for longer than assignmentGrace.
 func resolveStacks(all []assignedStack, cluster *member.Member, since map[string]time.Time, now time.Time) stacks {
 	s := stacks{unresolved: map[string]unresolvedStack{}, outdatedSince: map[string]time.Time{}}
 	isGiven := func(name string) bool { // more time
@@ -96,7 +93,7 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 		}
 		s.outdatedSince[name] = began
 		left := max(0, assignmentGrace-now.Sub(began))
-		s.lookAgain = sooner(s.lookAgain, left)
+		s.recheckAfter = management.Sooner(s.recheckAfter, left)
 		return left > 0
 	}
 	for i := range all {
@@ -141,9 +138,8 @@ func inOrder(wanted []addon) []addon {
 	return ordered
 }
 
-// addons returns what the stack wants. Of an outdated revision, which doesn't select the
-// Cluster any more, they are left as they are: made of it and the Cluster as it is now, they
-// would be what nobody asked for.
+// addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so
+// its add-ons are left as they are.
 func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
 	for _, each := range stack.InOrder(a.spec.Addons) {

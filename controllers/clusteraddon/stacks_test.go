@@ -96,8 +96,8 @@ func TestAssignmentsThatDoNotFollow(t *testing.T) {
 			}
 		}
 		_, unresolved := got.unresolved["a"]
-		if addons != wantAddons || unresolved == (wantAddons == "ab") || len(got.unresolved) > 1 || got.lookAgain != wantAgain {
-			t.Errorf("after %s: wanted are those of %s, unresolved %v, again in %s; want %s and %s", after, addons, got.unresolved, got.lookAgain, wantAddons, wantAgain)
+		if addons != wantAddons || unresolved == (wantAddons == "ab") || len(got.unresolved) > 1 || got.recheckAfter != wantAgain {
+			t.Errorf("after %s: wanted are those of %s, unresolved %v, again in %s; want %s and %s", after, addons, got.unresolved, got.recheckAfter, wantAddons, wantAgain)
 		}
 	}
 	expect(0, "ab", assignmentGrace)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -60,8 +59,7 @@ func (q *request) announced() (all []addonsv1.AddonStatus, added bool) {
 // named is how many add-ons a condition's message names.
 const named = 3
 
-// report writes what is known of the add-ons. Held are removals that wait for
-// confirmation, open is what isn't known of the stacks.
+// report writes the add-ons. held are removals to confirm, open is what isn't known of the stacks.
 func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, open []string) {
 	slices.SortFunc(statuses, func(a, b addonsv1.AddonStatus) int {
 		return cmp.Or(cmp.Compare(a.Stack, b.Stack), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -110,8 +108,7 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 	return c
 }
 
-// summarize writes the Ready condition from all others. A condition that would
-// say nothing new about a blocked cluster keeps its last value.
+// summarize writes the Ready condition from all others.
 func summarize(ca *addonsv1.ClusterAddon) {
 	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
 	for _, part := range ca.Status.Conditions {
@@ -175,10 +172,4 @@ func count(statuses []addonsv1.AddonStatus, phase addonsv1.AddonPhase) int {
 }
 
 // shorten keeps a message within the API's limit.
-func shorten(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-len(" ...")], "") + " ..."
-}
+func shorten(text string) string { return message.Shorten(text, 1024) }

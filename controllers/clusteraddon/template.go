@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/lru"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,15 +20,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// templateCacheSize is in entries: one for each add-on with a template on each
-// cluster, of a few kilobytes.
+// templateCacheSize is the number of entries, one for each add-on with a template on each cluster.
+// With them, events on Clusters that change nothing for a template are cheap.
 const templateCacheSize = 8192
-
-// templateCache keeps what templates made of the same input, so that an event
-// on a Cluster that changes nothing a template uses stays cheap.
-type templateCache struct{ entries *lru.Cache }
-
-func newTemplateCache() *templateCache { return &templateCache{entries: lru.New(templateCacheSize)} }
 
 // valuesTemplate makes values from the add-on's template.
 func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any, error) {
@@ -47,12 +40,9 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if cluster, ok := data["Cluster"].(map[string]any); ok && ofClusterStack {
 		data["Cluster"] = clusterstack.ClusterView(cluster)
 	}
-	key, err := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
-	if err != nil {
-		return nil, err
-	}
-	if text, ok := q.templates.entries.Get(key); ok {
-		return parse([]byte(text.(string)))
+	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
+	if text, ok := q.templates.Get(key); ok {
+		return parse([]byte(text))
 	}
 	text, err := q.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if failed, ok := errors.AsType[*render.Error](err); ok {
@@ -72,7 +62,7 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if err != nil {
 		return nil, failure.New(reasons.ValuesInvalid, "%s makes what can't be used, correct it: %w", name, err)
 	}
-	q.templates.entries.Add(key, text)
+	q.templates.Put(key, text)
 	return values, nil
 }
 
@@ -131,8 +121,7 @@ func clusterData(cluster *clusterv1.Cluster) (map[string]any, error) {
 	return withoutNoise(content), nil
 }
 
-// withoutNoise leaves out what changes with every write and means nothing in a
-// template.
+// withoutNoise leaves out what changes with every write and means nothing in a template.
 func withoutNoise(content map[string]any) map[string]any {
 	metadata, ok := content["metadata"].(map[string]any)
 	if !ok {

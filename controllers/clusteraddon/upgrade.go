@@ -90,8 +90,7 @@ func (q *request) heldBack(a *addon, record deliver.Summary) (reason, message st
 	return reasons.WaitingForControlPlane, fmt.Sprintf("Its change is delivered once the control plane runs Kubernetes %s", q.upgrade.Step)
 }
 
-// cameWithUpgrade reports whether an add-on that isn't installed was first wanted while the upgrade
-// was in sight, as after a switch of the class.
+// cameWithUpgrade reports whether a missing add-on was first wanted when the upgrade was in sight.
 func (q *request) cameWithUpgrade(a *addon) bool {
 	at := indexOf(q.stored.Status.Addons, a.status())
 	return at < 0 || isHeldBack(q.stored.Status.Addons[at].Reason)
@@ -101,8 +100,7 @@ func isHeldBack(reason string) bool {
 	return reason == reasons.WaitingForControlPlane || reason == reasons.WaitingForWorkers
 }
 
-// holdsRemoval reports whether what is no longer wanted stays until the upgrade is done: in the
-// middle of it, it may be all that keeps the cluster working.
+// holdsRemoval reports whether an unwanted add-on stays until the upgrade is done.
 func (q *request) holdsRemoval(record deliver.Summary) bool {
 	return q.upgrade != nil && !q.upgrade.Done && !isRemoving(record) && !q.absent[stack.Qualified(record.Stack, record.Name)]
 }
@@ -182,7 +180,7 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 		}
 		ranges = append(ranges, a.ranges...)
 		at := indexOf(statuses, a.status())
-		if at >= 0 && isHeldBack(statuses[at].Reason) || !q.stackHasSay(a.stack) {
+		if at >= 0 && isHeldBack(statuses[at].Reason) || !slices.ContainsFunc(q.wanted, func(b addon) bool { return b.stack == a.stack && b.hasSay() }) {
 			continue
 		}
 		ranges = append(ranges, q.installedRanges(a)...)
@@ -200,11 +198,6 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 	}
 	return upgrade.Closed{Reason: addonsv1.UpgradeNoCompatibleVersionReason, Message: fmt.Sprintf(
 		"Kubernetes %s isn't allowed by %s. %s", version, compatibility.Describe(*by), wayOut)}
-}
-
-// stackHasSay reports whether an add-on of the stack says anything about upgrades.
-func (q *request) stackHasSay(name string) bool {
-	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
 }
 
 // upgradeUnseen writes that an upgrade waits for a cluster which doesn't answer.

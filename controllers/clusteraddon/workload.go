@@ -4,11 +4,21 @@ package clusteraddon
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -23,8 +33,7 @@ type workload struct {
 	conn *fleet.Connection
 }
 
-// reach returns the ClusterAddon's workload cluster, if there is a connection
-// and its records are known. It writes the ClusterReachable condition.
+// reach returns the workload cluster if it is connected, and writes the ClusterReachable condition.
 func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 	name := r.Members.Names.Fleet(ca)
 	state := r.Fleet.State(name)
@@ -55,15 +64,6 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 	return &workload{name: name, conn: conn}, true
 }
 
-// readRecords finds the newest record of each release that this ClusterAddon
-// made; false if they aren't known yet. Releases of other ClusterAddons, which
-// are there if two Clusters share an API server, are none of its business.
-func (q *request) readRecords() (map[deliver.Release]deliver.Summary, bool) {
-	all, known := q.records.Of(q.workload.name)
-	maps.DeleteFunc(all, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
-	return all, known
-}
-
 // target is the cluster as the deliverer sees it.
 func (w *workload) target() deliver.Target {
 	return deliver.Target{
@@ -90,17 +90,15 @@ func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
 	return target, nil
 }
 
-// whileConnected ends with the connection, too: a cluster that becomes unreachable
-// in the middle of a reconcile isn't waited for, request by request.
+// whileConnected returns a context that ends with the connection, too.
 func (w *workload) whileConnected(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(w.conn.Context(), cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// facts are what charts may ask about the cluster. They are read once for each
-// connection. Missing are group versions that can't be discovered now, as while an
-// aggregated API server is down.
+// facts returns what charts may ask about the cluster, read once for each connection. missing are
+// group versions that can't be discovered now.
 func (w *workload) facts(ctx context.Context) (facts render.Facts, missing []string, err error) {
 	found, err := w.conn.Facts(ctx)
 	if err != nil {
@@ -112,4 +110,97 @@ func (w *workload) facts(ctx context.Context) (facts render.Facts, missing []str
 // ownerOf names the ClusterAddon in the records it makes.
 func ownerOf(ca *addonsv1.ClusterAddon) string {
 	return client.ObjectKeyFromObject(ca).String()
+}
+
+// withoutServiceAccount is why an add-on without a ServiceAccount is left as it is.
+const withoutServiceAccount = "This provider instance delivers with the rights of ServiceAccounts alone (--require-impersonation). " +
+	"Set spec.serviceAccountName of the AddonStack; the add-on is left as it is"
+
+// serviceAccountOf returns the ServiceAccount that an installed add-on is removed with, "" for none.
+// trusted says that it is from the status: writers of Secrets in the workload cluster may change
+// the record.
+func (q *request) serviceAccountOf(record deliver.Summary) (name string, trusted bool) {
+	known := q.stored.Status.Addons
+	at := indexOf(known, addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack})
+	if at < 0 || q.stored.Status.ObservedUID != q.ca.UID {
+		return record.ServiceAccount, false
+	}
+	return known[at].ServiceAccountName, true
+}
+
+// mayRemove reports whether an add-on may be removed with the rights that are known for it.
+func (q *request) mayRemove(record deliver.Summary) bool {
+	name, trusted := q.serviceAccountOf(record)
+	return !q.RequireImpersonation || name != "" && trusted
+}
+
+// unwantedStatus returns the status of an add-on that only a record knows.
+func (q *request) unwantedStatus(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
+	status := statusOf(record, phase)
+	status.ServiceAccountName, _ = q.serviceAccountOf(record)
+	return status
+}
+
+// isUnreachable reports whether an error is of the connection to a cluster, or of what the
+// cluster offers at all: other requests fail for it, too. An answer of the API server is no
+// such error, and neither is a request that can't be made.
+func isUnreachable(err error) bool {
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) || meta.IsNoMatchError(err) {
+		return false
+	}
+	_, ofGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
+	_, ofResources := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
+	return ofGroups || ofResources || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		isOfNetwork(err) || isInterrupted(err)
+}
+
+// isOfNetwork reports whether no request came through, or no whole answer: a name that isn't
+// found, a connection that isn't made or broke off, a TLS handshake that failed.
+func isOfNetwork(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return false // of a disk, whose errors look like those of a network
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Op != "parse"
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// requestOf returns the method and path of the request that failed, as in " GET /api/v1/nodes",
+// or "" if the error doesn't tell. Its host and query are left out.
+func requestOf(err error) string {
+	request, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return ""
+	}
+	address, err := url.Parse(request.URL)
+	if err != nil || address.Path == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(request.Op) + " " + address.Path
+}
+
+// interruptions are how texts begin of errors that have no type: of client-go while it
+// waits for its turn or reads an answer, of controller-runtime's discovery, and of HTTP/2.
+var interruptions = []string{
+	"client rate limiter Wait returned an error",
+	"unexpected error when reading response body",
+	"stream error when reading response body",
+	"received an empty API groups list",
+	"http2: ",
+}
+
+// isInterrupted looks for them in an error and all that it wraps: elsewhere in the text
+// they may be somebody's name for an object.
+func isInterrupted(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if slices.ContainsFunc(interruptions, func(text string) bool { return strings.HasPrefix(err.Error(), text) }) {
+			return true
+		}
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			return slices.ContainsFunc(several.Unwrap(), isInterrupted)
+		}
+	}
+	return false
 }

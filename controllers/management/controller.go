@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package management builds controllers on the multicluster manager whose requests
-// are all about objects of the management cluster. Workload clusters are
-// reached through the provider, never through a controller's watches: a watch
-// that can't start on one cluster would stop the controller for all of them.
+// Package management builds controllers on the multicluster manager whose requests are about objects
+// of the management cluster. They don't watch workload clusters: a watch that can't start on one
+// of these would stop the controller for all.
 package management
 
 import (
@@ -34,8 +33,7 @@ const (
 	lastRetry  = 2 * time.Minute
 )
 
-// NewController starts building a controller with the given name, kind to log
-// and number of workers. The manager's defaults don't reach multicluster
+// NewController starts building a controller. The manager's defaults don't reach multicluster
 // controllers (multicluster-runtime issue 163), so everything is set here.
 func NewController(mgr mcmanager.Manager, name, kind string, workers int) *mcbuilder.Builder {
 	log := mgr.GetLocalManager().GetLogger().WithValues("controller", name)
@@ -63,14 +61,12 @@ func WatchManagementCluster() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithLocalCluster(true)
 }
 
-// SkipWorkloadClusters has it look at none of the provider's clusters. It belongs to
-// WatchManagementCluster: multicluster-runtime has no option that says both.
+// SkipWorkloadClusters has it look at none of the provider's clusters. A watch takes both options.
 func SkipWorkloadClusters() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithProviderClusters(false)
 }
 
-// SpecChanged passes what a change of status doesn't touch: generation, labels,
-// annotations, and the start of a deletion (which raises the generation).
+// SpecChanged passes what a change of status doesn't touch, and the start of a deletion.
 func SpecChanged() mcbuilder.Predicates {
 	return mcbuilder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{},
@@ -91,6 +87,11 @@ func Map(fn func(ctx context.Context, obj client.Object) []client.ObjectKey) mch
 			return requests
 		})
 	}
+}
+
+// SameName maps an object to the one of the controller that has its name.
+func SameName(_ context.Context, obj client.Object) []client.ObjectKey {
+	return []client.ObjectKey{client.ObjectKeyFromObject(obj)}
 }
 
 // Request returns the request for an object of the management cluster.

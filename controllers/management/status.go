@@ -4,37 +4,48 @@ package management
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cluster-chandler/chandler/internal/changes"
 )
 
 // StaleDelay is how long the cache is given to show a write of our own.
 const StaleDelay = 50 * time.Millisecond
 
-// writeTimeout bounds the write of a status, which is tried also when the time of
-// the reconcile is over: then it matters most.
+// writeTimeout bounds the write of a status, also when the time of the reconcile is over.
 const writeTimeout = 10 * time.Second
 
-// Retry is what a reconcile returns that ended with a write, as the write went. One
-// that was lost to another write is no error: it takes another look, soon.
+// Retry returns the result of a reconcile that ended with a write. After a conflict it comes again soon.
 func Retry(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
-	if IsLost(err) {
+	if apierrors.IsConflict(err) {
 		logf.FromContext(ctx).Info("Another write came first; looking again", "answer", err.Error())
 		return ctrl.Result{RequeueAfter: StaleDelay}, nil
 	}
 	return result, err
 }
 
-// Statuses writes the statuses of one kind. It remembers the version that each
-// write made: a reconcile that reads an older one from the cache would compare
-// with, and decide on, what is no longer so.
+// Sooner returns the shorter time of two, of which zero is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// Statuses writes the statuses of one kind. It remembers the version that each write made, so that
+// no reconcile decides on an older one from the cache.
 type Statuses struct {
 	Client client.Client
 
@@ -47,8 +58,7 @@ type version struct {
 	at              time.Time
 }
 
-// staleFor bounds how long the cache may be behind a write of our own: longer than that
-// the versions went back, as with a restore of etcd.
+// staleFor bounds how long the cache may be behind. After that versions went back, as by a restore.
 const staleFor = time.Minute
 
 // Stale reports whether the cache doesn't show the last write of this object yet.
@@ -71,25 +81,16 @@ func (s *Statuses) Stale(obj client.Object) bool {
 func (s *Statuses) Forget(key client.ObjectKey) { s.versions.Delete(key) }
 
 // Patch writes the status that a reconcile made of an object, in one request, and
-// none if it made no difference. An object that is gone is no error.
+// none if it made no difference. An object that is gone is no error. Another write since the
+// object was read makes it a conflict, see [Retry].
 //
 // Cluster API's patch helper takes two requests, conditions first: whoever waits
 // for a condition would see it beside an older status.
 func (s *Statuses) Patch(ctx context.Context, before, after client.Object) error {
-	return s.patch(ctx, before, after, Changes)
-}
-
-// PatchLocked is Patch for a status that several instances write: it is refused
-// (see IsLost) if the object was written since it was read.
-func (s *Statuses) PatchLocked(ctx context.Context, before, after client.Object) error {
-	return s.patch(ctx, before, after, ChangesLocked)
-}
-
-func (s *Statuses) patch(ctx context.Context, before, after client.Object, changes func(before, after client.Object) (client.Patch, error)) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	patch, err := changes(before, after)
+	patch, err := Changes(before, after)
 	if err != nil {
 		return err
 	}
@@ -104,4 +105,26 @@ func (s *Statuses) patch(ctx context.Context, before, after client.Object, chang
 	}
 	s.versions.Store(key, version{resourceVersion: after.GetResourceVersion(), at: time.Now()})
 	return nil
+}
+
+// maxOperations keeps below the 10,000 that the API server takes. A patch of more,
+// as when most of a thousand add-ons change at once, replaces lists as a whole.
+const maxOperations = 9000
+
+// Changes returns the patch that changes what differs between before and after, and nothing
+// else. The API server answers with a conflict if the object was written since before was read.
+func Changes(before, after client.Object) (client.Patch, error) {
+	p, err := changes.Between(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("patch of %s: %w", after.GetName(), err)
+	}
+	if len(p) > maxOperations {
+		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
+	}
+	lock := changes.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: before.GetResourceVersion()}
+	data, err := json.Marshal(slices.Insert(p, 0, lock))
+	if err != nil {
+		return nil, fmt.Errorf("patch of %s: %w", after.GetName(), err)
+	}
+	return client.RawPatch(types.JSONPatchType, data), nil
 }

@@ -15,9 +15,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// NewMapper knows the kinds that every instance uses by heart, and asks the API
-// server for all others. So a process can start, and say what is missing, before
-// CRDs are installed: a cache asks for the mapping of its kinds when it is made.
+// NewMapper returns a mapper that needs no API server for the kinds which every instance uses. So a
+// process can start, and say what is missing, before CRDs are installed.
 func NewMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {

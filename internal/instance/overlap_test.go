@@ -145,11 +145,11 @@ func TestScopeInWords(t *testing.T) {
 		"a namespace":        {Scope{Namespaces: []string{"a"}}, "a", "namespace a"},
 		"both":               {Scope{Namespaces: []string{"b", "a"}, WatchFilter: "blue"}, "a,b", "objects with watch filter blue in namespaces a, b"},
 		"repeated":           {Scope{Namespaces: []string{"b", "a", "b"}}, "a,b", "namespaces a, b"},
-		"several namespaces": {Scope{Namespaces: []string{"d", "c", "b", "a", "e"}}, "a,b,c,d,e", "namespaces a, b, c and 2 more"},
+		"several namespaces": {Scope{Namespaces: []string{"d", "c", "b", "a", "e"}}, "a,b,c,d,e", "namespaces a, b, c, and 2 more"},
 		"256 long names": {
 			Scope{Namespaces: many(256)},
 			strings.Join(many(3), ",") + ",+253",
-			"namespaces " + strings.Join(many(3), ", ") + " and 253 more",
+			"namespaces " + strings.Join(many(3), ", ") + ", and 253 more",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

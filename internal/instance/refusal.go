@@ -51,8 +51,7 @@ func (r Refusal) StatusError(pi *addonsv1.ProviderInstance) *apierrors.StatusErr
 	}}
 }
 
-// RefusalOf returns the refusal in an API server's answer, and false if it
-// isn't one.
+// RefusalOf returns the refusal in an API server's answer, false if it isn't one.
 func RefusalOf(err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

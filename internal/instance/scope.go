@@ -6,6 +6,7 @@ package instance
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Scope is what an instance looks after: some namespaces or all, and objects
@@ -31,9 +33,8 @@ type Scope struct {
 	WatchFilter string
 }
 
-// CacheOptions limits LIST and WATCH to the scope, at the server: objects
-// outside of it never reach this process. With a watch filter, AddonStacks (and
-// their revisions) that are meant for all filters are in it.
+// CacheOptions limits LIST and WATCH to the scope, at the server. With a watch filter, AddonStacks
+// and revisions that are meant for all filters are in it.
 func (s Scope) CacheOptions(syncPeriod time.Duration) cache.Options {
 	own, stacks := labels.Everything(), labels.Everything()
 	if s.WatchFilter != "" {
@@ -97,4 +98,94 @@ func requirement(key string, operator selection.Operator, values ...string) labe
 		panic(err) // the flag was validated, all else are constants of this program
 	}
 	return *r
+}
+
+// maxScopeLength bounds Scope.String: it is the bound of status.scope.
+const maxScopeLength = 256
+
+// maxNamedNamespaces bounds how many namespaces Scope.Describe names.
+const maxNamedNamespaces = 3
+
+// ScopeOf returns the scope that a ProviderInstance claims.
+func ScopeOf(spec *addonsv1.ProviderInstanceSpec) Scope {
+	return Scope{Namespaces: spec.Namespaces, WatchFilter: spec.WatchFilter}
+}
+
+// Canonical returns the scope with each namespace once, in order.
+func (s Scope) Canonical() Scope {
+	return Scope{Namespaces: slices.Compact(slices.Sorted(slices.Values(s.Namespaces))), WatchFilter: s.WatchFilter}
+}
+
+// Equal says whether both scopes are of the same objects.
+func (s Scope) Equal(other Scope) bool {
+	a, b := s.Canonical(), other.Canonical()
+	return a.WatchFilter == b.WatchFilter && slices.Equal(a.Namespaces, b.Namespaces)
+}
+
+// Overlaps reports whether an object can be in both scopes. AddonStacks with the label
+// [addonsv1.SharedWatchFilter] don't count: they are meant for several instances.
+func (s Scope) Overlaps(other Scope) bool {
+	_, overlap := s.Intersection(other)
+	return overlap
+}
+
+// Intersection returns the scope of the objects that are in both, and false if
+// there can't be any.
+func (s Scope) Intersection(other Scope) (Scope, bool) {
+	a, b := s.Canonical(), other.Canonical()
+	var shared Scope
+	switch {
+	case a.WatchFilter == "" || a.WatchFilter == b.WatchFilter:
+		shared.WatchFilter = b.WatchFilter
+	case b.WatchFilter == "":
+		shared.WatchFilter = a.WatchFilter
+	default:
+		return Scope{}, false
+	}
+	switch {
+	case len(a.Namespaces) == 0:
+		shared.Namespaces = b.Namespaces
+	case len(b.Namespaces) == 0:
+		shared.Namespaces = a.Namespaces
+	default:
+		for _, namespace := range a.Namespaces {
+			if _, found := slices.BinarySearch(b.Namespaces, namespace); found {
+				shared.Namespaces = append(shared.Namespaces, namespace)
+			}
+		}
+		if len(shared.Namespaces) == 0 { // would be all of them
+			return Scope{}, false
+		}
+	}
+	return shared, true
+}
+
+// String returns the namespaces as status.scope has them: "*", "team-a,team-b", or with the number
+// of those that don't fit, as in "a,b,+12". The filter has a field of its own.
+func (s Scope) String() string {
+	namespaces := s.Canonical().Namespaces
+	if len(namespaces) == 0 {
+		return "*"
+	}
+	text := strings.Join(namespaces, ",")
+	for named := len(namespaces) - 1; len(text) > maxScopeLength; named-- {
+		text = fmt.Sprintf("%s,+%d", strings.Join(namespaces[:named], ","), len(namespaces)-named)
+	}
+	return text
+}
+
+// Describe returns the scope in words, for messages: "namespace team-a", or
+// "objects with watch filter blue in namespaces a, b, c, and 2 more".
+func (s Scope) Describe() string {
+	namespaces := s.Canonical().Namespaces
+	where := "all namespaces"
+	if len(namespaces) == 1 {
+		where = "namespace " + namespaces[0]
+	} else if len(namespaces) > 1 {
+		where = "namespaces " + message.List(namespaces, ", ", maxNamedNamespaces)
+	}
+	if s.WatchFilter == "" {
+		return where
+	}
+	return fmt.Sprintf("objects with watch filter %s in %s", s.WatchFilter, where)
 }

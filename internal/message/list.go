@@ -14,3 +14,15 @@ func List(texts []string, separator string, most int) string {
 	}
 	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:most], separator), separator, len(texts)-most)
 }
+
+// Shorten cuts the middle out of a text that is longer than the limit in bytes: its start
+// names what is wrong, and its end the way out.
+func Shorten(text string, limit int) string {
+	const gap = " ... "
+	if len(text) <= limit {
+		return text
+	}
+	left := (limit - len(gap)) / 2
+	right := len(text) - (limit - len(gap) - left)
+	return strings.ToValidUTF8(text[:left], "") + gap + strings.ToValidUTF8(text[right:], "")
+}

@@ -2,7 +2,11 @@
 
 package message
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
 
 func TestList(t *testing.T) {
 	for want, texts := range map[string][]string{
@@ -15,5 +19,14 @@ func TestList(t *testing.T) {
 		if got := List(texts, ", ", 2); got != want {
 			t.Errorf("%q became %q, expected %q", texts, got, want)
 		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	if got := Shorten("short", 20); got != "short" {
+		t.Errorf("got %q", got)
+	}
+	if got := Shorten("chart of web"+strings.Repeat(" é", 400)+"; correct web", 900); len(got) > 900 || !strings.HasSuffix(got, "; correct web") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

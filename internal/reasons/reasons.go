@@ -4,49 +4,99 @@
 // in status.addons of a ClusterAddon.
 package reasons
 
+import addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+
 // Reasons beside those of the packages failure, render and deliver. They are stable API.
+// The [Table] says what each means.
 const (
-	// ReleaseTaken: another AddonStack has an add-on of this name and namespace.
-	ReleaseTaken = "ReleaseTaken"
-	// WaitingForDependency: an add-on of dependsOn isn't ready.
-	WaitingForDependency = "WaitingForDependency"
-	// WaitingForPrecondition: a condition of preconditions doesn't hold.
-	WaitingForPrecondition = "WaitingForPrecondition"
-	// WaitingForDependent: an add-on that depends on this one isn't removed yet, or stays.
-	WaitingForDependent = "WaitingForDependent"
-	// WaitingForSuccessor: an add-on that may take objects over isn't ready yet.
-	WaitingForSuccessor = "WaitingForSuccessor"
-	// WaitingForControlPlane: a change waits for the control plane to be upgraded.
-	WaitingForControlPlane = "WaitingForControlPlane"
-	// WaitingForWorkers: a change waits for the workers to be upgraded.
-	WaitingForWorkers = "WaitingForWorkers"
-	// WaitingForUpgrade: a removal waits for an upgrade of Kubernetes to be done.
-	WaitingForUpgrade = "WaitingForUpgrade"
-	// StackUndecided: the add-on's stack, or one that may replace it, has no valid
-	// revision, or is assigned to a Cluster that it doesn't select any more.
-	StackUndecided = "StackUndecided"
-	// StackUnknown: no stack wants the add-on, and this ClusterAddon has never run it.
-	StackUnknown = "StackUnknown"
-	// Retrying: a request failed in a way that another try may mend.
-	Retrying = "Retrying"
-	// ResponseTooLarge: the cluster answered with more than is read.
-	ResponseTooLarge = "ResponseTooLarge"
-	// TooManyKinds: the cluster has more API versions than are read.
-	TooManyKinds = "TooManyKinds"
-	// RecordLost: the add-on's record doesn't stay in the cluster.
-	RecordLost = "RecordLost"
-	// NoCompatibleVersion: the add-on isn't for the version of Kubernetes that the cluster runs.
-	NoCompatibleVersion = "NoCompatibleVersion"
-	// ServiceAccountRequired: the provider instance doesn't act with its own rights.
-	ServiceAccountRequired = "ServiceAccountRequired"
-	// RecordsUnreadable: the cluster has more release records than are kept.
-	RecordsUnreadable = "RecordsUnreadable"
-	// ValuesNotFound: an object or key of valuesFrom is missing.
-	ValuesNotFound = "ValuesNotFound"
-	// ValuesInvalid: values are no YAML map, or have a key twice.
-	ValuesInvalid = "ValuesInvalid"
-	// ProviderObjectUnavailable: an object that the values template refers to can't be read.
+	ReleaseTaken              = "ReleaseTaken"
+	WaitingForDependency      = "WaitingForDependency"
+	WaitingForPrecondition    = "WaitingForPrecondition"
+	WaitingForDependent       = "WaitingForDependent"
+	WaitingForSuccessor       = "WaitingForSuccessor"
+	WaitingForControlPlane    = "WaitingForControlPlane"
+	WaitingForWorkers         = "WaitingForWorkers"
+	WaitingForUpgrade         = "WaitingForUpgrade"
+	StackUndecided            = "StackUndecided"
+	StackUnknown              = "StackUnknown"
+	Retrying                  = "Retrying"
+	ResponseTooLarge          = "ResponseTooLarge"
+	TooManyKinds              = "TooManyKinds"
+	RecordLost                = "RecordLost"
+	NoCompatibleVersion       = "NoCompatibleVersion"
+	ServiceAccountRequired    = "ServiceAccountRequired"
+	RecordsUnreadable         = "RecordsUnreadable"
+	ValuesNotFound            = "ValuesNotFound"
+	ValuesInvalid             = "ValuesInvalid"
 	ProviderObjectUnavailable = "ProviderObjectUnavailable"
-	// ProviderObjectRefused: an object that the values template refers to isn't in the Cluster's namespace.
-	ProviderObjectRefused = "ProviderObjectRefused"
+	ProviderObjectRefused     = "ProviderObjectRefused"
 )
+
+// Reason is a row of the [Table]: what follows from a reason.
+type Reason struct {
+	Name string
+	// Phases are those of an add-on with the reason; none are listed if it may be any. The
+	// first is that of an add-on whose inputs can't be had, unless the error says to wait.
+	Phases []addonsv1.AddonPhase
+	Traits Trait
+	// Meaning is what people read of it, with the way out.
+	Meaning string
+}
+
+// Trait is something that is so of several reasons.
+type Trait uint8
+
+const (
+	// Passing reasons go away by themselves: nobody is told of an add-on that is Pending.
+	Passing Trait = 1 << iota
+	// Retried reasons are tried again with backoff: no event tells when they are over.
+	Retried
+	// SourceFailed reasons are of a source that doesn't give what is wanted. An add-on that
+	// is installed as wanted stays Ready.
+	SourceFailed
+	// SourceRefused reasons are of a source that is refused, or of what it gave.
+	SourceRefused
+	// SourceRead reasons are of something else, and tell that the source was read.
+	SourceRead
+)
+
+// SourceBad reasons are those for which the source is to blame.
+const SourceBad = SourceFailed | SourceRefused
+
+// Of returns the row of a reason. An empty reason passes; nothing is known of an unknown one.
+func Of(name string) Reason {
+	if name == "" {
+		return Reason{Traits: Passing}
+	}
+	return byName[name]
+}
+
+var byName = func() map[string]Reason {
+	rows := make(map[string]Reason, len(Table))
+	for _, row := range Table {
+		rows[row.Name] = row
+	}
+	return rows
+}()
+
+// Is reports whether the reason has one of the traits.
+func (r Reason) Is(traits Trait) bool { return r.Traits&traits != 0 }
+
+// Phase returns the phase of an add-on that can't go on for the reason.
+func (r Reason) Phase() addonsv1.AddonPhase {
+	if len(r.Phases) == 0 {
+		return addonsv1.AddonFailed
+	}
+	return r.Phases[0]
+}
+
+// Warns reports whether a Warning tells of an add-on that comes into the phase for the reason.
+func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
+	switch phase {
+	case addonsv1.AddonFailed: // with Retrying it failed before, and its cluster doesn't answer
+		return r.Name != Retrying
+	case addonsv1.AddonPending:
+		return !r.Is(Passing)
+	}
+	return phase == addonsv1.AddonUnassigned
+}

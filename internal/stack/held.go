@@ -9,15 +9,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// ReasonUnknown in status.addons of a ClusterAddon says that no stack wants an add-on,
-// and that this ClusterAddon has never run it. It isn't removed.
-const ReasonUnknown = "StackUnknown"
-
 // maxHeldNamed is how many add-ons of a held removal are named in a message.
 const maxHeldNamed = 3
 
-// DescribeHeld returns what a held removal would take away from one cluster of the
-// namespace, and the ways out.
+// DescribeHeld returns what a held removal would take away from one cluster, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
 	return fmt.Sprintf("%s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing is removed. %s",
 		heldCause(s.Name, s.HeldRemoval.Cause), message.List(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval.Confirmation))

@@ -2,11 +2,7 @@
 
 package stack
 
-import (
-	"fmt"
-
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-)
+import addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 
 // Pin is the exact version that is taken by what follows versions.
 type Pin struct {
@@ -15,13 +11,11 @@ type Pin struct {
 	Digest string
 }
 
-// Pins are those of a stack, by the names of its followers. With them in the place of
-// ranges and channels, the spec means the same today and tomorrow: that is what a
-// revision keeps.
+// Pins are the versions of a stack, by the names of its followers. A revision has them in the place
+// of ranges and channels, so that it means the same at any time.
 type Pins map[string]Pin
 
-// PinsOf returns what a kept spec has of what the spec follows: at the same address,
-// a version of the same line.
+// PinsOf returns the versions of a kept spec that the spec follows at the same address.
 func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	former := map[string]address{}
 	if kept.Source != nil {
@@ -40,9 +34,8 @@ func PinsOf(spec, kept *addonsv1.AddonStackSpec) Pins {
 	return pins
 }
 
-// NewestOf returns, of each follower, the newer pin of both. A stack's versions never
-// go back by themselves, whoever looks: so several instances come to the same, in
-// whatever order they tell each other.
+// NewestOf returns the newer pin of each follower. A stack's versions never go back by themselves, so
+// several instances come to the same.
 func NewestOf(followers []Follower, a, b Pins) Pins {
 	newest := Pins{}
 	for _, follower := range followers {
@@ -71,8 +64,7 @@ func (f Follower) prefers(one, other Pin) bool {
 	return one.Digest != "" && (other.Digest == "" || one.Digest < other.Digest)
 }
 
-// IsNewer says whether a version that was found is one to take: it is newer than the
-// pin's, or the pin's own, which has no digest yet.
+// IsNewer reports whether a version is one to take: newer than the pin's, or its own without a digest.
 func (f Follower) IsNewer(version string, than Pin) bool {
 	return f.Line.Newer(version, than.Version) || version == than.Version && than.Digest == ""
 }
@@ -83,8 +75,7 @@ func (f Follower) HasFound(pin Pin) bool {
 	return pin.Version != "" && (pin.Digest != "" || f.Bundle != nil)
 }
 
-// Into returns the spec with the pins in the place of what it follows, and without
-// what says how they are found.
+// Into returns the spec with the pins in the place of what it follows.
 func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	pinned := spec.DeepCopy()
 	pinned.Updates = nil
@@ -98,49 +89,3 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 
 // IntoAddon names the version in the place of what the add-on says of it.
 func (p Pin) IntoAddon(addon *addonsv1.Addon) { addonAddress(addon).pin(p) }
-
-// intoServed does what Into does, with a spec as the API server serves it.
-func (p Pins) intoServed(spec map[string]any) error {
-	delete(spec, "updates")
-	done := 0
-	if pin, ok := p[addonsv1.FollowedSource]; ok {
-		bundle, _ := spec["source"].(map[string]any)
-		done += pin.intoServed(bundle)
-		delete(bundle, "clusterStack")
-		delete(bundle, "channel")
-	}
-	addons, _ := spec["addons"].([]any)
-	for _, element := range addons {
-		addon, _ := element.(map[string]any)
-		name, _ := addon["name"].(string)
-		pin, ok := p[name]
-		if !ok {
-			continue
-		}
-		for _, kind := range []string{"chart", "kustomization", "manifests"} {
-			at, _ := addon[kind].(map[string]any)
-			done += pin.intoServed(at)
-		}
-	}
-	if done != len(p) {
-		return fmt.Errorf("%d of %d parts that follow versions were found in the spec as it is served", done, len(p))
-	}
-	return nil
-}
-
-// intoServed pins a source as the API server serves it. It returns 1, or 0 if that is
-// none with versions.
-func (p Pin) intoServed(at map[string]any) int {
-	for _, kind := range []string{"oci", "helm", "github"} {
-		source, ok := at[kind].(map[string]any)
-		if !ok {
-			continue
-		}
-		at["version"] = p.Version
-		if p.Digest != "" {
-			source["digest"] = p.Digest
-		}
-		return 1
-	}
-	return 0
-}

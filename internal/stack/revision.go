@@ -3,7 +3,6 @@
 package stack
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,29 +20,33 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/changes"
 )
 
-// Content is the spec of an AddonStack as the API server serves it, with its versions
-// pinned, in canonical JSON, for a revision to keep. Fields that this version of the
-// program doesn't know are in it: an older and a newer one make the same revision.
-func Content(served *unstructured.Unstructured, pins Pins) ([]byte, error) {
-	spec, ok := runtime.DeepCopyJSONValue(served.Object["spec"]).(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("AddonStack %s has no spec", served.GetName())
+// Content returns the spec of an AddonStack as the API server serves it, for a revision to keep, with
+// the differences between written and pinned. It is canonical JSON. Fields that this version of the
+// program doesn't know are in it: an older and a newer version make the same revision.
+func Content(served *unstructured.Unstructured, written, pinned *addonsv1.AddonStackSpec) ([]byte, error) {
+	pins, err := changes.Between(written, pinned)
+	if err != nil {
+		return nil, err
 	}
-	if err := pins.intoServed(spec); err != nil {
-		return nil, fmt.Errorf("AddonStack %s: %w", served.GetName(), err)
+	content, err := json.Marshal(served.Object["spec"])
+	if err == nil {
+		content, err = pins.Apply(content)
 	}
-	content, err := json.Marshal(spec) // maps are sorted by key
+	var spec any
+	if err == nil {
+		err = utiljson.Unmarshal(content, &spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("spec of AddonStack %s: %w", served.GetName(), err)
 	}
-	return content, nil
+	return json.Marshal(spec) // maps are sorted by key
 }
 
-// Snapshot returns the revision that keeps the content, with the given number.
-// Equal contents have equal names: several instances that make a revision of one
-// spec make the same.
+// Snapshot returns the revision that keeps the content, with the given number. Equal contents have
+// equal names, so several instances make the same revision of one spec.
 func Snapshot(stack *addonsv1.AddonStack, content []byte, number int64) *appsv1.ControllerRevision {
 	sum := sha256.Sum256(content)
 	revision := &appsv1.ControllerRevision{
@@ -78,18 +81,12 @@ func SyncLabel(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack) 
 	return true
 }
 
-// Keeps says whether the revision's content is this one.
+// Keeps reports whether the revision's content is this one.
 func Keeps(revision *appsv1.ControllerRevision, content []byte) bool {
-	var kept any
-	if err := utiljson.Unmarshal(revision.Data.Raw, &kept); err != nil {
-		return false
-	}
-	canonical, err := json.Marshal(kept)
-	return err == nil && bytes.Equal(canonical, content)
+	return equalJSON(revision.Data.Raw, content)
 }
 
-// IsOf says whether the revision was made from the stack as it is now, with these
-// pins, as far as this version of the program can tell without a request. The spec is
+// IsOf reports whether the revision was made from the stack as it is now, with these pins. The spec is
 // compared, too: another version of the API can change it without a new generation.
 func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins Pins) bool {
 	if Generation(revision) != stack.Generation {
@@ -104,15 +101,9 @@ func IsOf(revision *appsv1.ControllerRevision, stack *addonsv1.AddonStack, pins 
 		return true
 	}
 	// Values may be written in more than one way.
-	spec, err := json.Marshal(pinned)
-	if err != nil {
-		return false
-	}
 	was, err := json.Marshal(kept)
-	if err != nil {
-		return false
-	}
-	return equalJSON(was, spec)
+	is, other := json.Marshal(pinned)
+	return err == nil && other == nil && equalJSON(was, is)
 }
 
 func equalJSON(a, b []byte) bool {
@@ -160,4 +151,14 @@ func OwnRevisions(stack *addonsv1.AddonStack, all []appsv1.ControllerRevision) [
 		)
 	})
 	return own
+}
+
+// AssignedRevision returns the revision of a stack that a cluster is to run, "" if there is none.
+func AssignedRevision(assigned []addonsv1.StackRevision, name string) string {
+	for i := range assigned {
+		if assigned[i].Name == name {
+			return assigned[i].Revision
+		}
+	}
+	return ""
 }

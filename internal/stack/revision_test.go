@@ -37,7 +37,7 @@ func newStack() *addonsv1.AddonStack {
 // served is the content of a stack as an API server serves it.
 func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
 	t.Helper()
-	content, err := Content(servedObject(t, s, change), nil)
+	content, err := Content(servedObject(t, s, change), &s.Spec, Pins{}.Into(&s.Spec))
 	if err != nil {
 		t.Fatal(err)
 	}

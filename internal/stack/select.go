@@ -13,14 +13,17 @@ import (
 	"github.com/cluster-chandler/chandler/internal/member"
 )
 
-// Selects reports whether the spec, of a stack in the given namespace, selects the
-// cluster. It fails if the selector can't be used: then nothing is known, which is not the
-// same as "no".
+// Selects reports whether the spec of a stack in a namespace selects the cluster. It fails if the
+// selector can't be used: then nothing is known.
 //
-// A switch of the ClusterClass upgrades the add-ons of a Cluster: another stack selects it
-// then, which takes over the releases that both have in common.
+// A switch of the ClusterClass upgrades add-ons: another stack selects the Cluster then, and takes
+// over the releases that both have.
 func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Member) (bool, error) {
-	if namespace != cluster.Namespace || !isOfKind(spec, cluster) {
+	kinds := spec.ClusterKinds
+	if len(kinds) == 0 {
+		kinds = []string{addonsv1.KindCluster}
+	}
+	if namespace != cluster.Namespace || !slices.Contains(kinds, cluster.Kind) {
 		return false, nil
 	}
 	if spec.ClusterSelector == nil && len(spec.ClassNames) == 0 {
@@ -39,12 +42,4 @@ func Selects(namespace string, spec *addonsv1.AddonStackSpec, cluster *member.Me
 		return cluster.ClassName != "" && slices.Contains(spec.ClassNames, cluster.ClassName), nil
 	}
 	return true, nil
-}
-
-// isOfKind reports whether the spec selects from the member's kind.
-func isOfKind(spec *addonsv1.AddonStackSpec, cluster *member.Member) bool {
-	if len(spec.ClusterKinds) == 0 {
-		return cluster.Kind == addonsv1.KindCluster
-	}
-	return slices.Contains(spec.ClusterKinds, cluster.Kind)
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package stack holds what can be said about an AddonStack without asking any cluster: whether its
+// spec can be used, which Clusters it selects, and how its revisions are kept.
 package stack
 
 import (
@@ -29,9 +31,8 @@ type Problem struct {
 	Error *field.Error
 }
 
-// Validate returns what is wrong with the spec beyond what the API server
-// checks by itself. It runs at admission, and again in the controller: an
-// object may have been stored while no webhook was there.
+// Validate returns what is wrong with the spec beyond what the API server checks. It runs at
+// admission and in the controller: an object may have been stored while no webhook was there.
 func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	var problems []Problem
 	path := field.NewPath("spec")
@@ -67,8 +68,7 @@ func validateSelector(spec *addonsv1.AddonStackSpec, path *field.Path) []Problem
 	return nil
 }
 
-// validateReleases finds names that are taken twice. The API server does so
-// too (list type map), but an object may be older than that rule.
+// validateReleases finds names that are taken twice: an object may be older than that rule.
 func validateReleases(addons []addonsv1.Addon, path *field.Path) []Problem {
 	var problems []Problem
 	seen := map[string]bool{}
@@ -118,7 +118,8 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	at := addonAddress(addon)
 	problems = append(problems, validateVersion(at, path.Child(at.kind))...)
 	problems = append(problems, validateKubernetesVersions(addon, path)...)
-	problems = append(problems, validateConditions(addon, path)...)
+	problems = append(problems, validateConditions(addon.Preconditions, path.Child("preconditions"))...)
+	problems = append(problems, validateConditions(addon.Postconditions, path.Child("postconditions"))...)
 	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
 		if _, err := compiler.Compile(addon.Readiness[i : i+1]); err != nil {
@@ -129,8 +130,7 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	return problems
 }
 
-// validateVersion checks what the API server can't: which of the characters that it
-// lets pass make a version or a range.
+// validateVersion checks whether a text is a version or a range, which the API server can't.
 func validateVersion(at address, path *field.Path) []Problem {
 	name, value := "version", *at.version
 	if at.bundle != nil && at.bundle.ClusterStack != "" {
@@ -146,8 +146,7 @@ func validateVersion(at address, path *field.Path) []Problem {
 	return nil
 }
 
-// validateKubernetesVersions checks which of the characters that the API server lets pass make
-// a range.
+// validateKubernetesVersions checks whether texts are ranges, which the API server can't.
 func validateKubernetesVersions(addon *addonsv1.Addon, path *field.Path) []Problem {
 	var problems []Problem
 	check := func(path *field.Path, text string) {

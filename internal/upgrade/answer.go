@@ -24,8 +24,8 @@ type Question struct {
 	SkipGates string
 }
 
-// Silence is that of the provider instance which looks after a Cluster, and gives no sign of life.
-type Silence struct {
+// LostInstance is that of the provider instance which looks after a Cluster, and gives no sign of life.
+type LostInstance struct {
 	Instance string // namespace/name
 	Since    time.Time
 }
@@ -47,21 +47,26 @@ const (
 
 // AnswerOf answers from the status of a Cluster's ClusterAddon alone. A gate that isn't told of, as
 // the instance hasn't looked at the Cluster since it was changed, is waited for.
-func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
+func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now time.Time) Answer {
 	if !ptr.Deref(ca.Status.GatesUpgrades, false) || q.SkipGates != "" && q.SkipGates == q.Target {
 		return Answer{}
 	}
 	status := ca.Status.Upgrade
 	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
 	if seen {
-		if gate := gateOf(status, q.Point, q.Version); gate != nil {
-			return gateAnswer(gate, now)
+		gate := gateOf(status, q.Point, q.Version)
+		switch {
+		case gate == nil:
+		case mayGoOn(gate.State, gate.Deadline, now):
+			return Answer{}
+		default:
+			return Answer{retryAfter(gate.Since.Time, now), gate.Message}
 		}
 	}
 	since, message := now, fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)
 	switch {
-	case silence != nil:
-		since, message = silence.Since, fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", silence.Instance, q.Target)
+	case lost != nil:
+		since, message = lost.Since, fmt.Sprintf("provider instance %s is silent, and hasn't said if the add-ons are ready for %s", lost.Instance, q.Target)
 	case isOver(status, q, seen):
 		return Answer{}
 	case seen:
@@ -73,16 +78,8 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, silence *Silence, now time.
 	return Answer{retryAfter(since, now), message}
 }
 
-// gateAnswer waits for a gate until its deadline.
-func gateAnswer(gate *addonsv1.UpgradeGate, now time.Time) Answer {
-	if mayGoOn(gate.State, gate.Deadline, now) {
-		return Answer{}
-	}
-	return Answer{retryAfter(gate.Since.Time, now), gate.Message}
-}
-
 // DeletionAnswerOf answers whether a Cluster may go that is to be deleted.
-func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time) Answer {
+func DeletionAnswerOf(ca *addonsv1.ClusterAddon, lost *LostInstance, now time.Time) Answer {
 	d := ca.Status.Deletion
 	switch {
 	case !ptr.Deref(ca.Status.GatesDeletion, false):
@@ -91,16 +88,15 @@ func DeletionAnswerOf(ca *addonsv1.ClusterAddon, silence *Silence, now time.Time
 		return Answer{}
 	case d != nil:
 		return Answer{retryAfter(d.Since.Time, now), d.Message}
-	case silence != nil && !now.Before(silence.Since.Add(HoldOf(nil).Time)):
+	case lost != nil && !now.Before(lost.Since.Add(HoldOf(nil).Time)):
 		return Answer{}
-	case silence != nil:
-		return Answer{retryAfter(silence.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", silence.Instance)}
+	case lost != nil:
+		return Answer{retryAfter(lost.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", lost.Instance)}
 	}
 	return Answer{soon, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
 }
 
-// gateOf returns the gate at a point, of a minor version or of any if that is ""; nil if the status
-// has none.
+// gateOf returns the gate at a point, of a minor version or of any for "", nil if there is none.
 func gateOf(status *addonsv1.ClusterUpgrade, point addonsv1.UpgradePoint, version string) *addonsv1.UpgradeGate {
 	for i := range status.Gates {
 		if gate := &status.Gates[i]; gate.Point == point && (version == "" || SameMinor(gate.Version, version)) {

@@ -28,8 +28,8 @@ func TestAnswer(t *testing.T) {
 	waiting, open := gate(before, "v1.35.0", addonsv1.GateWaiting), gate(before, "v1.35.0", addonsv1.GateOpen)
 	expired, long := waiting, waiting
 	expired.Deadline, long.Since = ago(0), ago(3*time.Minute)
-	silent := func(d time.Duration) *upgrade.Silence {
-		return &upgrade.Silence{Instance: "team/chandler", Since: now.Add(-d)}
+	silent := func(d time.Duration) *upgrade.LostInstance {
+		return &upgrade.LostInstance{Instance: "team/chandler", Since: now.Add(-d)}
 	}
 	ungated, old, other, skipped := &addonsv1.ClusterAddon{}, seen(open), seen(open), ask(before, "")
 	old.ObservedClusterGeneration, other.Target, skipped.SkipGates = 3, "v1.35.0", "v1.36.0"
@@ -39,7 +39,7 @@ func TestAnswer(t *testing.T) {
 		q       upgrade.Question
 		ca      *addonsv1.ClusterAddon
 		upgrade *addonsv1.ClusterUpgrade
-		silence *upgrade.Silence
+		lost    *upgrade.LostInstance
 		want    time.Duration
 	}{
 		"no add-on has a say":             {q: ask(before, ""), ca: ungated},
@@ -61,13 +61,13 @@ func TestAnswer(t *testing.T) {
 		"after a step, not seen yet":      {q: ask(after, "v1.35.0"), upgrade: seen(open), want: 2 * time.Second},
 		"after a step":                    {q: ask(after, "v1.35.0"), upgrade: seen(open, gate(after, "v1.35.0", addonsv1.GateWaiting)), want: 2 * time.Second},
 		"after the workers, not seen yet": {q: ask(workers, "v1.36.0"), upgrade: seen(), want: 2 * time.Second},
-		"silent":                          {q: ask(before, ""), silence: silent(time.Minute), want: 2 * time.Second},
-		"silent for long":                 {q: ask(before, ""), silence: silent(time.Hour)},
-		"silent, and waiting":             {q: ask(before, ""), upgrade: seen(waiting), silence: silent(time.Minute), want: 2 * time.Second},
-		"silent for long, and waiting":    {q: ask(before, ""), upgrade: seen(expired), silence: silent(time.Hour)},
-		"silent for long, for ever":       {q: ask(before, ""), upgrade: seen(waiting), silence: silent(time.Hour), want: 2 * time.Second},
-		"silent for long, and closed":     {q: ask(before, ""), upgrade: seen(gate(before, "v1.35.0", addonsv1.GateClosed)), silence: silent(time.Hour), want: 2 * time.Second},
-		"silent, and open":                {q: ask(before, ""), upgrade: seen(open), silence: silent(time.Minute)},
+		"silent":                          {q: ask(before, ""), lost: silent(time.Minute), want: 2 * time.Second},
+		"silent for long":                 {q: ask(before, ""), lost: silent(time.Hour)},
+		"silent, and waiting":             {q: ask(before, ""), upgrade: seen(waiting), lost: silent(time.Minute), want: 2 * time.Second},
+		"silent for long, and waiting":    {q: ask(before, ""), upgrade: seen(expired), lost: silent(time.Hour)},
+		"silent for long, for ever":       {q: ask(before, ""), upgrade: seen(waiting), lost: silent(time.Hour), want: 2 * time.Second},
+		"silent for long, and closed":     {q: ask(before, ""), upgrade: seen(gate(before, "v1.35.0", addonsv1.GateClosed)), lost: silent(time.Hour), want: 2 * time.Second},
+		"silent, and open":                {q: ask(before, ""), upgrade: seen(open), lost: silent(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := tc.ca
@@ -75,12 +75,12 @@ func TestAnswer(t *testing.T) {
 				ca = &addonsv1.ClusterAddon{}
 				ca.Name, ca.Status.GatesUpgrades, ca.Status.Upgrade = "c", ptr.To(true), tc.upgrade
 			}
-			got := upgrade.AnswerOf(tc.q, ca, tc.silence, now)
+			got := upgrade.AnswerOf(tc.q, ca, tc.lost, now)
 			if got.RetryAfter != tc.want || (tc.want > 0) != (got.Message != "") {
 				t.Errorf("%+v", got)
 			}
 			for range 100 {
-				if again := upgrade.AnswerOf(tc.q, ca.DeepCopy(), tc.silence, now); again != got {
+				if again := upgrade.AnswerOf(tc.q, ca.DeepCopy(), tc.lost, now); again != got {
 					t.Fatalf("first %+v, then %+v", got, again)
 				}
 			}

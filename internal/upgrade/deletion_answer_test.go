@@ -22,24 +22,24 @@ func TestDeletionAnswer(t *testing.T) {
 		}
 		return d
 	}
-	silent := func(d time.Duration) *upgrade.Silence {
-		return &upgrade.Silence{Instance: "team/chandler", Since: now.Add(-d)}
+	silent := func(d time.Duration) *upgrade.LostInstance {
+		return &upgrade.LostInstance{Instance: "team/chandler", Since: now.Add(-d)}
 	}
 	for name, tc := range map[string]struct {
 		says     bool
 		deletion *addonsv1.ClusterDeletion
-		silence  *upgrade.Silence
+		lost     *upgrade.LostInstance
 		waits    bool
 	}{
 		"nothing is to be removed": {},
 		"not seen yet":             {says: true, waits: true},
 		"waiting":                  {says: true, deletion: deletion(addonsv1.GateWaiting, time.Minute), waits: true},
-		"waiting for ever":         {says: true, deletion: deletion(addonsv1.GateWaiting, 0), silence: silent(100 * time.Hour), waits: true},
+		"waiting for ever":         {says: true, deletion: deletion(addonsv1.GateWaiting, 0), lost: silent(100 * time.Hour), waits: true},
 		"the deadline has come":    {says: true, deletion: deletion(addonsv1.GateWaiting, -time.Second)},
 		"removed":                  {says: true, deletion: deletion(addonsv1.GateOpen, 0)},
 		"expired":                  {says: true, deletion: deletion(addonsv1.GateExpired, 0)},
-		"silent":                   {says: true, silence: silent(time.Minute), waits: true},
-		"silent for long":          {says: true, silence: silent(time.Hour)},
+		"silent":                   {says: true, lost: silent(time.Minute), waits: true},
+		"silent for long":          {says: true, lost: silent(time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{}
@@ -47,7 +47,7 @@ func TestDeletionAnswer(t *testing.T) {
 			if tc.says {
 				ca.Status.GatesDeletion = ptr.To(true)
 			}
-			got := upgrade.DeletionAnswerOf(ca, tc.silence, now)
+			got := upgrade.DeletionAnswerOf(ca, tc.lost, now)
 			if (got.RetryAfter > 0) != tc.waits || (got.Message != "") != tc.waits {
 				t.Errorf("%+v", got)
 			}

@@ -96,8 +96,7 @@ func (u *Upgrade) gate(point addonsv1.UpgradePoint, version string, causes Cause
 	return gate
 }
 
-// passed returns the gate before the control plane if the control plane went on all the same, nil if
-// it didn't.
+// passed returns the gate before the control plane if that went on all the same, nil if it didn't.
 func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Time) *addonsv1.UpgradeGate {
 	if before == nil || skip {
 		return nil
@@ -114,8 +113,7 @@ func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Ti
 	return &gate
 }
 
-// mayGoOn reports whether a gate is open, or its deadline has come: the instance may not be there to
-// write that.
+// mayGoOn reports whether a gate is open, or its deadline has come.
 func mayGoOn(state addonsv1.GateState, deadline metav1.Time, now time.Time) bool {
 	return state.IsOpen() || !deadline.IsZero() && !now.Before(deadline.Time)
 }
@@ -166,8 +164,7 @@ func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.Clust
 // Since returns a time as a status keeps it: in seconds.
 func Since(now time.Time) metav1.Time { return metav1.NewTime(now.Truncate(time.Second)) }
 
-// Unseen returns the causes while the cluster doesn't answer. Gates that were closed, or wait for
-// ever, still do.
+// Unseen returns the causes while the cluster doesn't answer. Closed gates stay closed.
 func Unseen(before *addonsv1.ClusterUpgrade, skip bool) Causes {
 	causes := Causes{Skip: skip}
 	hold := HoldOf(nil)

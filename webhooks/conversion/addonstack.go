@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package conversion converts between v1beta1, which is the hub and is stored, and v1alpha1, a form for
+// one chart. What users may rely on is in docs/design/conversion.md.
 package conversion
 
 import (
 	"context"
 	"fmt"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	addonsv1alpha1 "github.com/cluster-chandler/chandler/api/v1alpha1"
@@ -66,4 +71,16 @@ func editStatus(hub *addonsv1.AddonStackStatus, spoke *addonsv1alpha1.AddonStack
 	if c := spoke.Clusters; c != nil {
 		hub.Clusters = &addonsv1.ClusterCounts{Total: c.Matching, Ready: c.Ready, Failed: c.Failed, Waiting: c.Waiting}
 	}
+}
+
+// SetupWithManager makes the manager's webhook server convert (/convert), and admit what is written in
+// v1alpha1. It adds v1alpha1 to the manager's scheme.
+func SetupWithManager(mgr manager.Manager) error {
+	if err := addonsv1alpha1.AddToScheme(mgr.GetScheme()); err != nil {
+		return fmt.Errorf("adding v1alpha1 to the scheme: %w", err)
+	}
+	return ctrl.NewWebhookManagedBy(mgr, &addonsv1alpha1.AddonStack{}).
+		WithConverter(AddonStack).
+		WithDefaulter(&defaulter{}, admission.DefaulterRemoveUnknownOrOmitableFields).
+		Complete()
 }

@@ -69,8 +69,7 @@ func refuseMixture(hub *addonsv1.AddonStack) error {
 	return nil
 }
 
-// isStored says whether the stored object is refused for the same: it stays possible to
-// edit.
+// isStored reports whether the stored object is refused for the same: then it can still be edited.
 func isStored(ctx context.Context, refused error, request *admission.Request) bool {
 	if request.Operation != admissionv1.Update {
 		return false
@@ -84,9 +83,8 @@ func isStored(ctx context.Context, refused error, request *admission.Request) bo
 	return err != nil && err.Error() == refused.Error()
 }
 
-// keepStoredRest takes the annotation of the stored object, whatever the new one has.
-// That has none after `kubectl replace` of a manifest, and an old one if it was
-// exported. One that was made by hand would pass all rules of v1beta1 by.
+// keepStoredRest takes the annotation of the stored object, whatever the new one has: none, an old one,
+// or one that was made by hand.
 func keepStoredRest(old []byte, s *addonsv1alpha1.AddonStack) error {
 	var stored metav1.PartialObjectMetadata
 	if err := json.Unmarshal(old, &stored); err != nil {
@@ -104,8 +102,7 @@ func keepStoredRest(old []byte, s *addonsv1alpha1.AddonStack) error {
 	return nil
 }
 
-// refuseRest refuses a new object with the annotation: its contents have passed
-// no rule of v1beta1.
+// refuseRest refuses a new object with the annotation: its contents have passed no rule of v1beta1.
 func refuseRest(s *addonsv1alpha1.AddonStack) error {
 	if _, ok := s.Annotations[RestAnnotation]; !ok {
 		return nil

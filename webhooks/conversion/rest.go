@@ -39,8 +39,7 @@ func keepRest(hub *addonsv1.AddonStack, spoke *addonsv1alpha1.AddonStack) error 
 	return nil
 }
 
-// restOf returns the parts of the hub that can't be made of the spoke alone, nil if
-// there are none.
+// restOf returns the parts of the hub that can't be made of the spoke alone, nil without any.
 func restOf(hub *addonsv1.AddonStack, spoke *addonsv1alpha1.AddonStack) (*addonsv1.AddonStack, error) {
 	var back addonsv1.AddonStack
 	if err := editSpec(&back.Spec, spoke.Spec.DeepCopy()); err != nil {

@@ -48,10 +48,8 @@ func editSpec(hub *addonsv1.AddonStackSpec, spoke *addonsv1alpha1.AddonStackSpec
 	return nil
 }
 
-// bringToFront returns the add-ons with the one of a release at the first place,
-// which is the one that v1alpha1 shows. A release that isn't there takes the place
-// of the only add-on. If there are more, it comes before them, and none of them goes:
-// authors of v1alpha1 needn't know of them. The order means nothing else.
+// bringToFront returns the add-ons with the one of a release first, which is the one that v1alpha1
+// shows. A release that isn't there takes the place of the only add-on, or comes before several.
 func bringToFront(addons []addonsv1.Addon, release string) ([]addonsv1.Addon, error) {
 	i := slices.IndexFunc(addons, func(a addonsv1.Addon) bool { return a.Name == release })
 	switch {

@@ -7,15 +7,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimecatalog "sigs.k8s.io/cluster-api/api/runtime/catalog"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance/skew"
+	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
 
 // timeoutSeconds bounds one call. An answer takes a request to the API server.
@@ -73,15 +78,6 @@ func hasNewerHooks(ctx context.Context, server rest.Interface) (bool, error) {
 	return gap.Empty(), nil
 }
 
-// newCatalog returns the catalog of all hooks that there are.
-func newCatalog() (*runtimecatalog.Catalog, error) {
-	catalog := runtimecatalog.New()
-	if err := hooksv1.AddToCatalog(catalog); err != nil {
-		return nil, fmt.Errorf("building the catalog of hooks: %w", err)
-	}
-	return catalog, nil
-}
-
 // FailurePolicies are the values of --hook-failure-policy.
 func FailurePolicies() []string {
 	return []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
@@ -89,3 +85,58 @@ func FailurePolicies() []string {
 
 // IsFailurePolicy reports whether a text is one of them.
 func IsFailurePolicy(text string) bool { return slices.Contains(FailurePolicies(), text) }
+
+// request is what is read of all requests. Their Cluster is of v1beta2 since Cluster API 1.13, and
+// of v1beta1 before; what is read of it is the same in both.
+type request struct {
+	Cluster struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Topology struct {
+				Version string `json:"version"`
+			} `json:"topology"`
+		} `json:"spec"`
+	} `json:"cluster"`
+	// To is the version of requests before something, Version that of requests after it.
+	To      string `json:"toKubernetesVersion"`
+	Version string `json:"kubernetesVersion"`
+}
+
+// hook is one that is answered.
+type hook struct {
+	name string // of the handler
+	hook runtimecatalog.Hook
+	// point that the hook is asked at; "" before a Cluster is deleted.
+	point addonsv1.UpgradePoint
+	// version is that of the request which the hook is about.
+	version func(*request) string
+	// since112 says that Cluster API has the hook since 1.12 only.
+	since112 bool
+}
+
+// all are the hooks that are answered. Before the control plane two are asked: the first may be
+// left out by Cluster API for a moment after an upgrade, the other one is asked at each step.
+var all = []hook{
+	{"before-cluster-upgrade", hooksv1.BeforeClusterUpgrade, addonsv1.UpgradeBeforeControlPlane, func(*request) string { return "" }, false},
+	{"before-control-plane-upgrade", hooksv1.BeforeControlPlaneUpgrade, addonsv1.UpgradeBeforeControlPlane, func(r *request) string { return r.To }, true},
+	{"after-control-plane-upgrade", hooksv1.AfterControlPlaneUpgrade, addonsv1.UpgradeAfterControlPlane, func(r *request) string { return r.Version }, false},
+	{"after-cluster-upgrade", hooksv1.AfterClusterUpgrade, addonsv1.UpgradeAfterWorkers, func(r *request) string { return r.Version }, false},
+	{"before-cluster-delete", hooksv1.BeforeClusterDelete, "", func(*request) string { return "" }, false},
+}
+
+// answer returns what is to be said to a request.
+func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, lost *upgrade.LostInstance, now time.Time) upgrade.Answer {
+	if h.point == "" {
+		if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves {
+			return upgrade.Answer{} // it lives on elsewhere, with its add-ons
+		}
+		return upgrade.DeletionAnswerOf(ca, lost, now)
+	}
+	return upgrade.AnswerOf(upgrade.Question{
+		Point: h.point, Version: h.version(r), Target: r.Cluster.Spec.Topology.Version, Generation: r.Cluster.Generation,
+		SkipGates: r.Cluster.Annotations[addonsv1.SkipGatesAnnotation],
+	}, ca, lost, now)
+}
+
+// isBefore reports whether Cluster API asks before it begins something.
+func (h *hook) isBefore() bool { return h.point == addonsv1.UpgradeBeforeControlPlane || h.point == "" }

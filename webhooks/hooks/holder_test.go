@@ -42,9 +42,9 @@ func TestHolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c", Labels: map[string]string{clusterv1.WatchLabel: "blue"}}}
-			held, silence := holderOf(ca, tc.instances)
-			if held != tc.held || (silence != nil) != tc.silent || silence != nil && silence.Instance != "system/chandler" {
-				t.Errorf("%v, %+v", held, silence)
+			held, lost := holderOf(ca, tc.instances)
+			if held != tc.held || (lost != nil) != tc.silent || lost != nil && lost.Instance != "system/chandler" {
+				t.Errorf("%v, %+v", held, lost)
 			}
 		})
 	}

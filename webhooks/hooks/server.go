@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package hooks answers Cluster API's runtime hooks: whether an upgrade of a Cluster's Kubernetes may go
+// on. The answer is in the status of the ClusterAddon, so a call starts nothing.
 package hooks
 
 import (
@@ -44,9 +46,9 @@ type Server struct {
 
 // Register adds all hooks to a server.
 func (s *Server) Register(server webhook.Server) error {
-	var err error
-	if s.catalog, err = newCatalog(); err != nil {
-		return err
+	s.catalog = runtimecatalog.New()
+	if err := hooksv1.AddToCatalog(s.catalog); err != nil {
+		return fmt.Errorf("building the catalog of hooks: %w", err)
 	}
 	for i := range all {
 		if err := s.register(server, all[i].hook, all[i].name, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &all[i]) }); err != nil {
@@ -75,8 +77,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 	key := client.ObjectKey{Namespace: asked.Cluster.Namespace, Name: asked.Cluster.Name}
 	response := &hooksv1.BeforeClusterUpgradeResponse{} // all hooks that may be held have the same fields
 	response.SetStatus(hooksv1.ResponseStatusSuccess)
-	answer, err := s.answer(r.Context(), key, func(ca *addonsv1.ClusterAddon, silence *upgrade.Silence) upgrade.Answer {
-		return h.answer(asked, ca, silence, s.Clock.Now())
+	answer, err := s.answer(r.Context(), key, func(ca *addonsv1.ClusterAddon, lost *upgrade.LostInstance) upgrade.Answer {
+		return h.answer(asked, ca, lost, s.Clock.Now())
 	})
 	if err != nil {
 		logf.FromContext(r.Context()).Error(err, "Could not answer a hook", "hook", h.name, "Cluster", key)
@@ -91,7 +93,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 }
 
 // answer returns what is to be said of a Cluster. Nothing holds one that no instance looks after.
-func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addonsv1.ClusterAddon, *upgrade.Silence) upgrade.Answer) (upgrade.Answer, error) {
+func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addonsv1.ClusterAddon, *upgrade.LostInstance) upgrade.Answer) (upgrade.Answer, error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := s.Reader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
 		return upgrade.Answer{}, nil
@@ -105,16 +107,15 @@ func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addo
 	if err := s.Instances.List(ctx, instances); err != nil {
 		return upgrade.Answer{}, fmt.Errorf("listing ProviderInstances: %w", err)
 	}
-	held, silence := holderOf(ca, instances.Items)
+	held, lost := holderOf(ca, instances.Items)
 	if !held {
 		return upgrade.Answer{}, nil
 	}
-	return by(ca, silence), nil
+	return by(ca, lost), nil
 }
 
-// holderOf reports whether an instance looks after a ClusterAddon, and its silence; nil if it is
-// alive.
-func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) (held bool, silence *upgrade.Silence) {
+// holderOf reports whether an instance looks after a ClusterAddon. A lost one is returned, too.
+func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) (held bool, lost *upgrade.LostInstance) {
 	for i := range instances {
 		pi := &instances[i]
 		scope := instance.ScopeOf(&pi.Spec)
@@ -126,10 +127,10 @@ func holderOf(ca *addonsv1.ClusterAddon, instances []addonsv1.ProviderInstance) 
 			return true, nil
 		default:
 			held = true
-			silence = &upgrade.Silence{Instance: client.ObjectKeyFromObject(pi).String(), Since: conditions.GetLastTransitionTime(pi, addonsv1.ReadyCondition).Time}
+			lost = &upgrade.LostInstance{Instance: client.ObjectKeyFromObject(pi).String(), Since: conditions.GetLastTransitionTime(pi, addonsv1.ReadyCondition).Time}
 		}
 	}
-	return held, silence
+	return held, lost
 }
 
 func reply(w http.ResponseWriter, r *http.Request, response hooksv1.ResponseObject) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migration has objects that are stored in an older version of the API stored
-// in the newest, so that a later release can drop the older one. It runs with the
-// webhooks, which is one place for all instances. Cluster API's own migrator does the
-// work; two replicas that do it at once write nothing twice, since whichever comes
-// second meets a conflict and leaves it at that.
+// Package migration has objects of an older version of the API stored in the newest, so that a later
+// release can drop the older one. It runs with the webhooks. Cluster API's own migrator does the
+// work. Of two replicas, the second meets a conflict and leaves it at that.
 package migration
 
 import (
@@ -47,8 +45,7 @@ func Setup(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-// CacheByObject limits what is watched to the one CustomResourceDefinition, which is all
-// that the rights allow.
+// CacheByObject limits what is watched to the one CustomResourceDefinition of the rights.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, CRD)},

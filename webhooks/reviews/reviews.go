@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reviews bounds what requests to webhooks may take, and who may send them.
-// Whoever reaches the port can send one, and controller-runtime reads a
-// ConversionReview without a limit.
+// Package reviews bounds what requests to webhooks may take, and who may send them. controller-runtime
+// reads a ConversionReview without a limit.
 package reviews
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
@@ -88,4 +90,14 @@ func serve(w http.ResponseWriter, r *http.Request, hook http.Handler, room *sema
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, largest)
 	hook.ServeHTTP(w, r)
+}
+
+// ClientCA returns what has a server ask for a certificate by an authority in the file.
+// A handshake without one succeeds: conversion has to.
+func ClientCA(file string) (func(*tls.Config), error) {
+	pool, err := cert.NewPool(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorities of clients: %w", err)
+	}
+	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
 }

@@ -14,10 +14,9 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// Observer knows which instances are alive, as leader election knows it of the
-// holder of a lease: it remembers when it saw the last sign of life change, by its
-// own clock, and never compares that clock with another one. What it hasn't seen
-// before counts as alive from now.
+// Observer knows which instances are alive. It remembers when it saw the last sign of life change,
+// by its own clock, as leader election does with leases. An instance that it hasn't seen before
+// counts as alive from now.
 type Observer struct {
 	clock clock.PassiveClock
 
@@ -32,8 +31,7 @@ type sighting struct {
 	since    time.Time // when the sign was seen first
 }
 
-// sign is what only a living process changes: its heartbeat, and its spec, since
-// a process that takes over an object writes the spec first.
+// sign is what only a living process changes: its heartbeat, and its spec when it takes over.
 type sign struct {
 	heartbeat  int64 // in microseconds, the precision of the API
 	generation int64
@@ -86,9 +84,8 @@ func (o *Observer) Read(pi *addonsv1.ProviderInstance, asOf time.Time) time.Dura
 	return o.see(pi).remaining(asOf)
 }
 
-// Listed takes in the answer to a consistent LIST that was sent at asOf, and
-// returns all instances to reckon with. Also those that are deleted: whoever was
-// seen with a claim, and is missing in the list, may still run.
+// Listed takes in the answer to a consistent LIST that was sent at asOf, and returns all instances
+// that count. A deleted one that had a claim may still run, so it counts until it expires.
 func (o *Observer) Listed(items []addonsv1.ProviderInstance, asOf time.Time) []Known {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,8 +129,7 @@ func (o *Observer) see(pi *addonsv1.ProviderInstance) sighting {
 	return s
 }
 
-// remaining is reckoned from before the instance was read: had it shown a sign
-// of life after that, it would be alive.
+// remaining counts from before the instance was read: a sign of life after that would have been seen.
 func (s sighting) remaining(asOf time.Time) time.Duration {
 	return expiry(s.instance) - asOf.Sub(s.since)
 }

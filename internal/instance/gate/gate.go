@@ -12,12 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Gate is a manager that keeps what is added to it. Run starts all of it. Until
-// then a controller lists and watches nothing, while the manager itself runs: its
-// cache, its leader election, its servers.
-//
-// What is added runs only on the leader, if Run is called there: the gate doesn't
-// ask whether a runnable needs leader election.
+// Gate is a manager that keeps what is added to it until Run. Meanwhile a controller lists and
+// watches nothing, and the manager itself runs. The gate doesn't ask whether a runnable needs
+// leader election, so Run is to be called on the leader.
 type Gate struct {
 	manager.Manager
 
@@ -45,9 +42,8 @@ func (g *Gate) Add(r manager.Runnable) error {
 	return nil
 }
 
-// Run opens the gate, and returns when all that went through has ended: after the
-// context, or after the first that failed, whose error it returns. It may be
-// called once.
+// Run starts what was added. It returns when all of it has ended: after the context, or after the
+// first that failed, whose error it returns. It may be called once.
 func (g *Gate) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	g.mu.Lock()

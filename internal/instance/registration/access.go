@@ -5,41 +5,29 @@ package registration
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/skew"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// namedNamespaces is how many a message names.
-const namedNamespaces = 3
-
 // right is something that RBAC grants.
-type right struct {
-	verb, group, resource, subresource string
-	namespace                          string // "" for all
-}
+type right struct{ verb, group, resource, namespace string } // namespace "" for all
 
-// ownRights are those that the registration itself uses, in its own namespace.
-func (r *Registration) ownRights() []right {
-	var rights []right
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		rights = append(rights, right{verb: verb, group: addonsv1.GroupVersion.Group, resource: "providerinstances", namespace: r.o.Namespace})
-	}
-	return append(rights, right{verb: "patch", group: addonsv1.GroupVersion.Group, resource: "providerinstances", subresource: "status", namespace: r.o.Namespace})
-}
-
-// has asks the API server whether this process has a right, which everybody may
-// ask of themselves. What was granted once isn't asked again.
+// has reports whether this process has a right. The API server answers that to everybody.
+// A right that was granted once isn't asked for again.
 func (r *Registration) has(ctx context.Context, wanted right) (bool, error) {
 	if r.granted[wanted] {
 		return true, nil
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: wanted.verb, Group: wanted.group, Resource: wanted.resource, Subresource: wanted.subresource, Namespace: wanted.namespace,
+			Verb: wanted.verb, Group: wanted.group, Resource: wanted.resource, Namespace: wanted.namespace,
 		},
 	}}
 	if err := r.client.Create(ctx, review); err != nil {
@@ -51,14 +39,11 @@ func (r *Registration) has(ctx context.Context, wanted right) (bool, error) {
 	return review.Status.Allowed, nil
 }
 
-// String says what the right is to.
+// String returns what the right allows.
 func (r right) String() string {
 	resource := r.resource
 	if r.group != "" {
 		resource += "." + r.group
-	}
-	if r.subresource != "" {
-		resource += "/" + r.subresource
 	}
 	if r.namespace == "" {
 		return r.verb + " " + resource + " in all namespaces"
@@ -66,22 +51,10 @@ func (r right) String() string {
 	return r.verb + " " + resource + " in namespace " + r.namespace
 }
 
-// mayRegister finds out whether the instance may keep its ProviderInstance.
-func (r *Registration) mayRegister(ctx context.Context) *obstacle {
-	for _, wanted := range r.ownRights() {
-		switch granted, err := r.has(ctx, wanted); {
-		case err != nil:
-			return &obstacle{reason: "APIServerUnavailable", message: err.Error()}
-		case !granted:
-			return &obstacle{reason: "NotAllowed", message: fmt.Sprintf(
-				"It may not %s, where it has to register: that namespace isn't there, or has no RoleBinding for this instance (see config/instance)", wanted)}
-		}
-	}
-	return nil
-}
+// maxNamed is how many missing rights a message names.
+const maxNamed = 3
 
-// accessible is condition NamespacesAccessible. A controller that may not list
-// what it looks after would only collect refusals.
+// accessible returns condition NamespacesAccessible.
 func (r *Registration) accessible(ctx context.Context) metav1.Condition {
 	c := metav1.Condition{Type: addonsv1.NamespacesAccessibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.NamespacesAccessibleReason}
 	namespaces := r.o.Scope.Namespaces
@@ -103,11 +76,7 @@ func (r *Registration) accessible(ctx context.Context) metav1.Condition {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, addonsv1.NamespaceNotAccessibleReason
-	what := strings.Join(refused[:min(len(refused), namedNamespaces)], ", ")
-	if more := len(refused) - namedNamespaces; more > 0 {
-		what += fmt.Sprintf(", and the like in %d more", more)
-	}
-	c.Message = "The instance may not " + what + ": the namespace isn't there yet, or has no RoleBinding for this instance (see config/instance)"
+	c.Message = "The instance may not " + message.List(refused, ", ", maxNamed) + ": the namespace isn't there yet, or has no RoleBinding for this instance (see config/instance)"
 	return c
 }
 
@@ -122,4 +91,36 @@ func (r *Registration) missingIn(ctx context.Context, namespace string) (*right,
 		}
 	}
 	return nil, nil
+}
+
+// compatible returns condition APICompatible. Without the kind ProviderInstance it is an obstacle.
+func (r *Registration) compatible(ctx context.Context) metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.APICompatibleCondition, Status: metav1.ConditionTrue, Reason: addonsv1.APICompatibleReason}
+	gap, err := skew.Check(ctx, r.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+	switch {
+	case err != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()
+	case len(gap.Kinds) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIVersionNotServedReason, gap.String()
+		if slices.Contains(gap.Kinds, "ProviderInstance") {
+			r.result.obstacle = &obstacle{reason: c.Reason, message: c.Message}
+		}
+	case len(gap.Fields) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, addonsv1.APIFieldsMissingReason, gap.String()
+	default:
+		r.hasClusterAPI(ctx, &c)
+	}
+	return c
+}
+
+// hasClusterAPI adds to the condition whether there are Clusters to look after.
+func (r *Registration) hasClusterAPI(ctx context.Context, c *metav1.Condition) {
+	served, err := skew.Serves(ctx, r.rest, clusterv1.GroupVersion.WithKind("Cluster"))
+	switch {
+	case err != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, addonsv1.InternalErrorReason, err.Error()
+	case !served:
+		c.Status, c.Reason = metav1.ConditionFalse, addonsv1.APIVersionNotServedReason
+		c.Message = fmt.Sprintf("The API server doesn't serve Cluster of %s. Install Cluster API, 1.11 or newer", clusterv1.GroupVersion)
+	}
 }

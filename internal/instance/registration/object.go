@@ -4,16 +4,27 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance"
 )
 
-// take makes the instance's object, or finds out that the one that is there is
-// this process's to go on with.
+// take makes the instance's object, or finds out that this process may go on with an existing one.
 func (r *Registration) take(ctx context.Context) *obstacle {
 	pi := &addonsv1.ProviderInstance{}
 	asOf := r.o.Clock.Now()
@@ -46,8 +57,7 @@ func (r *Registration) create(ctx context.Context) *obstacle {
 	return nil
 }
 
-// write makes the object's spec this process's own, with a claim. It is refused if
-// anything of the object changed since it was read.
+// write makes the object's spec this process's own, with a claim, if nobody wrote it since.
 func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) error {
 	next := r.object.DeepCopy()
 	next.Spec = r.spec(claim)
@@ -66,7 +76,139 @@ func (r *Registration) write(ctx context.Context, claim addonsv1.ScopeClaim) err
 	}
 	r.object = next
 	if before != r.holder {
-		r.tookOver(ctx, before)
+		logf.FromContext(ctx).Info("Took the ProviderInstance over", "formerHolder", before)
+		r.event(corev1.EventTypeNormal, "TakenOver", fmt.Sprintf("%s took over from %s, which ended without a word", r.holder, before))
 	}
 	return nil
+}
+
+// newHolder names this process as leases do: by the host, and a random part.
+func newHolder() string {
+	host, err := os.Hostname()
+	if err != nil || len(host) > 200 {
+		host = "chandler"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}
+
+func (r *Registration) key() client.ObjectKey {
+	return types.NamespacedName{Namespace: r.o.Namespace, Name: r.o.Name}
+}
+
+// expirySeconds is written into the object, in whole seconds.
+func (r *Registration) expirySeconds() int32 {
+	return int32(math.Ceil((beatsToExpiry * r.o.Heartbeat).Seconds()))
+}
+
+// spec is what this process says of the instance.
+func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstanceSpec {
+	return addonsv1.ProviderInstanceSpec{
+		Namespaces:    r.o.Scope.Namespaces,
+		WatchFilter:   r.o.Scope.WatchFilter,
+		Version:       r.o.Version,
+		APIVersions:   []string{addonsv1.GroupVersion.Version},
+		Holder:        r.holder,
+		LeaseName:     r.o.LeaseName,
+		Claim:         claim,
+		ExpirySeconds: r.expirySeconds(),
+	}
+}
+
+// ours reports whether this process writes an object, or succeeds its holder by the Lease.
+func (r *Registration) ours(spec *addonsv1.ProviderInstanceSpec) bool {
+	return spec.Holder == r.holder || r.o.LeaseName != "" && spec.LeaseName == r.o.LeaseName && instance.ScopeOf(spec).Equal(r.o.Scope)
+}
+
+// claim takes the object to Active as far as possible, and returns condition ScopeHeld. A claim
+// counts only if the one before it is stored, and both are answered while the process is alive.
+func (r *Registration) claim(ctx context.Context) metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: addonsv1.ScopeNotClaimedReason}
+	if problem := firstProblem(r.result.api, r.result.namespaces); problem != nil {
+		c.Message = "The scope isn't claimed before condition " + problem.Type + " is True"
+		if err := r.write(ctx, addonsv1.ScopeWaiting); err != nil {
+			return refusal(err)
+		}
+		return c
+	}
+	for _, next := range r.nextClaims() {
+		if err := r.write(ctx, next); err != nil {
+			c := refusal(err)
+			if c.Reason != addonsv1.InternalErrorReason && c.Reason != addonsv1.WebhookUnavailableReason {
+				r.stepBack(ctx)
+			}
+			return c
+		}
+		if next == addonsv1.ScopeWaiting {
+			continue
+		}
+		if !r.life.isValid() {
+			r.stepBack(ctx)
+			c.Message = "The API server took so long to answer that the claim may have expired. It is made anew"
+			return c
+		}
+	}
+	c.Status, c.Reason = metav1.ConditionTrue, addonsv1.ScopeHeldReason
+	return c
+}
+
+// nextClaims returns what is to be written until the claim is Active.
+func (r *Registration) nextClaims() []addonsv1.ScopeClaim {
+	ours, claim := r.object.Spec.Holder == r.holder, r.object.Spec.Claim
+	switch {
+	case !ours:
+		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}
+	case claim != addonsv1.ScopeWaiting && !r.life.isValid():
+		return []addonsv1.ScopeClaim{addonsv1.ScopeWaiting, addonsv1.ScopeClaiming, addonsv1.ScopeActive}
+	case claim == addonsv1.ScopeWaiting:
+		return []addonsv1.ScopeClaim{addonsv1.ScopeClaiming, addonsv1.ScopeActive}
+	default:
+		return []addonsv1.ScopeClaim{addonsv1.ScopeActive}
+	}
+}
+
+// stepBack lets go of a claim. If that fails the next round makes it good.
+func (r *Registration) stepBack(ctx context.Context) {
+	if r.object.Spec.Holder == r.holder {
+		_ = r.write(ctx, addonsv1.ScopeWaiting)
+	}
+}
+
+// refusal says why a claim wasn't stored.
+func refusal(err error) metav1.Condition {
+	return metav1.Condition{Type: addonsv1.ScopeHeldCondition, Status: metav1.ConditionFalse, Reason: reasonOf(err), Message: textOf(err)}
+}
+
+func reasonOf(err error) string {
+	var status apierrors.APIStatus
+	refusal, refused := instance.RefusalOf(err)
+	switch {
+	case refused && refusal.Cause == instance.ScopeTaken:
+		return addonsv1.ScopeTakenReason
+	case refused && refusal.Cause == instance.ScopeForbidden:
+		return addonsv1.ScopeForbiddenReason
+	case !errors.As(err, &status):
+		return addonsv1.InternalErrorReason
+	case webhookFailed(status.Status()):
+		return addonsv1.WebhookUnavailableReason
+	default:
+		return addonsv1.ScopeNotClaimedReason
+	}
+}
+
+// webhookFailed reports whether a webhook gave no answer, or told of a failure.
+func webhookFailed(s metav1.Status) bool {
+	return s.Code >= http.StatusInternalServerError && (strings.Contains(s.Message, "failed calling webhook") || strings.Contains(s.Message, denied))
+}
+
+const denied = "denied the request: "
+
+// textOf leaves out who refused: that it was the webhook is clear.
+func textOf(err error) string {
+	if refusal, ok := instance.RefusalOf(err); ok {
+		return refusal.Message
+	}
+	if _, text, ok := strings.Cut(err.Error(), denied); ok {
+		return text
+	}
+	return err.Error()
 }

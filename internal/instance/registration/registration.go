@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package registration keeps the ProviderInstance of a running instance, and lets its
+// controllers run only while that object holds the instance's scope.
+//
+// A round checks what the instance needs (access.go), takes its object, and
+// claims the scope (object.go). Rounds follow one another until the claim is Active. Then the
+// controllers run beside a heartbeat (running.go). When they have ended, the instance deletes
+// the object (heartbeat.go).
+//
+// Other instances wait until a silent one has expired. So the process ends when it couldn't
+// write for two thirds of that time, counted from before it sent its last successful write:
+// see [lifetime], and docs/design/instances.md.
 package registration
 
 import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,12 +92,11 @@ type Registration struct {
 	life     lifetime
 	former   *arbiter.Observer // of who held the object before us
 	granted  map[right]bool
-	findings findings
-	spoken   string // what was last logged
+	result   roundResult
+	reported string // the reasons that were last logged
 	warned   bool   // an event said that the instance waits
 
-	mu      sync.Mutex
-	problem string // why this isn't ready; "" if it is
+	problem atomic.Value // string: why this isn't ready, "" if it is
 }
 
 var _ manager.LeaderElectionRunnable = &Registration{}
@@ -104,8 +114,7 @@ func OwnConnection(config *rest.Config) *rest.Config {
 
 const dialTimeout = 30 * time.Second // that of client-go
 
-// New returns the registration of this process. Its requests don't wait behind
-// those of the controllers.
+// New returns the registration of this process. Its requests don't wait behind those of controllers.
 func New(mgr manager.Manager, o Options) (*Registration, error) {
 	config := OwnConnection(mgr.GetConfig())
 	connection, err := rest.HTTPClientFor(config)
@@ -133,9 +142,9 @@ func New(mgr manager.Manager, o Options) (*Registration, error) {
 		recorder: mgr.GetEventRecorder("providerinstance"),
 		former:   arbiter.NewObserver(o.Clock),
 		granted:  map[right]bool{},
-		problem:  "it is starting",
 	}
-	r.life = lifetime{clock: o.Clock, length: fenceAfter(r.expirySeconds())}
+	r.problem.Store("it is starting")
+	r.life = lifetime{clock: o.Clock, length: time.Duration(r.expirySeconds()) * time.Second * 2 / 3}
 	if o.LeaderElection {
 		r.elected = mgr.Elected()
 	}
@@ -156,20 +165,19 @@ func (r *Registration) Start(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// await makes rounds until the instance holds its scope. It returns false if the
-// context ended first.
+// await makes rounds until the instance holds its scope, false if the context ended first.
 func (r *Registration) await(ctx context.Context) bool {
 	for failed := 0; ; failed++ {
-		before := r.findings.reasons()
+		before := r.result.reasons()
 		held := r.round(ctx)
 		if ctx.Err() != nil {
 			return false
 		}
-		r.speak(ctx)
+		r.report(ctx)
 		if held {
 			return true
 		}
-		if r.findings.reasons() != before {
+		if r.result.reasons() != before {
 			failed = 0
 		}
 		select {
@@ -184,7 +192,7 @@ func (r *Registration) await(ctx context.Context) bool {
 // heartbeat. It is partly random, for two instances that refuse each other.
 func (r *Registration) pause(failed int) time.Duration {
 	longest := r.o.Heartbeat
-	if r.findings.scope.Reason == addonsv1.ScopeTakenReason {
+	if r.result.scope.Reason == addonsv1.ScopeTakenReason {
 		return wait.Jitter(longest*3/4, 0.5)
 	}
 	return wait.Jitter(min(longest, soon<<min(failed, 10))*3/4, 0.5)
@@ -194,23 +202,22 @@ func (r *Registration) pause(failed int) time.Duration {
 func (r *Registration) round(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
-	r.findings.obstacle = r.mayRegister(ctx)
-	r.findings.api = r.compatible(ctx)
-	if r.findings.obstacle != nil {
+	r.result.obstacle = nil
+	if r.result.api = r.compatible(ctx); r.result.obstacle != nil {
 		return false
 	}
-	r.findings.namespaces = r.accessible(ctx)
-	if r.findings.obstacle = r.take(ctx); r.findings.obstacle != nil {
+	r.result.namespaces = r.accessible(ctx)
+	if r.result.obstacle = r.take(ctx); r.result.obstacle != nil {
 		return false
 	}
-	r.findings.scope = r.claim(ctx)
+	r.result.scope = r.claim(ctx)
 	if !r.ours(&r.object.Spec) {
-		r.findings.obstacle = &obstacle{reason: r.findings.scope.Reason, message: r.findings.scope.Message}
+		r.result.obstacle = &obstacle{reason: r.result.scope.Reason, message: r.result.scope.Message}
 		return false
 	}
 	if err := r.beat(ctx, nil); err != nil {
-		r.findings.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
+		r.result.obstacle = &obstacle{reason: "StatusNotWritten", message: err.Error()}
 		return false
 	}
-	return r.findings.allGood() && r.life.goesOn()
+	return firstProblem(r.result.parts()...) == nil && r.life.isValid()
 }

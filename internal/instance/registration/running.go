@@ -8,7 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance"
 )
 
 // errLost says that another process holds the scope, or may soon.
@@ -36,8 +42,7 @@ func (r *Registration) run(ctx context.Context) error {
 	return err
 }
 
-// keepAlive writes heartbeats until the controllers have ended, whose error it
-// returns, or the scope is lost.
+// keepAlive writes heartbeats until the scope is lost, or until the controllers end with an error.
 func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,3 +87,89 @@ func (r *Registration) untilNext(failed error) time.Duration {
 	}
 	return max(r.o.Heartbeat-r.o.Clock.Since(r.life.sent), 0)
 }
+
+// keep writes one heartbeat while the controllers run. The answer shows the object as it is.
+func (r *Registration) keep(ctx context.Context) error {
+	clusters := r.count(ctx)
+	ctx, cancel := context.WithTimeout(ctx, r.patience())
+	defer cancel()
+	err := r.beat(ctx, clusters)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.makeAnew(ctx)
+	case apierrors.IsConflict(err): // it has another UID
+		return fmt.Errorf("%w: somebody else made the object anew", errLost)
+	case err != nil:
+		return err
+	}
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
+	if !r.life.isValid() {
+		return fmt.Errorf("%w: the heartbeat was answered too late", errLost)
+	}
+	return nil
+}
+
+// patience is how long a heartbeat may take: there has to be time for another.
+func (r *Registration) patience() time.Duration { return max(r.o.Heartbeat/2, time.Second) }
+
+// inspect checks the object in the heartbeat's answer. If somebody took the claim out of it, another
+// instance may have claimed since. Other edits are put right.
+func (r *Registration) inspect(ctx context.Context) error {
+	spec := &r.object.Spec
+	switch {
+	case spec.Holder != r.holder:
+		return fmt.Errorf("%w: %s holds it", errLost, spec.Holder)
+	case spec.Claim != addonsv1.ScopeActive || !instance.ScopeOf(spec).Equal(r.o.Scope):
+		return fmt.Errorf("%w: somebody edited spec.claim, spec.namespaces or spec.watchFilter; only the instance writes these", errLost)
+	}
+	if err := r.write(ctx, addonsv1.ScopeActive); err != nil {
+		logf.FromContext(ctx).Info("The object was edited, and can't be put right yet", "error", err.Error())
+	}
+	return nil
+}
+
+// makeAnew makes the object again that somebody deleted. The webhooks remember it
+// for as long as it would have lived, so nobody should have claimed in between.
+func (r *Registration) makeAnew(ctx context.Context) error {
+	logf.FromContext(ctx).Info("Somebody deleted the ProviderInstance of this running instance; it is made anew")
+	deleted := r.object
+	if o := r.create(ctx); o != nil {
+		r.object = deleted
+		return errors.New(o.message)
+	}
+	if c := r.claim(ctx); c.Status != metav1.ConditionTrue {
+		return fmt.Errorf("%w: somebody deleted the object, and it can't be claimed again: %s", errLost, c.Message)
+	}
+	return r.beat(ctx, nil)
+}
+
+// lifetime is how long this process may count on what it wrote. Others see a write
+// later than it was sent, and wait a third longer than this.
+type lifetime struct {
+	clock  clock.PassiveClock
+	length time.Duration
+	sent   time.Time // of the last successful write; zero before the first
+	// lapsed says that an answer came after the deadline: what was claimed before is worth nothing.
+	lapsed bool
+}
+
+// begin notes that a claim, sent at a time, was stored just now.
+func (l *lifetime) begin(sent time.Time) {
+	l.sent = sent
+	l.lapsed = l.left() <= 0
+}
+
+// extend notes that another write, sent at a time, was stored just now.
+func (l *lifetime) extend(sent time.Time) {
+	late := l.sent.IsZero() || l.left() <= 0
+	l.sent = sent
+	l.lapsed = l.lapsed || late || l.left() <= 0
+}
+
+// isValid reports whether nobody else may have counted this process out since it claimed.
+func (l *lifetime) isValid() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
+
+// left is the time until the process has to end, unless it writes before.
+func (l *lifetime) left() time.Duration { return l.length - l.clock.Since(l.sent) }

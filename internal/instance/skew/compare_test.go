@@ -28,7 +28,6 @@ type known struct {
 	List              []inner               `json:"list,omitempty"`
 	Names             []string              `json:"names,omitempty"`
 	Strings           map[string]string     `json:"strings,omitempty"`
-	Structs           map[string]inner      `json:"structs,omitempty"`
 	Free              *apiextensionsv1.JSON `json:"free,omitempty"`
 	Time              metav1.Time           `json:"time,omitempty,omitzero"`
 	Hidden            string                `json:"-"`
@@ -36,7 +35,7 @@ type known struct {
 }
 
 const complete = `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"properties": {"text": {}}}}, "names": {"items": {}},
-	"strings": {"additionalProperties": {}}, "structs": {"additionalProperties": {"properties": {"text": {}}}}, "free": {}, "time": {}}}`
+	"strings": {}, "free": {}, "time": {}}}`
 
 func TestMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -45,10 +44,9 @@ func TestMissing(t *testing.T) {
 	}{
 		"everything is there":         {schema: complete},
 		"anything is kept":            {schema: `{"x-kubernetes-preserve-unknown-fields": true}`},
-		"nothing is there":            {schema: `{}`, want: []string{".metadata", ".common", ".number", ".list", ".names", ".strings", ".structs", ".free", ".time"}},
-		"a field of a list's element": {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {}}, "names": {}, "strings": {"additionalProperties": true}, "structs": {"additionalProperties": {}}, "free": {}, "time": {}}}`, want: []string{".list[].text", ".structs.*.text"}},
-		"a list of anything":          {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {}, "names": {}, "strings": {}, "structs": {"additionalProperties": true}, "free": {}, "time": {}}}`, want: []string{".list[]", ".strings.*"}},
-		"a list that keeps all":       {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"x-kubernetes-preserve-unknown-fields": true}}, "names": {}, "strings": {"additionalProperties": {}}, "structs": {"x-kubernetes-preserve-unknown-fields": true}, "free": {}, "time": {}}}`},
+		"nothing is there":            {schema: `{}`, want: []string{".metadata", ".common", ".number", ".list", ".names", ".strings", ".free", ".time"}},
+		"a field of a list's element": {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {}}, "names": {}, "strings": {}, "free": {}, "time": {}}}`, want: []string{".list[].text"}},
+		"a list that keeps all":       {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"x-kubernetes-preserve-unknown-fields": true}}, "names": {}, "strings": {}, "free": {}, "time": {}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			served := &Schema{}

@@ -3,15 +3,67 @@
 package clusteraddon
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
 )
+
+// upgradeEvents returns an event of each changed gate of an upgrade, and of its end.
+func upgradeEvents(before, after *addonsv1.ClusterUpgrade) []event {
+	if after == nil {
+		if before == nil {
+			return nil
+		}
+		return []event{{kind: corev1.EventTypeNormal, reason: "UpgradeDone", action: "Upgrade", note: fmt.Sprintf("The upgrade to Kubernetes %s is done", before.Target)}}
+	}
+	var events []event
+	for _, gate := range after.Gates {
+		if was := formerGate(before, gate); was.State != gate.State || was.Reason != gate.Reason {
+			events = append(events, gateEvent(gate))
+		}
+	}
+	return events
+}
+
+// formerGate returns the gate as it was; an empty one if it wasn't there.
+func formerGate(before *addonsv1.ClusterUpgrade, gate addonsv1.UpgradeGate) addonsv1.UpgradeGate {
+	if before != nil {
+		for _, was := range before.Gates {
+			if was.Point == gate.Point && was.Version == gate.Version {
+				return was
+			}
+		}
+	}
+	return addonsv1.UpgradeGate{}
+}
+
+func gateEvent(gate addonsv1.UpgradeGate) event {
+	e := event{kind: corev1.EventTypeNormal, reason: gate.Reason, action: "Upgrade"}
+	e.note = fmt.Sprintf("Kubernetes %s, %s: %s", gate.Version, gate.Point, gate.State)
+	if gate.Message != "" {
+		e.note += ": " + gate.Message
+	}
+	switch gate.State {
+	case addonsv1.GateClosed, addonsv1.GateExpired, addonsv1.GateSkipped, addonsv1.GatePassed:
+		e.kind = corev1.EventTypeWarning
+	}
+	return e
+}
+
+// deletionEvent returns the event of a Cluster that goes before its add-ons, nil if it doesn't.
+func deletionEvent(before, after *addonsv1.ClusterDeletion) *event {
+	if after == nil || after.State != addonsv1.GateExpired || before != nil && before.State == after.State {
+		return nil
+	}
+	return &event{kind: corev1.EventTypeWarning, reason: addonsv1.UpgradeHoldExpiredReason, action: "Remove", note: after.Message}
+}
 
 var (
 	upgradeGates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -57,8 +109,7 @@ func (m *memory) countGates(status *addonsv1.ClusterUpgrade) {
 	m.gates = now
 }
 
-// countHolds counts the gates that were held and aren't any more, and the add-ons that hold one which
-// wasn't held before.
+// countHolds counts the gates that aren't held any more, and the add-ons that hold others now.
 func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, now time.Time) {
 	was, is := heldGates(before), heldGates(after)
 	for point, since := range was {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// roundResult is what a round found out.
+type roundResult struct {
+	obstacle               *obstacle
+	api, namespaces, scope metav1.Condition
+}
+
+// obstacle keeps the instance from writing its object, so it can't say it there.
+type obstacle struct {
+	reason, message string
+	// standby: nothing is wrong, another process of the instance is at work.
+	standby bool
+}
+
+// parts are the conditions that Ready sums up, in the order in which they become True.
+func (f *roundResult) parts() []metav1.Condition {
+	return []metav1.Condition{f.api, f.namespaces, f.scope}
+}
+
+// firstProblem returns the first condition that isn't True, nil if all are.
+func firstProblem(conditions ...metav1.Condition) *metav1.Condition {
+	for _, c := range conditions {
+		if c.Status != metav1.ConditionTrue {
+			return &c
+		}
+	}
+	return nil
+}
+
+// ready returns condition Ready.
+func (f *roundResult) ready() metav1.Condition {
+	c := metav1.Condition{Type: addonsv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: addonsv1.ReadyReason}
+	if problem := firstProblem(f.parts()...); problem != nil {
+		c.Status, c.Reason, c.Message = problem.Status, problem.Reason, problem.Message
+	}
+	return c
+}
+
+// reasons returns the same for results that tell people the same. Messages may name passing errors.
+func (f *roundResult) reasons() string {
+	all := []string{f.api.Reason, f.namespaces.Reason, f.scope.Reason}
+	if f.obstacle != nil {
+		all = append(all, f.obstacle.reason)
+	}
+	return strings.Join(all, " ")
+}
+
+// report tells people what a round found out, once for each change: in the log, and as
+// an event if there is an object. The check for readyz has it always.
+func (r *Registration) report(ctx context.Context) {
+	r.problem.Store(r.result.problem())
+	now := r.result.reasons()
+	if r.reported == now {
+		return
+	}
+	r.reported = now
+	log := logf.FromContext(ctx)
+	switch first := firstProblem(r.result.parts()...); {
+	case r.result.obstacle != nil:
+		log.Info("The instance can't register yet", "reason", r.result.obstacle.reason, "message", r.result.obstacle.message)
+	case first != nil:
+		log.Info("The instance waits", "condition", first.Type, "reason", first.Reason, "message", first.Message)
+		r.event(corev1.EventTypeWarning, first.Reason, first.Message)
+		r.warned = true
+	default:
+		log.Info("The instance holds its scope")
+		if r.warned { // else nobody waits for this news
+			r.event(corev1.EventTypeNormal, addonsv1.ScopeHeldReason, "The instance holds its scope: "+r.o.Scope.Describe())
+		}
+	}
+}
+
+func (r *Registration) event(kind, reason, note string) {
+	const longest = 1024 // bytes, of the API
+	r.recorder.Eventf(r.object, nil, kind, reason, "Register", "%s", message.Shorten(note, longest))
+}
+
+// problem returns why the process isn't ready, "" if it is. A process that waits for its own
+// predecessor is ready, as one that waits for the lease is. Otherwise a rollout, which waits
+// for the new process before it ends the old one, would wait for ever.
+func (f *roundResult) problem() string {
+	first := firstProblem(f.parts()...)
+	switch {
+	case f.obstacle != nil && f.obstacle.standby:
+		return ""
+	case f.obstacle != nil:
+		return f.obstacle.reason + ": " + f.obstacle.message
+	case first != nil:
+		return first.Reason + ": " + first.Message
+	}
+	return ""
+}
+
+// Ready is a check for readyz: whether the instance holds its scope, or stands by.
+func (r *Registration) Ready(*http.Request) error {
+	if r.elected != nil {
+		select {
+		case <-r.elected:
+		default:
+			return nil // another replica leads
+		}
+	}
+	if problem := r.problem.Load().(string); problem != "" {
+		return errors.New(problem)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package skew finds out whether an API server serves all that this program reads and writes of an
+// API. Fields that a CRD doesn't have are dropped without an error, and would be written again and
+// again. The published schema tells: everybody may read it, unlike CRDs.
+package skew
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/cluster-chandler/chandler/internal/message"
+)
+
+// maxNamed is how many fields a message names.
+const maxNamed = 3
+
+// Gap is what an API server doesn't serve of a version of the API.
+type Gap struct {
+	Version schema.GroupVersion
+	// Kinds that aren't served in this version at all.
+	Kinds []string
+	// Fields that the CRDs don't have, as in "AddonStack.spec.addons[].chart".
+	Fields []string
+}
+
+// Empty reports whether nothing is missing.
+func (g Gap) Empty() bool { return len(g.Kinds) == 0 && len(g.Fields) == 0 }
+
+// String returns what is missing and what to do.
+func (g Gap) String() string {
+	const wayOut = "Upgrade config/shared first, which holds the CRDs"
+	switch {
+	case len(g.Kinds) > 0:
+		return fmt.Sprintf("The API server doesn't serve %s of %s. %s", strings.Join(g.Kinds, ", "), g.Version, wayOut)
+	case len(g.Fields) > 0:
+		return fmt.Sprintf("The CRDs of %s don't have %s. %s", g.Version, message.List(g.Fields, ", ", maxNamed), wayOut)
+	}
+	return ""
+}
+
+// Schema is the part of an OpenAPI v3 schema that tells which fields are kept.
+type Schema struct {
+	Kinds           []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind,omitempty"`
+	Properties      map[string]*Schema        `json:"properties,omitempty"`
+	Items           *Schema                   `json:"items,omitempty"`
+	PreserveUnknown bool                      `json:"x-kubernetes-preserve-unknown-fields,omitempty"`
+}
+
+// Check compares what an API server serves of one version with Go types. A type has the name
+// of its kind.
+func Check(ctx context.Context, server rest.Interface, version schema.GroupVersion, kinds ...any) (Gap, error) {
+	var document struct {
+		Components struct {
+			Schemas map[string]*Schema `json:"schemas"`
+		} `json:"components"`
+	}
+	data, err := server.Get().AbsPath("/openapi/v3/apis", version.Group, version.Version).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &document)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Gap{}, fmt.Errorf("reading the schema of %s: %w", version, err)
+	}
+	served := map[schema.GroupVersionKind]*Schema{}
+	for _, s := range document.Components.Schemas {
+		for _, kind := range s.Kinds {
+			served[kind] = s
+		}
+	}
+	gap := Gap{Version: version}
+	for _, kind := range kinds {
+		known := reflect.Indirect(reflect.ValueOf(kind)).Type()
+		if s := served[version.WithKind(known.Name())]; s != nil {
+			gap.Fields = append(gap.Fields, Missing(s, known, known.Name())...)
+		} else {
+			gap.Kinds = append(gap.Kinds, known.Name())
+		}
+	}
+	return gap, nil
+}
+
+// Serves reports whether an API server serves a kind.
+func Serves(ctx context.Context, server rest.Interface, kind schema.GroupVersionKind) (bool, error) {
+	resources := &metav1.APIResourceList{}
+	err := server.Get().AbsPath("/apis", kind.Group, kind.Version).Do(ctx).Into(resources)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("asking for the kinds of %s: %w", kind.GroupVersion(), err)
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }), nil
+}
+
+var (
+	marshaler  = reflect.TypeFor[json.Marshaler]()
+	typeMeta   = reflect.TypeFor[metav1.TypeMeta]()
+	objectMeta = reflect.TypeFor[metav1.ObjectMeta]()
+)
+
+// Missing returns the fields of a Go type that a schema doesn't have, in the order of the type, as in
+// "AddonStack.spec.addons[].chart". Fields below a missing one are left out.
+func Missing(served *Schema, known reflect.Type, path string) []string {
+	for known.Kind() == reflect.Pointer {
+		known = known.Elem()
+	}
+	switch {
+	case served.PreserveUnknown, hasNoFields(known):
+		return nil
+	case known.Kind() == reflect.Slice && served.Items != nil:
+		return Missing(served.Items, known.Elem(), path+"[]")
+	case known.Kind() != reflect.Struct:
+		return nil
+	}
+	var missing []string
+	for i := range known.NumField() {
+		field := known.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch property := served.Properties[name]; {
+		case name == "-" || !field.IsExported() && !field.Anonymous:
+		case field.Anonymous && (name == "" || strings.Contains(options, "inline")):
+			missing = append(missing, Missing(served, field.Type, path)...)
+		case property != nil:
+			missing = append(missing, Missing(property, field.Type, path+"."+name)...)
+		default:
+			missing = append(missing, path+"."+name)
+		}
+	}
+	return missing
+}
+
+// hasNoFields reports whether a type has no fields of its own in JSON, or those of all objects.
+func hasNoFields(t reflect.Type) bool {
+	return t == typeMeta || t == objectMeta || t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
+}
