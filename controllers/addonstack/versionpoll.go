@@ -130,12 +130,13 @@ func (r *Reconciler) memoryOf(s *addonsv1.AddonStack) *memory {
 const (
 	countedAtOnce = 100
 	countPause    = time.Millisecond
+	maxCountPause = 5 * time.Second
 )
 
 // pace returns how long the next count has to wait, 0 if it is due. A new spec doesn't wait.
 func (m *memory) pace(s *addonsv1.AddonStack, now time.Time) time.Duration {
 	if c := s.Status.Clusters; c != nil && m.request.generation == s.Generation {
-		pause := time.Duration(max(0, c.Total-countedAtOnce)) * countPause
+		pause := min(time.Duration(max(0, c.Total-countedAtOnce))*countPause, maxCountPause)
 		if wait := m.counted.Add(pause).Sub(now); wait > 0 {
 			return wait
 		}

@@ -23,8 +23,8 @@ import (
 
 const (
 	// deletionGrace is how long an AddonStack has to be gone before its add-ons go. A
-	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then, a
-	// namespace that is deleted with it says so, and CRDs that go no longer offer it.
+	// stack that is replaced (kubectl replace --force, a GitOps tool) is back by then. A
+	// namespace that is deleted with it says so by then, and CRDs that go no longer offer it.
 	deletionGrace = 4 * time.Second
 	// absenceRetry is how often is checked meanwhile.
 	absenceRetry = time.Second

@@ -48,8 +48,8 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 	}
 }
 
-// What is wrong is told once, until it is something else: not with each reconcile, not
-// after each look at the source, nor each time the cluster is back, nor after a restart.
+// TestPendingIsToldOnce has one event for what is wrong, until something else is. There is none with
+// each reconcile, after each look at the source, each time the cluster is back, or after a restart.
 func TestPendingIsToldOnce(t *testing.T) {
 	const missing, unauthorized = failure.SignatureMissing, failure.SourceUnauthorized
 	pending := func(reason, message string) addonsv1.AddonStatus {

@@ -68,8 +68,8 @@ func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, 
 	})
 }
 
-// filesVersion is the version that is shown of what isn't a chart, and has none of
-// its own: the tag in the registry, or else the start of the artifact's digest.
+// filesVersion returns the version that is shown of what isn't a chart, and has none of
+// its own. It is the tag in the registry, or else the start of the artifact's digest.
 func (in *inputs) filesVersion() string {
 	const shown = len("sha256:") + 12
 	return cmp.Or(in.chart.Chart.Version, strings.Replace(in.artifact[:min(shown, len(in.artifact))], ":", "-", 1))

@@ -13,8 +13,8 @@ import (
 	"github.com/cluster-chandler/chandler/test/connection"
 )
 
-// While nobody knows what an add-on is to have, or what the leaving one has, that is assumed
-// to be the same of what is new, and of what is in the same stack.
+// TestSuccessorsThatCannotBeKnown has add-ons that can't say what they are to have, or what the
+// leaving one has. New ones, and those of the same stack, are assumed to have the same.
 func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")

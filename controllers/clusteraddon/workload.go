@@ -75,8 +75,8 @@ func (w *workload) target() deliver.Target {
 	}
 }
 
-// targetAs is the same with the rights of a ServiceAccount of the workload cluster, in the
-// namespace that has the name of the ClusterAddon's; with those of the kubeconfig if it is "".
+// targetAs returns the same with the rights of a ServiceAccount of the workload cluster. That is
+// in the namespace with the name of the ClusterAddon's. "" means the rights of the kubeconfig.
 func (q *request) targetAs(serviceAccount string) (deliver.Target, error) {
 	target := q.workload.target()
 	if serviceAccount == "" {

@@ -43,8 +43,8 @@ func qualified(stack string, addons []addonsv1.Addon) []addonsv1.Addon {
 	return all
 }
 
-// CycleThrough returns add-ons of several stacks that depend on each other, one of which is the
-// given one: as "stack/name", that one first, and again at the end; nil if there are none.
+// CycleThrough returns add-ons of several stacks that depend on each other through the given one.
+// Each is "stack/name". The given one comes first, and again at the end. Nil means none.
 func CycleThrough(stacks map[string][]addonsv1.Addon, addon string) []string {
 	dependencies := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A model of all that takes part in the protocol: processes that claim, the API
-// server that stores, and the replicas of the webhook, whose rules and observers
+// server that stores, and the replicas of the webhook. Their rules and observers
 // are the real ones. Each thing that can happen is one step; time is one of them.
 
 const (

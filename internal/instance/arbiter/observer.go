@@ -76,8 +76,8 @@ func (o *Observer) Remaining(pi *addonsv1.ProviderInstance) time.Duration {
 	return o.notice(pi).remaining(o.clock.Now())
 }
 
-// Read takes in the answer to a consistent GET that was sent at asOf, and returns
-// how long the instance still counts as alive if it shows no sign of life.
+// Read takes in the answer to a consistent GET that was sent at asOf. It returns how
+// long the instance still counts as alive if it shows no sign of life.
 func (o *Observer) Read(pi *addonsv1.ProviderInstance, asOf time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
