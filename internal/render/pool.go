@@ -41,7 +41,7 @@ func New(opts Options) *Renderer {
 		opts:    opts,
 		slots:   newSlots(opts.Workers),
 		answers: newSharedAnswers(),
-		pauses:  pauses{now: time.Now, after: map[[sha256.Size]byte]pause{}},
+		pauses:  newPauses(),
 		starts:  make(chan chan startResult),
 		closing: make(chan struct{}),
 		alive:   map[*process]struct{}{},

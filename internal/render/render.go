@@ -29,7 +29,8 @@ type Release struct {
 type ChartRequest struct {
 	Files   []artifact.File `cbor:"-"`
 	Release Release
-	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
+	// Values are the user's, of the types that JSON is decoded into; the chart's own defaults are
+	// coalesced below them, as Helm does.
 	Values map[string]any
 	// SkipSchema leaves out the check of the values against the schemas of the chart.
 	SkipSchema bool
@@ -80,7 +81,7 @@ type TemplateRequest struct {
 	// Name appears in messages, e.g. `spec.addons[0].valuesTemplate`.
 	Name string
 	Text string
-	// Data has the roots Cluster, ControlPlane and InfraCluster.
+	// Data has the roots Cluster, ControlPlane and InfraCluster, as objects are decoded.
 	Data map[string]any
 	// Strict makes a field without a value an error in place of the text "<no value>".
 	Strict bool
@@ -92,11 +93,6 @@ func (r *Renderer) Chart(ctx context.Context, req ChartRequest) (*Result, error)
 	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
 		return nil, fmt.Errorf("facts: kubeVersion %q: %w", req.Facts.KubeVersion, err)
 	}
-	values, err := plainMap(req.Values)
-	if err != nil {
-		return nil, fmt.Errorf("values: %w", err)
-	}
-	req.Values = values
 	result, err := r.lookUp(ctx, &req)
 	if err != nil || !result.Made || req.Live == nil {
 		return result, err
@@ -121,11 +117,6 @@ func (r *Renderer) result(ctx context.Context, req *request) (*Result, error) {
 // calls a function that returns something else each time is refused.
 // Errors are as those of [Renderer.Chart].
 func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, error) {
-	data, err := plainMap(req.Data)
-	if err != nil {
-		return "", fmt.Errorf("%s: data: %w", req.Name, err)
-	}
-	req.Data = data
 	resp, err := r.do(ctx, &request{Template: &req})
 	if err != nil {
 		return "", err
