@@ -21,9 +21,6 @@ type Policy struct {
 	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
 	// certificate, or that name an http:// server.
 	AllowInsecureTLS bool
-	// AllowExec accepts kubeconfigs that run a program to get a credential:
-	// whoever can write one then runs programs in this process' container.
-	AllowExec bool
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
@@ -56,7 +53,6 @@ type Credentials struct {
 	Username, Password string
 	Cert, Key          string           // PEM
 	Certificate        *tls.Certificate // made of Cert and Key
-	Exec               *clientcmdapi.ExecConfig
 }
 
 // Host returns host and port of the server, for messages.
@@ -106,7 +102,7 @@ func Parse(data []byte, policy Policy) (*Config, error) {
 	if k.Endpoint, err = checkCluster(cluster, policy); err != nil {
 		return nil, err
 	}
-	if k.Credentials, err = checkUser(user, policy); err != nil {
+	if k.Credentials, err = checkUser(user); err != nil {
 		return nil, err
 	}
 	k.digest = digestOf(k)
@@ -137,16 +133,8 @@ func digestOf(k *Config) string {
 	for _, field := range []string{
 		k.Endpoint.Server, k.Endpoint.ServerName, k.Endpoint.CA, fmt.Sprint(k.Endpoint.Insecure),
 		k.Credentials.Token, k.Credentials.Username, k.Credentials.Password, k.Credentials.Cert, k.Credentials.Key,
-		execOf(k.Credentials.Exec),
 	} {
 		fmt.Fprintf(h, "%d:%s", len(field), field)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-func execOf(e *clientcmdapi.ExecConfig) string {
-	if e == nil {
-		return ""
-	}
-	return fmt.Sprintf("%q %q %q %q %q %t", e.Command, e.Args, e.Env, e.APIVersion, e.InstallHint, e.ProvideClusterInfo)
 }

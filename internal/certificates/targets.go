@@ -3,9 +3,6 @@
 package certificates
 
 import (
-	"encoding/base64"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -36,38 +33,20 @@ func targets(crds []string) []target {
 
 type serviceKey struct{ namespace, name string }
 
-// clientConfig is where an object says how the API server is to reach a webhook.
-type clientConfig struct {
-	path   string // of the bundle, as a JSON pointer
-	bundle []byte
-}
-
-// clients returns those of the object that go to the Service. Others aren't served with
-// our certificate.
-func (t target) clients(object *unstructured.Unstructured, service serviceKey) []clientConfig {
-	if t.kind == crdKind {
-		return ofService("/spec/conversion/webhook/clientConfig", object.Object, service, "spec", "conversion", "webhook", "clientConfig")
-	}
-	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-	var all []clientConfig
-	for i, webhook := range webhooks {
+// clientConfigs returns where the object says how the API server is to reach the Service. What goes
+// elsewhere isn't served with our certificate.
+func clientConfigs(object *unstructured.Unstructured, service serviceKey) []map[string]any {
+	conversion, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook")
+	webhooks, _ := object.Object["webhooks"].([]any)
+	var all []map[string]any
+	for _, webhook := range append(webhooks[:len(webhooks):len(webhooks)], conversion) {
 		fields, _ := webhook.(map[string]any)
-		all = append(all, ofService(fmt.Sprintf("/webhooks/%d/clientConfig", i), fields, service, "clientConfig")...)
+		config, _ := fields["clientConfig"].(map[string]any)
+		namespace, _, _ := unstructured.NestedString(config, "service", "namespace")
+		name, _, _ := unstructured.NestedString(config, "service", "name")
+		if (serviceKey{namespace: namespace, name: name}) == service {
+			all = append(all, config)
+		}
 	}
 	return all
-}
-
-func ofService(pointer string, fields map[string]any, service serviceKey, path ...string) []clientConfig {
-	config, _, _ := unstructured.NestedMap(fields, path...)
-	namespace, _, _ := unstructured.NestedString(config, "service", "namespace")
-	name, _, _ := unstructured.NestedString(config, "service", "name")
-	if (serviceKey{namespace: namespace, name: name}) != service {
-		return nil
-	}
-	encoded, _, _ := unstructured.NestedString(config, "caBundle")
-	bundle, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		bundle = nil // the API server wouldn't have taken it
-	}
-	return []clientConfig{{path: pointer + "/caBundle", bundle: bundle}}
 }

@@ -3,18 +3,17 @@
 package certificates
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/retry"
@@ -66,37 +65,25 @@ func (t *trust) announceTo(ctx context.Context, target target, ca *x509.Certific
 	if err := t.objects.Get(ctx, client.ObjectKey{Name: target.name}, object); err != nil {
 		return err
 	}
-	var patch []operation
-	for _, config := range target.clients(object, t.service) {
-		bundle, err := bundleWith(ca, config.bundle, t.clock.Now(), t.overlap)
+	before := object.DeepCopy()
+	for _, config := range clientConfigs(object, t.service) {
+		encoded, _ := config["caBundle"].(string)
+		known, _ := base64.StdEncoding.DecodeString(encoded) // the API server takes nothing else
+		bundle, err := bundleWith(ca, known, t.clock.Now(), t.overlap)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(bundle, config.bundle) {
-			patch = append(patch, operation{Op: "add", Path: config.path, Value: bundle})
-		}
+		config["caBundle"] = base64.StdEncoding.EncodeToString(bundle)
 	}
-	if len(patch) == 0 {
+	if equality.Semantic.DeepEqual(before, object) {
 		return nil
 	}
 	// What was read must be what is patched, or else this is a conflict.
-	patch = append(patch, operation{Op: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()})
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	if err := t.objects.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data)); err != nil {
+	if err := t.objects.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Announced the webhooks' authority", "kind", target.kind.Kind, "name", target.name, "expires", ca.NotAfter)
 	return nil
-}
-
-// operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
 }
 
 // announceAgain announces the present authority, if there is one yet.

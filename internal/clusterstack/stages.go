@@ -130,7 +130,7 @@ func readHook(path string, tree any) (stages []Stage, unknown []string, err erro
 		return nil, nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
 	stages, err = stagesOf(listed)
-	return stages, unknownKeys(path, tree, listed), err
+	return stages, unknownKeys(path, tree, &listed), err
 }
 
 func stagesOf(listed []stageFile) ([]Stage, error) {
