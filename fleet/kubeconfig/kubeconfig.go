@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -137,4 +138,20 @@ func digestOf(k *Config) string {
 		fmt.Fprintf(h, "%d:%s", len(field), field)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Trust returns the Config of a server that the program itself chose to connect to, e.g. the one
+// it runs in. Nothing is checked. Its Credentials are empty: [rest.TransportFor] adds them, and
+// so follows token files and runs programs. Each rest.Config has a digest of its own, for
+// functions in it can't be compared.
+func Trust(config *rest.Config) (*Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the server: %w", err)
+	}
+	return &Config{
+		Endpoint: Endpoint{Server: strings.TrimRight(server.String(), "/")},
+		Trusted:  config,
+		digest:   fmt.Sprintf("%p", config),
+	}, nil
 }

@@ -5,15 +5,17 @@ package render
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"helm.sh/helm/v4/pkg/chart/common"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 )
 
 // Release is what a chart sees as .Release.
@@ -125,4 +127,22 @@ func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, e
 		return "", errProtocol
 	}
 	return resp.Template.Text, nil
+}
+
+// Open has a worker look into what comes from elsewhere. Errors of what is opened are of type
+// [*failure.Error] of package artifact/failure.
+func (r *Renderer) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	resp, err := r.do(ctx, &request{Open: job})
+	failed, ok := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return resp.Opened, nil
+	case !ok:
+		return nil, err
+	case sourcefailure.IsReason(failed.Reason):
+		return nil, sourcefailure.New(failed.Reason, "%w", failed.Err)
+	case failed.Reason == ReasonOutOfMemory, failed.Reason == ReasonRenderTimeout, failed.Reason == ReasonOutputTooLarge:
+		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+	}
+	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
 }
