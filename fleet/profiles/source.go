@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,29 +75,17 @@ func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member
 	if !ok {
 		return fleet.Member{}, fmt.Errorf("%T is no ClusterProfile", object)
 	}
-	access, err := s.access(ctx, profile)
-	return fleet.Member{
-		Kubeconfig: access.kubeconfig,
-		Expires:    access.expires,
-		Problem:    access.problem,
-		Origin:     "ClusterProfile " + client.ObjectKeyFromObject(profile).String(),
-		Properties: propertiesOf(profile),
-		Owner: &metav1.OwnerReference{
-			APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: "ClusterProfile", Name: profile.Name, UID: profile.UID,
-		},
-		Deleting: !profile.DeletionTimestamp.IsZero(),
-	}, err
-}
-
-// access is what a profile leads to.
-type access struct {
-	kubeconfig []byte
-	expires    time.Time
-	problem    string
+	m, err := s.access(ctx, profile)
+	m.Origin = "ClusterProfile " + client.ObjectKeyFromObject(profile).String()
+	m.Properties, m.Deleting = propertiesOf(profile), !profile.DeletionTimestamp.IsZero()
+	m.Owner = &metav1.OwnerReference{
+		APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: "ClusterProfile", Name: profile.Name, UID: profile.UID,
+	}
+	return m, err
 }
 
 // access returns the kubeconfig that a profile's first known access provider leads to.
-func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile) (access, error) {
+func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(profile)
 	for _, provider := range providersOf(profile) {
 		if plugin, ok := s.options.Plugins[provider.Name]; ok {
@@ -111,38 +98,38 @@ func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterP
 		}
 		from, err := read(provider.Cluster)
 		if err != nil {
-			return access{problem: fmt.Sprintf("has an access provider %s that can't be used: %v", provider.Name, err)}, nil
+			return fleet.Member{Problem: fmt.Sprintf("has an access provider %s that can't be used: %v", provider.Name, err)}, nil
 		}
 		return s.fromSecret(ctx, profile, provider, from)
 	}
 	s.use(key, types.NamespacedName{})
-	return access{problem: "has no access provider that is known here (" + knownProviders(s.options.Plugins) + ")"}, nil
+	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(s.options.Plugins) + ")"}, nil
 }
 
 // fromSecret returns the kubeconfig that a profile and its Secret make.
-func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, from reference) (access, error) {
+func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, from reference) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(profile)
 	if from.namespace != "" && from.namespace != profile.Namespace {
-		return access{problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
+		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
 	}
 	of := types.NamespacedName{Namespace: profile.Namespace, Name: from.name}
 	s.use(key, of)
 	value, err := s.Secrets.Read(ctx, key, of, from.key)
 	switch {
 	case len(value.Data) == 0 && value.Problem != "":
-		return access{problem: "names Secret " + from.name + ", which " + value.Problem}, err
+		return fleet.Member{Problem: "names Secret " + from.name + ", which " + value.Problem}, err
 	case len(value.Data) == 0:
-		return access{problem: "names Secret " + from.name + ", which is missing"}, err
+		return fleet.Member{Problem: "names Secret " + from.name + ", which is missing"}, err
 	}
 	user, problem := from.user(value.Data)
 	if problem != "" {
-		return access{problem: "names Secret " + from.name + ", which " + problem}, err
+		return fleet.Member{Problem: "names Secret " + from.name + ", which " + problem}, err
 	}
 	kubeconfig, problem := compose(provider.Cluster, user)
 	if value.Problem != "" {
 		problem = "names Secret " + from.name + ", which " + value.Problem
 	}
-	return access{kubeconfig: kubeconfig, problem: problem}, err
+	return fleet.Member{Kubeconfig: kubeconfig, Problem: problem}, err
 }
 
 // use notes which Secret a profile uses; an empty name is none.
