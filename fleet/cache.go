@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,14 +31,10 @@ type patientCache struct {
 	scheme *runtime.Scheme
 	// wanted starts the cache at the first informer: one that nobody uses doesn't run.
 	wanted func()
-	// timeout is how long a read waits for the first list of its kind.
-	timeout time.Duration
 }
 
-// newPatientCache returns a cache that is started once there is an informer in it.
-func newPatientCache(of cache.Cache, scheme *runtime.Scheme, timeout time.Duration, start func()) patientCache {
-	return patientCache{Cache: of, scheme: scheme, timeout: timeout, wanted: sync.OnceFunc(start)}
-}
+// cacheTimeout is how long a read waits for the first list of its kind.
+const cacheTimeout = 2 * time.Second
 
 // WaitForCacheSync implements cache.Informers. It reports true at once: reads wait for themselves.
 func (c patientCache) WaitForCacheSync(ctx context.Context) bool { return ctx.Err() == nil }
@@ -85,7 +80,7 @@ func (c patientCache) synced(ctx context.Context, object client.Object) error {
 	if informer.HasSynced() {
 		return nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, c.timeout)
+	waiting, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
 		return fmt.Errorf("reading %T: %w", object, ErrCacheNotSynced)

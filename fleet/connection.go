@@ -190,15 +190,11 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 // wait for a cache but its readers.
 func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
 	return func(made *cluster.Options) {
-		made.Scheme, made.Logger = o.Scheme, log
-		for _, set := range o.ClusterOptions {
-			set(made)
-		}
-		made.HTTPClient = requests
+		made.Scheme, made.Logger, made.HTTPClient = o.Scheme, log, requests
 		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			options.HTTPClient = watches
 			of, err := cache.New(config, options)
-			return newPatientCache(of, made.Scheme, o.CacheTimeout, func() { c.startCache() }), err
+			return patientCache{Cache: of, scheme: made.Scheme, wanted: sync.OnceFunc(func() { c.startCache() })}, err
 		}
 		made.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 			if o.DirectReads {
@@ -212,8 +208,7 @@ func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, l
 // swappable reports whether a kubeconfig differs from another in what can be
 // replaced below a running connection.
 func swappable(old, wanted *kubeconfig.Config) bool {
-	byProgram := func(k *kubeconfig.Config) bool { return k.Trusted != nil || k.Credentials.Exec != nil }
-	return old.Endpoint == wanted.Endpoint && !byProgram(old) && !byProgram(wanted)
+	return old.Endpoint == wanted.Endpoint && old.Trusted == nil && wanted.Trusted == nil
 }
 
 // swap replaces the credentials. Watches go on with a new token; a TLS

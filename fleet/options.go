@@ -4,15 +4,12 @@ package fleet
 
 import (
 	"math/rand/v2"
-	"net/http"
-	"net/url"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
@@ -59,18 +56,10 @@ type Options struct {
 	HeaderTimeout, ListTimeout time.Duration
 	// UserAgent is sent with every request. Defaults to that of client-go, which names the program.
 	UserAgent string
-	// Proxy chooses the proxy for a request; nil means none, whatever the
-	// environment says: set http.ProxyFromEnvironment to honour it. A proxy
-	// hides the address from the check of refused addresses.
-	Proxy func(*http.Request) (*url.URL, error)
 
 	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
 	// certificate, or that name an http:// server.
 	AllowInsecureTLS bool
-	// AllowExec accepts kubeconfigs that run a program to get a credential: a
-	// user who can write a kubeconfig Secret then runs programs in this
-	// process' container.
-	AllowExec bool
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
@@ -78,12 +67,6 @@ type Options struct {
 	// DirectReads has GetClient read from the server. Otherwise it reads from the cluster's
 	// cache, as usual with controller-runtime.
 	DirectReads bool
-	// CacheTimeout is how long a read from a cache waits for the first list of its kind, before
-	// it fails with ErrCacheNotSynced. Defaults to 2s.
-	CacheTimeout time.Duration
-	// ClusterOptions are applied to each cluster. Its HTTP client, its RESTMapper, and how its
-	// cache and client are made stay the Provider's.
-	ClusterOptions []cluster.Option
 	// Scheme of the typed clients. Defaults to that of client-go.
 	Scheme *runtime.Scheme
 
@@ -114,7 +97,6 @@ func (o Options) defaulted() Options {
 	setDefault(&o.Timeout, 15*time.Second)
 	setDefault(&o.HeaderTimeout, 30*time.Second)
 	setDefault(&o.ListTimeout, 2*time.Minute)
-	setDefault(&o.CacheTimeout, 2*time.Second)
 	setDefault(&o.UserAgent, rest.DefaultKubernetesUserAgent())
 	if o.Scheme == nil {
 		o.Scheme = scheme.Scheme
@@ -133,7 +115,7 @@ func (o Options) serverTimeout() time.Duration { return o.Timeout / 5 * 4 }
 
 // policy returns what a kubeconfig may hold.
 func (o Options) policy() kubeconfig.Policy {
-	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowExec: o.AllowExec, AllowLoopback: o.AllowLoopback}
+	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}
 }
 
 func setDefault[T comparable](field *T, value T) {

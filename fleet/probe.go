@@ -9,10 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"regexp"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // prober asks a server for its version: the cheapest request that shows that a
@@ -55,7 +59,7 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 		return "", s.networkFault(ctx, err, progress)
 	}
 	var info version.Info
-	if err := json.Unmarshal(body, &info); err != nil || !plausible(info.GitVersion) {
+	if err := json.Unmarshal(body, &info); err != nil || !plausible.MatchString(info.GitVersion) {
 		return "", s.fault(ReasonProbeFailed, "answers, but not as a Kubernetes API server; check the address in %s", s.origin)
 	}
 	return info.GitVersion, nil
@@ -73,17 +77,7 @@ func (p *prober) get(ctx context.Context, path, accept string) (*http.Response, 
 }
 
 // plausible keeps what a hostile server calls its version out of status and logs.
-func plausible(version string) bool {
-	if len(version) < 2 || len(version) > 64 || version[0] != 'v' {
-		return false
-	}
-	for _, r := range version {
-		if (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '.' && r != '-' && r != '+' && r != '_' {
-			return false
-		}
-	}
-	return true
-}
+var plausible = regexp.MustCompile(`^v[0-9a-zA-Z.+_-]{1,63}$`)
 
 // statusFault explains an HTTP status other than 200.
 func (s subject) statusFault(code int) *Fault {
@@ -105,4 +99,51 @@ type subject struct {
 
 func (s subject) fault(reason, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, Message: s.host + " " + fmt.Sprintf(format, args...)}
+}
+
+// watchedConn is a TCP connection whose end is noticed. HTTP closes it once the server, or the
+// network, has ended it.
+type watchedConn struct {
+	net.Conn
+	transport *transport
+}
+
+// Close implements io.Closer.
+func (c *watchedConn) Close() error {
+	if !c.transport.closed.Load() {
+		c.transport.unanswered()
+	}
+	return c.Conn.Close()
+}
+
+// traced makes a dialer note in the context's trace how far it came.
+func traced(dial connrotation.DialFunc) connrotation.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		trace, ok := ctx.Value(traceKey{}).(*trace)
+		if err != nil || !ok {
+			return conn, err
+		}
+		trace.dialled.Store(true)
+		return &tracedConn{Conn: conn, trace: trace}, nil
+	}
+}
+
+type traceKey struct{}
+
+// trace is how far an attempt came before its deadline.
+type trace struct{ dialled, answered, secured atomic.Bool }
+
+// tracedConn notes the first byte that the server sends.
+type tracedConn struct {
+	net.Conn
+	trace *trace
+}
+
+func (c *tracedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.trace.answered.Store(true)
+	}
+	return n, err
 }

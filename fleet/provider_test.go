@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -643,25 +641,5 @@ func TestStartTwice(t *testing.T) {
 	})
 	if err := f.Start(t.Context(), nil); err == nil {
 		t.Error("started twice")
-	}
-}
-
-// With AllowExec a program provides the token.
-func TestExec(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "program")
-	script := `#!/bin/sh
-echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"secret-token"}}'
-`
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	o := quick()
-	o.AllowExec = true
-	f, s := startFleet(t, o), newServer(t)
-	f.add("a/b", fleettest.Kubeconfig(s.URL, s.ca(), &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
-		APIVersion: "client.authentication.k8s.io/v1", Command: program, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-	}}))
-	if _, err := f.connected(t, "a/b").Facts(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

@@ -96,7 +96,7 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 		return nil, err
 	}
 	net := &net.Dialer{KeepAlive: keepAlive}
-	if o.Proxy == nil && k.Trusted == nil {
+	if k.Trusted == nil {
 		net.Control = address.DialControl(o.AllowLoopback)
 	}
 	dial := net.DialContext
@@ -108,16 +108,12 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 		dialer: connrotation.NewDialer(traced(dial)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
 		serverTimeout: o.serverTimeout(),
 	}
-	switch {
-	case k.Trusted != nil:
+	if k.Trusted != nil {
 		t.base, err = trustedTransport(k.Trusted, t.dial)
 		return t, err
-	case k.Credentials.Exec != nil:
-		t.base, err = execTransport(k, t.dial, o)
-		return t, err
 	}
-	base := &http.Transport{
-		Proxy:               o.Proxy,
+	// It has no proxy, whatever the environment says: one would hide the address from the check.
+	t.base = &http.Transport{
 		DialContext:         t.dial,
 		TLSClientConfig:     tlsConfig(k.Endpoint, id),
 		TLSHandshakeTimeout: o.ConnectTimeout,
@@ -129,7 +125,6 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 		// A server can't make the manager hold large headers.
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	t.base = base
 	return t, nil
 }
 
@@ -147,24 +142,6 @@ func tlsConfig(e kubeconfig.Endpoint, id *identity) *tls.Config {
 	return config
 }
 
-// execTransport leaves authentication to client-go, which runs the program and
-// renews what it returns. Only with AllowExec.
-func execTransport(k *kubeconfig.Config, dial connrotation.DialFunc, o Options) (http.RoundTripper, error) {
-	config := &rest.Config{
-		Host:         k.Endpoint.Server,
-		ExecProvider: k.Credentials.Exec,
-		TLSClientConfig: rest.TLSClientConfig{
-			ServerName: k.Endpoint.ServerName, CAData: []byte(k.Endpoint.CA), Insecure: k.Endpoint.Insecure,
-		},
-		Dial:  dial,
-		Proxy: noProxy,
-	}
-	if o.Proxy != nil {
-		config.Proxy = o.Proxy
-	}
-	return rest.TransportFor(config)
-}
-
 // trustedTransport leaves authentication, TLS and the choice of a proxy to client-go.
 func trustedTransport(trusted *rest.Config, dial connrotation.DialFunc) (http.RoundTripper, error) {
 	config := rest.CopyConfig(trusted)
@@ -174,8 +151,6 @@ func trustedTransport(trusted *rest.Config, dial connrotation.DialFunc) (http.Ro
 	}
 	return rest.TransportFor(config)
 }
-
-func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/expression"
 )
 
 // Times between two looks at a condition that doesn't hold: a quarter of the time
@@ -118,11 +118,11 @@ func (m *memory) wait(key conditionsKey, now time.Time) *unmetCondition {
 
 // unmet says why a condition doesn't hold, "" if it does.
 func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondition) (string, error) {
-	condition, err := asWait(c).Compile()
+	program, err := expression.Of(c)
 	if err != nil {
 		return err.Error(), nil //nolint:nilerr // a fault of the expression is what people are told
 	}
-	objects := map[string]map[string]any{}
+	objects := map[string]any{}
 	for _, o := range c.Objects {
 		object, missing, err := q.conditionObject(ctx, a, o)
 		if missing != "" || err != nil {
@@ -130,7 +130,7 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 		}
 		objects[o.Key] = object
 	}
-	holds, err := condition.Holds(objects)
+	holds, err := program.Holds(objects)
 	switch {
 	case err != nil:
 		return err.Error(), nil //nolint:nilerr // as of a field that isn't there yet
@@ -142,7 +142,7 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 
 // conditionObject reads an object of the workload cluster, or says why it can't be had.
 func (q *request) conditionObject(ctx context.Context, a *addon, o addonsv1.ConditionObject) (object map[string]any, missing string, err error) {
-	if wrong := clusterstack.Object(o).Check(); wrong != nil {
+	if wrong := expression.CheckObject(o); wrong != nil {
 		return nil, fmt.Sprintf("objects[%s].%v", o.Key, wrong), nil
 	}
 	found := &unstructured.Unstructured{}
@@ -190,12 +190,4 @@ func unreadable(ctx context.Context, o addonsv1.ConditionObject, err error) (mis
 	// The words are the client's, or of what is in front of the cluster, and for the log alone.
 	log.FromContext(ctx).Error(err, "Could not read an object that a condition is about", "key", o.Key, "object", name)
 	return fmt.Sprintf("%s, %s, couldn't be asked for, or the answer can't be read; the manager's log has the error", name, o.APIVersion), nil
-}
-
-func asWait(c *addonsv1.ObjectsCondition) *clusterstack.Wait {
-	wait := &clusterstack.Wait{Expression: c.Expression}
-	for _, o := range c.Objects {
-		wait.Objects = append(wait.Objects, clusterstack.Object(o))
-	}
-	return wait
 }

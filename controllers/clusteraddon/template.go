@@ -51,14 +51,11 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	if ofClusterStack {
-		unwrapped, err := clusterstack.Unwrap([]byte(text))
-		if err != nil {
-			return nil, failure.New(reasons.ValuesInvalid, "%s: %w", name, err)
-		}
-		text = string(unwrapped)
-	}
 	values, err := parse([]byte(text))
+	if inner, ok := values["values"].(string); ok && ofClusterStack {
+		text = inner
+		values, err = parse([]byte(text))
+	}
 	if err != nil {
 		return nil, failure.New(reasons.ValuesInvalid, "%s makes what can't be used, correct it: %w", name, err)
 	}

@@ -173,8 +173,8 @@ func isNumeric(host string) bool {
 	return last != "" && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x"))
 }
 
-func checkUser(u *clientcmdapi.AuthInfo, policy Policy) (Credentials, error) {
-	if err := checkUserFields(u, policy); err != nil {
+func checkUser(u *clientcmdapi.AuthInfo) (Credentials, error) {
+	if err := checkUserFields(u); err != nil {
 		return Credentials{}, err
 	}
 	// A line break at the end of a token is a common slip.
@@ -184,10 +184,6 @@ func checkUser(u *clientcmdapi.AuthInfo, policy Policy) (Credentials, error) {
 	}
 	if strings.Contains(c.Username, ":") {
 		return Credentials{}, refuse("the user name holds a colon")
-	}
-	if u.Exec != nil {
-		c.Exec = u.Exec.DeepCopy()
-		c.Exec.InteractiveMode, c.Exec.StdinUnavailable = clientcmdapi.NeverExecInteractiveMode, true
 	}
 	if len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0 {
 		if len(u.ClientKeyData) > maxKeySize {
@@ -199,7 +195,7 @@ func checkUser(u *clientcmdapi.AuthInfo, policy Policy) (Credentials, error) {
 		}
 		c.Cert, c.Key, c.Certificate = string(u.ClientCertificateData), string(u.ClientKeyData), &pair
 	}
-	if c.Token == "" && c.Username == "" && c.Certificate == nil && c.Exec == nil {
+	if c.Token == "" && c.Username == "" && c.Certificate == nil {
 		// An API server answers /version to anybody, so no probe would notice.
 		return Credentials{}, refuse("the user has no credentials; use a token or a client certificate")
 	}
@@ -208,9 +204,9 @@ func checkUser(u *clientcmdapi.AuthInfo, policy Policy) (Credentials, error) {
 
 // checkUserFields refuses what would make client-go read a file, run a program
 // or act as somebody else.
-func checkUserFields(u *clientcmdapi.AuthInfo, policy Policy) error {
+func checkUserFields(u *clientcmdapi.AuthInfo) error {
 	switch {
-	case u.Exec != nil && !policy.AllowExec:
+	case u.Exec != nil:
 		return refuse("the user runs a program (exec), which is not allowed; use a token or a client certificate")
 	case u.AuthProvider != nil:
 		return refuse("the user has an auth-provider, which is not allowed; use a token or a client certificate")

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,9 +22,6 @@ type Policy struct {
 	// AllowInsecureTLS accepts kubeconfigs that skip the check of the server
 	// certificate, or that name an http:// server.
 	AllowInsecureTLS bool
-	// AllowExec accepts kubeconfigs that run a program to get a credential: a
-	// user who can write one then runs programs in this process' container.
-	AllowExec bool
 	// AllowLoopback accepts servers on this host. It is for tests and local
 	// control planes: in a pod, loopback is the pod itself.
 	AllowLoopback bool
@@ -56,7 +54,6 @@ type Credentials struct {
 	Username, Password string
 	Cert, Key          string           // PEM
 	Certificate        *tls.Certificate // made of Cert and Key
-	Exec               *clientcmdapi.ExecConfig
 }
 
 // Host returns host and port of the server, for messages.
@@ -105,7 +102,7 @@ func Parse(data []byte, policy Policy) (*Config, error) {
 	if k.Endpoint, err = checkCluster(cluster, policy); err != nil {
 		return nil, err
 	}
-	if k.Credentials, err = checkUser(user, policy); err != nil {
+	if k.Credentials, err = checkUser(user); err != nil {
 		return nil, err
 	}
 	k.digest = digestOf(k)
@@ -136,16 +133,24 @@ func digestOf(k *Config) string {
 	for _, field := range []string{
 		k.Endpoint.Server, k.Endpoint.ServerName, k.Endpoint.CA, fmt.Sprint(k.Endpoint.Insecure),
 		k.Credentials.Token, k.Credentials.Username, k.Credentials.Password, k.Credentials.Cert, k.Credentials.Key,
-		execOf(k.Credentials.Exec),
 	} {
 		fmt.Fprintf(h, "%d:%s", len(field), field)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func execOf(e *clientcmdapi.ExecConfig) string {
-	if e == nil {
-		return ""
+// Trust returns the Config of a server that the program itself chose to connect to, e.g. the one
+// it runs in. Nothing is checked. Its Credentials are empty: [rest.TransportFor] adds them, and
+// so follows token files and runs programs. Each rest.Config has a digest of its own, for
+// functions in it can't be compared.
+func Trust(config *rest.Config) (*Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the server: %w", err)
 	}
-	return fmt.Sprintf("%q %q %q %q %q %t", e.Command, e.Args, e.Env, e.APIVersion, e.InstallHint, e.ProvideClusterInfo)
+	return &Config{
+		Endpoint: Endpoint{Server: strings.TrimRight(server.String(), "/")},
+		Trusted:  config,
+		digest:   fmt.Sprintf("%p", config),
+	}, nil
 }

@@ -238,7 +238,6 @@ func TestAcceptedKubeconfigs(t *testing.T) {
 		"localhost, allowed":    {data: testKubeconfig("server: 'https://localhost:1'", goodUser), policy: Policy{AllowLoopback: true}},
 		"http, allowed":         {data: testKubeconfig("server: 'http://api.example.com'", goodUser), policy: Policy{AllowInsecureTLS: true}},
 		"insecure, allowed":     {data: testKubeconfig(goodCluster+", insecure-skip-tls-verify: true", goodUser), policy: Policy{AllowInsecureTLS: true}},
-		"exec, allowed":         {data: testKubeconfig(goodCluster, "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}"), policy: Policy{AllowExec: true}},
 		"hostile other context": {data: strings.Replace(testKubeconfig(goodCluster, goodUser), "users:\n", "users:\n- {name: v, user: {tokenFile: /etc/passwd}}\n", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {

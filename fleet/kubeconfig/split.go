@@ -52,7 +52,7 @@ func User(data []byte, context string) (*clientcmdapi.AuthInfo, error) {
 		return nil, refuse("it has no such context, or the context names a user that is not in it")
 	}
 	user := config.AuthInfos[config.Contexts[context].AuthInfo]
-	if _, err := checkUser(user, Policy{}); err != nil {
+	if _, err := checkUser(user); err != nil {
 		return nil, err
 	}
 	return &clientcmdapi.AuthInfo{

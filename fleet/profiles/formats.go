@@ -63,18 +63,12 @@ func kubeconfigSecret(cluster clientcmdv1.Cluster) (reference, error) {
 		return reference{}, errors.New("its configuration has no name or no key of a Secret")
 	}
 	return reference{namespace: config.Namespace, name: config.Name, key: config.Key, user: func(data []byte) (*clientcmdapi.AuthInfo, string) {
-		return userOf(data, config.Context)
+		user, err := kubeconfig.User(data, config.Context)
+		if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
+			return nil, "holds a kubeconfig that is refused: " + string(why)
+		}
+		return user, ""
 	}}, nil
-}
-
-// userOf returns the user of a context of a kubeconfig, by default of the current one.
-func userOf(data []byte, context string) (*clientcmdapi.AuthInfo, string) {
-	user, err := kubeconfig.User(data, context)
-	var why kubeconfig.Refusal
-	if errors.As(err, &why) {
-		return nil, "holds a kubeconfig that is refused: " + string(why)
-	}
-	return user, ""
 }
 
 // configOf decodes the configuration that a cluster has for plugins.

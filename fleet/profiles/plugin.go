@@ -15,6 +15,8 @@ import (
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+
+	"github.com/cluster-chandler/chandler/fleet"
 )
 
 const (
@@ -34,21 +36,21 @@ type Plugin struct {
 }
 
 // access runs the plugin for a cluster.
-func (p Plugin) access(ctx context.Context, provider inventoryv1alpha1.AccessProvider) (access, error) {
+func (p Plugin) access(ctx context.Context, provider inventoryv1alpha1.AccessProvider) (fleet.Member, error) {
 	got, err := p.run(ctx, provider)
 	if err != nil {
 		problem := "could not get credentials by the plugin of its access provider " + provider.Name + "; see the log of the manager"
-		return access{problem: problem}, fmt.Errorf("running the plugin of access provider %s: %w", provider.Name, err)
+		return fleet.Member{Problem: problem}, fmt.Errorf("running the plugin of access provider %s: %w", provider.Name, err)
 	}
 	user := &clientcmdapi.AuthInfo{
 		Token: got.Token, ClientCertificateData: []byte(got.ClientCertificateData), ClientKeyData: []byte(got.ClientKeyData),
 	}
 	made, problem := compose(provider.Cluster, user)
-	a := access{kubeconfig: made, problem: problem}
+	m := fleet.Member{Kubeconfig: made, Problem: problem}
 	if got.ExpirationTimestamp != nil {
-		a.expires = got.ExpirationTimestamp.Time
+		m.Expires = got.ExpirationTimestamp.Time
 	}
-	return a, nil
+	return m, nil
 }
 
 // run returns what the program answers. Errors hold nothing that it printed: that may be secret.

@@ -5,16 +5,9 @@ package secrets
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
@@ -44,10 +37,8 @@ type Options struct {
 // kubeconfig is read from the API server when its Secret has changed. A Secret that is being
 // deleted stays reported until it is gone.
 type Source struct {
-	reports  objects.Reports
-	options  Options
-	metadata client.Reader // cached
-	initial  objects.Initial
+	objects.Source
+	options Options
 }
 
 // New returns a Source.
@@ -58,55 +49,25 @@ func New(o Options) *Source {
 	if o.Key == "" {
 		o.Key = DefaultKey
 	}
-	return &Source{options: o}
+	s := &Source{options: o}
+	s.Source = objects.Source{
+		SourceName: Name, Controller: "fleet-secrets", InScope: s.inScope, Member: s.member,
+		Object: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}},
+		List:   &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}},
+	}
+	return s
 }
 
-// Name implements fleet.Source.
-func (s *Source) Name() string { return Name }
-
-// SetupWithManager implements fleet.Source.
-func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.metadata = mgr.GetCache()
-	s.reports.Setup(mgr, sink)
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("fleet-secrets").
-		For(&corev1.Secret{}, builder.OnlyMetadata).
-		WatchesRawSource(s.reports.Queue.Source()).
-		WithOptions(objects.Options()).
-		Complete(s)
-	if err != nil {
-		return fmt.Errorf("setting up the discovery of kubeconfig Secrets: %w", err)
-	}
-	return s.initial.Track(mgr, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, sink.Synced)
-}
-
-// Refresh implements fleet.Source.
-func (s *Source) Refresh(name multicluster.ClusterName) { s.reports.Refresh(name) }
-
-// Reconcile reports one Secret. It writes nothing.
-func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer s.initial.Done(request.NamespacedName)
-	name := objects.NameOf(request.NamespacedName)
-	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-	err := s.metadata.Get(ctx, request.NamespacedName, object)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("getting the metadata of Secret %s: %w", name, err)
-	}
-	if exists := err == nil; !exists || !s.inScope(object.Labels) {
-		s.reports.Remove(request.NamespacedName)
-		return reconcile.Result{}, nil
-	}
-	kubeconfig, err := s.reports.Secrets.Read(ctx, request.NamespacedName, request.NamespacedName, s.options.Key)
-	s.reports.Sink.Set(name, fleet.Member{
-		ID:         string(object.UID),
+func (s *Source) member(ctx context.Context, secret client.Object) (fleet.Member, error) {
+	key := client.ObjectKeyFromObject(secret)
+	kubeconfig, err := s.Secrets.Read(ctx, key, key, s.options.Key)
+	return fleet.Member{
 		Kubeconfig: kubeconfig.Data,
 		Problem:    kubeconfig.Problem,
-		Origin:     "Secret " + request.String(),
-		Labels:     object.Labels,
-		Owner:      &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: object.Name, UID: object.UID},
-		Deleting:   !object.DeletionTimestamp.IsZero(),
-	})
-	return reconcile.Result{}, err
+		Origin:     "Secret " + key.String(),
+		Owner:      &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: key.Name, UID: secret.GetUID()},
+		Deleting:   !secret.GetDeletionTimestamp().IsZero(),
+	}, err
 }
 
 func (s *Source) inScope(labels map[string]string) bool {

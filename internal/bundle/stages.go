@@ -60,7 +60,7 @@ func (r *reading) staged(stage clusterstack.Stage) (addonsv1.Addon, error) {
 	if err != nil {
 		return addonsv1.Addon{}, fmt.Errorf("%s: stage %s: %w", clusterstack.StagesFile, stage.Name, err)
 	}
-	addon.Preconditions, addon.Postconditions = condition(stage.Before), condition(stage.After)
+	addon.Preconditions, addon.Postconditions = conditions(stage.Before), conditions(stage.After)
 	return addon, nil
 }
 
@@ -106,15 +106,11 @@ func ofRelease(err error) error {
 	return &inRelease
 }
 
-func condition(wait *clusterstack.Wait) []addonsv1.ObjectsCondition {
+func conditions(wait *addonsv1.ObjectsCondition) []addonsv1.ObjectsCondition {
 	if wait == nil {
 		return nil
 	}
-	made := addonsv1.ObjectsCondition{Expression: wait.Expression}
-	for _, object := range wait.Objects {
-		made.Objects = append(made.Objects, addonsv1.ConditionObject(object))
-	}
-	return []addonsv1.ObjectsCondition{made}
+	return []addonsv1.ObjectsCondition{*wait}
 }
 
 func namesOf(stages []clusterstack.Stage) []string {

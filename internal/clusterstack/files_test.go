@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
@@ -70,8 +71,8 @@ func TestParseStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := &Wait{
-		Objects:    []Object{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
+	wait := &addonsv1.ObjectsCondition{
+		Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium", Namespace: "kube-system"}},
 		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
 	}
 	want := Stages{
@@ -140,61 +141,6 @@ func TestStagesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestConditionHolds(t *testing.T) {
-	wait := &Wait{
-		Objects:    []Object{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium"}},
-		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
-	}
-	condition, err := wait.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agents := func(ready int64) map[string]map[string]any {
-		return map[string]map[string]any{"agents": {"status": map[string]any{"numberReady": ready, "desiredNumberScheduled": int64(2)}}}
-	}
-	for ready, want := range map[int64]bool{1: false, 2: true} {
-		if got, err := condition.Holds(agents(ready)); err != nil || got != want {
-			t.Errorf("with %d ready: %t, %v", ready, got, err)
-		}
-	}
-	if got, err := condition.Holds(map[string]map[string]any{"agents": {}}); err == nil || got {
-		t.Errorf("without a status: %t, %v; want an error", got, err)
-	}
-	endless := &Wait{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
-	costly, err := endless.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := costly.Holds(nil); err == nil || !strings.Contains(err.Error(), "cost limit") {
-		t.Errorf("a costly expression ends with %v, want its cost limit", err)
-	}
-}
-
-func TestUnwrap(t *testing.T) {
-	for name, tc := range map[string]struct{ rendered, want string }{
-		"a string":   {"values: |\n  a: 1\n", "a: 1\n"},
-		"a map":      {"values: {a: 1}\n", "values: {a: 1}\n"},
-		"no values":  {"a: 1\n", "a: 1\n"},
-		"empty":      {"", ""},
-		"only words": {"# nothing\n", "# nothing\n"},
-	} {
-		if got, err := Unwrap([]byte(tc.rendered)); err != nil || string(got) != tc.want {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, tc.want)
-		}
-	}
-	if got, err := Unwrap([]byte("- a\n")); err == nil {
-		t.Errorf("a list: %q", got)
-	}
-}
-
-// What values come to isn't known from their size.
-func TestValuesThatGrow(t *testing.T) {
-	yamlbombs.AreRefused(t, func(text string) error {
-		_, err := Unwrap([]byte("values: a\n" + text))
-		return err
-	})
-}
-
 // maxAllocated is for all that is done with one file, garbage included.
 const maxAllocated = 128 << 20
 
@@ -230,20 +176,6 @@ func FuzzParseMetadata(f *testing.F) {
 			if _, err := ParseVersion(m.ClusterAddon); err != nil {
 				t.Errorf("clusterAddon %q becomes a part of a file's name", m.ClusterAddon)
 			}
-		}
-	})
-}
-
-func FuzzUnwrap(f *testing.F) {
-	f.Add([]byte("values: |\n  a: 1\n"))
-	for _, text := range yamlbombs.All() {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var values []byte
-		n := yamlbombs.Allocated(func() { values, _ = Unwrap(data) })
-		if n > maxAllocated || len(values) > len(data) {
-			t.Errorf("%d bytes took %d MiB, and became %d bytes", len(data), n>>20, len(values))
 		}
 	})
 }

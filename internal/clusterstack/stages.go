@@ -10,6 +10,9 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/expression"
 )
 
 // AfterControlPlaneInitialized is the hook whose stages make up a cluster's add-ons.
@@ -47,19 +50,7 @@ type Stage struct {
 	Name   string
 	Action Action
 	// Before and After hold the stage up until they are true. Nil: nothing to wait for.
-	Before, After *Wait
-}
-
-// Wait is a condition on objects of the workload cluster.
-type Wait struct {
-	Objects []Object
-	// Expression in CEL, of type bool; each object is a variable of its key's name.
-	Expression string
-}
-
-// Object of the workload cluster that a Wait is about.
-type Object struct {
-	Key, APIVersion, Kind, Name, Namespace string
+	Before, After *addonsv1.ObjectsCondition
 }
 
 type stagesFile struct {
@@ -76,14 +67,8 @@ type stageFile struct {
 }
 
 type waitFile struct {
-	Objects []struct {
-		Key        string `json:"key"`
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Name       string `json:"name"`
-		Namespace  string `json:"namespace"`
-	} `json:"objects"`
-	Conditions string `json:"conditions"`
+	Objects    []addonsv1.ConditionObject `json:"objects"`
+	Conditions string                     `json:"conditions"`
 }
 
 var (
@@ -130,7 +115,7 @@ func readHook(path string, tree any) (stages []Stage, unknown []string, err erro
 		return nil, nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
 	stages, err = stagesOf(listed)
-	return stages, unknownKeys(path, tree, listed), err
+	return stages, unknownKeys(path, tree, &listed), err
 }
 
 func stagesOf(listed []stageFile) ([]Stage, error) {
@@ -159,7 +144,7 @@ func stagesOf(listed []stageFile) ([]Stage, error) {
 	return stages, nil
 }
 
-func waitOf(listed *waitFile) (*Wait, error) {
+func waitOf(listed *waitFile) (*addonsv1.ObjectsCondition, error) {
 	switch {
 	case listed == nil || listed.Conditions == "" && len(listed.Objects) == 0:
 		return nil, nil
@@ -170,25 +155,23 @@ func waitOf(listed *waitFile) (*Wait, error) {
 	case len(listed.Objects) > maxObjects:
 		return nil, fmt.Errorf("%d objects, at most %d", len(listed.Objects), maxObjects)
 	}
-	wait := &Wait{Expression: listed.Conditions}
-	for i, o := range listed.Objects {
-		object := Object(o)
+	wait := &addonsv1.ObjectsCondition{Objects: listed.Objects, Expression: listed.Conditions}
+	for i, object := range listed.Objects {
 		if !identifier.MatchString(object.Key) {
 			return nil, fmt.Errorf("objects[%d]: key %.64q can't be a variable of CEL", i, object.Key)
 		}
-		if slices.ContainsFunc(wait.Objects, func(other Object) bool { return other.Key == object.Key }) {
+		if slices.ContainsFunc(listed.Objects[:i], func(other addonsv1.ConditionObject) bool { return other.Key == object.Key }) {
 			return nil, fmt.Errorf("objects[%d]: key %s is there twice", i, object.Key)
 		}
 		if object.APIVersion == "" || object.Kind == "" || object.Name == "" {
 			return nil, fmt.Errorf("objects[%d]: apiVersion, kind and name are required", i)
 		}
-		if wrong := object.Check(); wrong != nil {
+		if wrong := expression.CheckObject(object); wrong != nil {
 			return nil, fmt.Errorf("objects[%d]: %w", i, wrong)
 		}
-		wait.Objects = append(wait.Objects, object)
 	}
-	if _, err := wait.Compile(); err != nil {
-		return nil, err
+	if _, err := expression.Of(wait); err != nil {
+		return nil, fmt.Errorf("conditions: %w", err)
 	}
 	return wait, nil
 }

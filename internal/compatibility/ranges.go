@@ -115,13 +115,15 @@ func numbersOf(v *semver.Version) *semver.Version {
 
 // Pick returns the first row that a version of Kubernetes fits; false if there is none.
 func Pick(rows []addonsv1.ChartVersion, version string) (row addonsv1.ChartVersion, found bool) {
-	i := slices.IndexFunc(rows, func(row addonsv1.ChartVersion) bool {
-		return Check(row.Kubernetes) == nil && Allows(addonsv1.KubernetesRange{Field: FieldChartVersions, Versions: row.Kubernetes}, version)
-	})
+	i := slices.IndexFunc(rows, func(row addonsv1.ChartVersion) bool { return fits(row, version) })
 	if i < 0 {
 		return addonsv1.ChartVersion{}, false
 	}
 	return rows[i], true
+}
+
+func fits(row addonsv1.ChartVersion, version string) bool {
+	return Check(row.Kubernetes) == nil && Allows(addonsv1.KubernetesRange{Field: FieldChartVersions, Versions: row.Kubernetes}, version)
 }
 
 // Bridge returns the first row that fits both the first and the second of the versions that a
@@ -130,8 +132,7 @@ func Pick(rows []addonsv1.ChartVersion, version string) (row addonsv1.ChartVersi
 func Bridge(rows []addonsv1.ChartVersion, versions []string) (row *addonsv1.ChartVersion, from, to string) {
 	for i := 1; i < len(versions); i++ {
 		at := slices.IndexFunc(rows, func(row addonsv1.ChartVersion) bool {
-			r := addonsv1.KubernetesRange{Field: FieldChartVersions, Versions: row.Kubernetes}
-			return Check(row.Kubernetes) == nil && Allows(r, versions[i-1]) && Allows(r, versions[i])
+			return fits(row, versions[i-1]) && fits(row, versions[i])
 		})
 		if at < 0 {
 			return row, versions[i-1], versions[i]

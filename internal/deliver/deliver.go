@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -183,8 +182,7 @@ type Options struct {
 // Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
 // concurrent use; calls for the same add-on wait for each other.
 type Deliverer struct {
-	options  Options
-	compiler *readiness.Compiler
+	options Options
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
@@ -201,7 +199,7 @@ func New(o Options) *Deliverer {
 	if o.MaxParallel <= 0 {
 		o.MaxParallel = 6
 	}
-	return &Deliverer{options: o, compiler: readiness.NewCompiler(), sessions: make(map[sessionKey]*session)}
+	return &Deliverer{options: o, sessions: make(map[sessionKey]*session)}
 }
 
 // Forget stops all watches of a cluster and forgets what is in memory of it.

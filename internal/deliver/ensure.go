@@ -61,7 +61,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if d.step == stepRefuse {
 		return r.refuse(digest, d.reason, d.message), nil
 	}
-	if r.checks, err = r.d.compiler.Compile(r.want.Readiness); err != nil {
+	if r.checks, err = readiness.Compile(r.want.Readiness); err != nil {
 		return r.refuse(digest, ReasonReadinessInvalid, err.Error()), nil
 	}
 	prepare := r.resume

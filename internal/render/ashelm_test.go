@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/test/helmtemplate"
@@ -70,13 +71,7 @@ func TestValuesOfSubchartsAsHelm(t *testing.T) {
 	}
 	for i, values := range cases {
 		t.Run(fmt.Sprint(i, " ", values), func(t *testing.T) {
-			clone := func() map[string]any {
-				m, err := plainMap(values)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return m
-			}
+			clone := func() map[string]any { return runtime.DeepCopyJSON(values) }
 			req := requestFor(files)
 			req.Values, req.Facts = clone(), helmFacts()
 			got, err := render(t, req)

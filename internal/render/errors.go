@@ -61,15 +61,6 @@ func failf(reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// asFailure puts a reason on an error that has none yet.
-func asFailure(reason string, err error) *Error {
-	var known *Error
-	if errors.As(err, &known) {
-		return known
-	}
-	return &Error{Reason: reason, Err: err}
-}
-
 // safeText is an error's text without sensitive strings, and short enough for a condition.
 func safeText(text string, sensitive []string) string {
 	text = strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD")

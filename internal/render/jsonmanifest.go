@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
 	yamlv2 "go.yaml.in/yaml/v2"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
 // jsonAsYAML writes JSON in one line, such that YAML's parser reads the same in it. Manifests
@@ -47,4 +50,22 @@ func jsonAsYAML(data []byte) (string, error) {
 func yamlOf(object map[string]any) (string, error) {
 	written, err := yamlv2.Marshal(object)
 	return strings.TrimSuffix(string(written), "\n"), err
+}
+
+// toJSON converts YAML, and refuses a key that is there twice. The strict parser takes a key for that which
+// overrides one of a merge key ("<<"); so where there are merge keys, another parser looks for it.
+func toJSON(text []byte) ([]byte, error) {
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err == nil || !bytes.Contains(text, []byte("<<")) {
+		return data, err
+	}
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	for {
+		var content any // the decoder refuses a map whose own keys aren't unique
+		if err := decoder.Decode(&content); errors.Is(err, io.EOF) {
+			return yaml.YAMLToJSON(text)
+		} else if err != nil {
+			return nil, err
+		}
+	}
 }

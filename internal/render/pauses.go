@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
 // How long a rendering isn't tried again that a worker was killed for: the pause doubles
@@ -18,10 +20,9 @@ const (
 
 // pauses remember requests, by their content, that took all the time or memory of a worker.
 type pauses struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	after map[[sha256.Size]byte]pause
+	now   func() time.Time
+	noted sync.Mutex // one after the other
+	after *lru.Cache[[sha256.Size]byte, pause]
 }
 
 type pause struct {
@@ -30,11 +31,13 @@ type pause struct {
 	until   time.Time
 }
 
+func newPauses() pauses {
+	return pauses{now: time.Now, after: lru.New[[sha256.Size]byte](maxPauses, func(pause) int64 { return 1 })}
+}
+
 // failure returns how a request ended the last time, nil if it may be tried.
 func (p *pauses) failure(request [sha256.Size]byte) *Error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known, ok := p.after[request]; ok && p.now().Before(known.until) {
+	if known, ok := p.after.Get(request); ok && p.now().Before(known.until) {
 		return known.failure
 	}
 	return nil
@@ -43,30 +46,13 @@ func (p *pauses) failure(request [sha256.Size]byte) *Error {
 // note takes in how a request ended.
 func (p *pauses) note(request [sha256.Size]byte, err error) {
 	failed, ok := errors.AsType[*Error](err)
-	killed := ok && (failed.Reason == ReasonRenderTimeout || failed.Reason == ReasonOutOfMemory)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !killed {
-		delete(p.after, request)
+	if !ok || failed.Reason != ReasonRenderTimeout && failed.Reason != ReasonOutOfMemory {
+		p.after.Remove(request)
 		return
 	}
-	known := p.after[request]
-	known.failure, known.length = failed, min(max(2*known.length, firstPause), lastPause)
-	known.until = p.now().Add(known.length)
-	if _, again := p.after[request]; !again && len(p.after) >= maxPauses {
-		p.forgetOne()
-	}
-	p.after[request] = known
-}
-
-// forgetOne drops the pause that ends first.
-func (p *pauses) forgetOne() {
-	var first [sha256.Size]byte
-	var until time.Time
-	for request, known := range p.after {
-		if until.IsZero() || known.until.Before(until) {
-			first, until = request, known.until
-		}
-	}
-	delete(p.after, first)
+	p.noted.Lock()
+	defer p.noted.Unlock()
+	known, _ := p.after.Get(request)
+	length := min(max(2*known.length, firstPause), lastPause)
+	p.after.Put(request, pause{failure: failed, length: length, until: p.now().Add(length)})
 }

@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,7 +43,7 @@ func New(opts Options) *Renderer {
 		opts:    opts,
 		slots:   newSlots(opts.Workers),
 		answers: newSharedAnswers(),
-		pauses:  pauses{now: time.Now, after: map[[sha256.Size]byte]pause{}},
+		pauses:  newPauses(),
 		starts:  make(chan chan startResult),
 		closing: make(chan struct{}),
 		alive:   map[*process]struct{}{},
@@ -57,10 +59,7 @@ func (r *Renderer) Close() {
 	}
 	r.closed = true
 	close(r.closing)
-	var alive []*process
-	for p := range r.alive {
-		alive = append(alive, p)
-	}
+	alive := slices.Collect(maps.Keys(r.alive))
 	r.idle = nil
 	r.mu.Unlock()
 	for _, p := range alive {
@@ -255,12 +254,7 @@ func (r *Renderer) retire(p *process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.alive, p)
-	for i, other := range r.idle {
-		if other == p {
-			r.idle = append(r.idle[:i:i], r.idle[i+1:]...)
-			break
-		}
-	}
+	r.idle = slices.DeleteFunc(r.idle, func(other *process) bool { return other == p })
 }
 
 func (r *Renderer) isClosed() bool {

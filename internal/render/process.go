@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -174,12 +175,7 @@ func (p *process) end() {
 func (p *process) postMortem() *Error {
 	text := p.stderr.String()
 	says := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
 	state := p.cmd.ProcessState
 	status, _ := state.Sys().(syscall.WaitStatus)

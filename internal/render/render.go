@@ -5,15 +5,17 @@ package render
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"helm.sh/helm/v4/pkg/chart/common"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 )
 
 // Release is what a chart sees as .Release.
@@ -29,7 +31,8 @@ type Release struct {
 type ChartRequest struct {
 	Files   []artifact.File `cbor:"-"`
 	Release Release
-	// Values are the user's; the chart's own defaults are coalesced below them, as Helm does.
+	// Values are the user's, of the types that JSON is decoded into; the chart's own defaults are
+	// coalesced below them, as Helm does.
 	Values map[string]any
 	// SkipSchema leaves out the check of the values against the schemas of the chart.
 	SkipSchema bool
@@ -80,7 +83,7 @@ type TemplateRequest struct {
 	// Name appears in messages, e.g. `spec.addons[0].valuesTemplate`.
 	Name string
 	Text string
-	// Data has the roots Cluster, ControlPlane and InfraCluster.
+	// Data has the roots Cluster, ControlPlane and InfraCluster, as objects are decoded.
 	Data map[string]any
 	// Strict makes a field without a value an error in place of the text "<no value>".
 	Strict bool
@@ -92,11 +95,6 @@ func (r *Renderer) Chart(ctx context.Context, req ChartRequest) (*Result, error)
 	if _, err := common.ParseKubeVersion(req.Facts.KubeVersion); err != nil {
 		return nil, fmt.Errorf("facts: kubeVersion %q: %w", req.Facts.KubeVersion, err)
 	}
-	values, err := plainMap(req.Values)
-	if err != nil {
-		return nil, fmt.Errorf("values: %w", err)
-	}
-	req.Values = values
 	result, err := r.lookUp(ctx, &req)
 	if err != nil || !result.Made || req.Live == nil {
 		return result, err
@@ -121,11 +119,6 @@ func (r *Renderer) result(ctx context.Context, req *request) (*Result, error) {
 // calls a function that returns something else each time is refused.
 // Errors are as those of [Renderer.Chart].
 func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, error) {
-	data, err := plainMap(req.Data)
-	if err != nil {
-		return "", fmt.Errorf("%s: data: %w", req.Name, err)
-	}
-	req.Data = data
 	resp, err := r.do(ctx, &request{Template: &req})
 	if err != nil {
 		return "", err
@@ -134,4 +127,22 @@ func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, e
 		return "", errProtocol
 	}
 	return resp.Template.Text, nil
+}
+
+// Open has a worker look into what comes from elsewhere. Errors of what is opened are of type
+// [*failure.Error] of package artifact/failure.
+func (r *Renderer) Open(ctx context.Context, job *opener.Job) (*opener.Opened, error) {
+	resp, err := r.do(ctx, &request{Open: job})
+	failed, ok := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return resp.Opened, nil
+	case !ok:
+		return nil, err
+	case sourcefailure.IsReason(failed.Reason):
+		return nil, sourcefailure.New(failed.Reason, "%w", failed.Err)
+	case failed.Reason == ReasonOutOfMemory, failed.Reason == ReasonRenderTimeout, failed.Reason == ReasonOutputTooLarge:
+		return nil, sourcefailure.New(sourcefailure.ArtifactTooLarge, "it can't be opened: %w", failed.Err)
+	}
+	return nil, sourcefailure.New(sourcefailure.ArtifactInvalid, "it can't be opened: %w", failed.Err)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // childAttributes ends a worker with its parent, and keeps the terminal's signals from it.
@@ -57,4 +59,13 @@ func dataBytes() (uint64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// ProtectMemory keeps other processes of the same user from reading this one's memory, and
+// the kernel from writing it to a file. A worker runs as the manager's user.
+func ProtectMemory() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keeping others from reading this process: %w", err)
+	}
+	return nil
 }

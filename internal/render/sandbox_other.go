@@ -11,3 +11,6 @@ func childAttributes() *syscall.SysProcAttr { return nil }
 
 // enterSandbox: outside Linux, where Chandler is only developed, the worker watches its memory itself.
 func enterSandbox(int64) error { return nil }
+
+// ProtectMemory does nothing outside of Linux, where Chandler is only developed.
+func ProtectMemory() error { return nil }

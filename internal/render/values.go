@@ -11,8 +11,8 @@ import (
 	"io"
 	"reflect"
 	"regexp"
-	"strconv"
 
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -22,44 +22,15 @@ import (
 
 var mapType = reflect.TypeFor[map[string]any]()
 
-// MergeValues merges layers of values: the later wins, maps are merged deeply, lists are
+// MergeValues merges layers of values as Helm does: the later wins, maps are merged deeply, lists are
 // replaced. A null replaces what is below it and stays: it makes Helm drop the chart's
-// default. The layers are not modified, and the result shares nothing with them.
+// default. The layers are not modified; the result may share parts with them.
 func MergeValues(layers ...map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, layer := range layers {
-		mergeInto(merged, layer)
+		merged = loader.MergeMaps(merged, layer)
 	}
 	return merged
-}
-
-func mergeInto(dst, src map[string]any) {
-	for key, value := range src {
-		if from, ok := value.(map[string]any); ok {
-			into, ok := dst[key].(map[string]any)
-			if !ok {
-				into = make(map[string]any, len(from))
-				dst[key] = into
-			}
-			mergeInto(into, from)
-			continue
-		}
-		dst[key] = copyValue(value)
-	}
-}
-
-func copyValue(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		return MergeValues(value)
-	case []any:
-		list := make([]any, len(value))
-		for i, item := range value {
-			list[i] = copyValue(item)
-		}
-		return list
-	}
-	return value
 }
 
 // ParseValues reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
@@ -120,54 +91,4 @@ func withoutContent(err error) error {
 		}
 		return message.Redacted
 	}))
-}
-
-// plainMap is a copy with only those types that templates get in Helm.
-func plainMap(values map[string]any) (map[string]any, error) {
-	if values == nil {
-		return nil, nil
-	}
-	plain, err := plainValue(values)
-	if err != nil {
-		return nil, err
-	}
-	return plain.(map[string]any), nil
-}
-
-func plainValue(value any) (any, error) {
-	switch value := value.(type) {
-	case nil, string, bool, int, int64, float64:
-		return value, nil
-	case json.Number:
-		if i, err := strconv.ParseInt(value.String(), 10, 64); err == nil {
-			return i, nil
-		}
-		return value.Float64()
-	case map[string]any:
-		plain := make(map[string]any, len(value))
-		for key, item := range value {
-			p, err := plainValue(item)
-			if err != nil {
-				return nil, err
-			}
-			plain[key] = p
-		}
-		return plain, nil
-	case []any:
-		plain := make([]any, len(value))
-		for i, item := range value {
-			p, err := plainValue(item)
-			if err != nil {
-				return nil, err
-			}
-			plain[i] = p
-		}
-		return plain, nil
-	}
-	var plain any
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("a %T is no value: %w", value, err)
-	}
-	return plain, json.Unmarshal(data, &plain)
 }

@@ -74,25 +74,8 @@ func TestMergeValuesProperties(t *testing.T) {
 		same("merging nothing changes nothing", merged, MergeValues(map[string]any{}, merged, nil))
 		same("as Helm merges files", merged, loader.MergeMaps(a, b))
 		same("layers can be grouped from the left", MergeValues(a, b, c), MergeValues(MergeValues(a, b), c))
-		scribble(merged)
 		same("the first layer is untouched", a, a0)
 		same("the second layer is untouched", b, b0)
-	}
-}
-
-// scribble changes everything in values.
-func scribble(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, v := range value {
-			scribble(v)
-		}
-		value["scribble"] = true
-	case []any:
-		for i, v := range value {
-			scribble(v)
-			value[i] = "scribble"
-		}
 	}
 }
 
@@ -226,9 +209,6 @@ func FuzzParseValues(f *testing.F) {
 		}
 		if diff := cmp.Diff(values, MergeValues(values)); diff != "" {
 			t.Error(diff)
-		}
-		if _, err := plainMap(values); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -19,6 +19,8 @@ import (
 	_ "time/tzdata" // a worker cannot open files, and dates in named zones must not depend on the host
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	sourcefailure "github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/lru"
 )
 
@@ -162,45 +164,37 @@ func (w *worker) answer(payload []byte) (resp *response) {
 	}()
 	req := &request{}
 	if err := decoding.Unmarshal(payload, req); err != nil {
-		return failed(ReasonChartInvalid, errors.New("the request cannot be decoded"), nil)
+		return &response{Failure: w.failure(errors.New("the request cannot be decoded"), nil)}
 	}
 	w.frameSize = req.Limits.frameBytes()
 	if !w.fill(req) {
 		return &response{WithoutFiles: true}
 	}
+	resp = &response{}
+	var err error
+	var sensitive []string
 	switch {
 	case req.Chart != nil:
 		lookups := newLookups(req.Chart.Answers)
-		result, err := renderChart(req.Chart, lookups, req.Limits, w.enter)
-		resp = &response{Result: result}
-		if err != nil {
-			resp = failed(ReasonTemplateFailed, err, req.Chart.Sensitive)
-		}
-		resp.Asked = lookups.asked
-		return resp
+		resp.Result, err = renderChart(req.Chart, lookups, req.Limits, w.enter)
+		resp.Asked, sensitive = lookups.asked, req.Chart.Sensitive
 	case req.Kustomization != nil:
-		result, err := renderKustomization(req.Kustomization, req.Limits, w.enter)
-		if err != nil {
-			return failed(ReasonKustomizationInvalid, err, nil)
-		}
-		return &response{Result: result}
+		resp.Result, err = renderKustomization(req.Kustomization, req.Limits, w.enter)
 	case req.Manifests != nil:
-		result, err := renderManifests(req.Manifests, req.Limits, w.enter)
-		if err != nil {
-			return failed(ReasonManifestInvalid, err, nil)
-		}
-		return &response{Result: result}
+		resp.Result, err = renderManifests(req.Manifests, req.Limits, w.enter)
 	case req.Open != nil:
-		return open(req.Open, w.enter)
+		w.enter(stageOpen)
+		resp.Opened, err = opener.Run(req.Open)
 	case req.Template != nil:
 		w.enter(stageTemplates)
-		result, err := renderTemplate(req.Template, req.Limits)
-		if err != nil {
-			return failed(ReasonTemplateFailed, err, nil)
-		}
-		return &response{Template: result}
+		resp.Template, err = renderTemplate(req.Template, req.Limits)
+	default:
+		err = errProtocol
 	}
-	return failed(ReasonChartInvalid, errProtocol, nil)
+	if err != nil {
+		resp.Failure = w.failure(err, sensitive)
+	}
+	return resp
 }
 
 // fill gives a request its files: those that came with it, or from one before. It reports
@@ -220,9 +214,15 @@ func (w *worker) fill(req *request) bool {
 	return found
 }
 
-func failed(reason string, err error, sensitive []string) *response {
-	known := asFailure(reason, err)
-	return &response{Failure: &failure{Reason: known.Reason, Message: safeText(known.Err.Error(), sensitive)}}
+// failure is what a user is told of an error. What has no reason has that of the stage.
+func (w *worker) failure(err error, sensitive []string) *failure {
+	known := &Error{Reason: w.stage.reason(), Err: err}
+	if opening, ok := errors.AsType[*sourcefailure.Error](err); ok {
+		known = &Error{Reason: opening.Reason, Err: opening.Err}
+	} else {
+		errors.As(err, &known)
+	}
+	return &failure{Reason: known.Reason, Message: safeText(known.Err.Error(), sensitive)}
 }
 
 // guardMemory ends the process soon after it passes its limit. What is faster than this

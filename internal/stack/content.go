@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/clusterstack"
+	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -44,15 +44,13 @@ func validateDirectory(directory string, at *field.Path) []Problem {
 func validateConditions(all []addonsv1.ObjectsCondition, path *field.Path) []Problem {
 	var problems []Problem
 	for i := range all {
-		wait := &clusterstack.Wait{Expression: all[i].Expression}
 		for j, object := range all[i].Objects {
-			wait.Objects = append(wait.Objects, clusterstack.Object(object))
-			if wrong := clusterstack.Object(object).Check(); wrong != nil {
+			if wrong := expression.CheckObject(object); wrong != nil {
 				problems = append(problems, Problem{addonsv1.InvalidExpressionReason,
 					field.Invalid(path.Index(i).Child("objects").Index(j).Child(wrong.Field), wrong.Value, wrong.Fault)})
 			}
 		}
-		if _, err := wait.Compile(); err != nil {
+		if _, err := expression.Of(&all[i]); err != nil {
 			problems = append(problems, Problem{addonsv1.InvalidExpressionReason,
 				field.Invalid(path.Index(i).Child("expression"), all[i].Expression, err.Error())})
 		}

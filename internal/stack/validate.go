@@ -20,9 +20,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
-// compiler checks expressions, and remembers those it has seen.
-var compiler = readiness.NewCompiler()
-
 // Problem is one thing that is wrong with a spec.
 type Problem struct {
 	// Reason is a reason of the Valid condition.
@@ -122,7 +119,7 @@ func validateAddon(addon *addonsv1.Addon, path *field.Path) []Problem {
 	problems = append(problems, validateConditions(addon.Postconditions, path.Child("postconditions"))...)
 	problems = append(problems, validateContent(addon, path)...)
 	for i := range addon.Readiness {
-		if _, err := compiler.Compile(addon.Readiness[i : i+1]); err != nil {
+		if _, err := readiness.Compile(addon.Readiness[i : i+1]); err != nil {
 			problems = append(problems, Problem{addonsv1.InvalidReadinessReason,
 				field.Invalid(path.Child("readiness").Index(i).Child("expression"), addon.Readiness[i].Expression, err.Error())})
 		}

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects has what the sources share that find clusters by objects of the management cluster.
+// Package objects finds clusters by objects of the management cluster.
 package objects
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/cluster-chandler/chandler/fleet"
-	"github.com/cluster-chandler/chandler/fleet/internal/secret"
 )
 
 const (
@@ -26,69 +31,106 @@ const (
 	workers = 10
 	// firstRetry and longestRetry bound the time between reads of one that fail.
 	firstRetry, longestRetry = 100 * time.Millisecond, 30 * time.Second
+	// missingRecheck is how often a Secret that isn't there is looked for, in
+	// case the manager's cache doesn't cover it. Up to half of it is taken off.
+	missingRecheck = time.Minute
 )
 
-// NameOf returns "namespace/name".
-func NameOf(key types.NamespacedName) multicluster.ClusterName {
-	return multicluster.ClusterName(key.String())
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Source reports the objects of one kind under the name "namespace/name". They come from the manager's cache.
+type Source struct {
+	// SourceName is that of the source, and Controller that of its controller.
+	SourceName, Controller string
+	// Object is of the kind, in the type by which it is read.
+	Object client.Object
+	// List has all objects listed at the start, so that Synced can be reported; nil if it isn't.
+	List client.ObjectList
+	// InScope reports whether an object is a cluster.
+	InScope func(labels map[string]string) bool
+	// Member returns what is to be reported of an object.
+	Member func(context.Context, client.Object) (fleet.Member, error)
+	// OfSecret returns the objects whose credentials are in a Secret; nil for a source of Secrets.
+	OfSecret func(client.ObjectKey) []reconcile.Request
+	// Removed is called for an object that is gone, or no cluster any more. It may be nil.
+	Removed func(client.ObjectKey)
+	// Recheck has a missing Secret looked for again, without an event.
+	Recheck bool
+
+	// Secrets are read by Member.
+	Secrets *Reader
+	sink    fleet.Sink
+	cache   client.Reader
+	queue   atomic.Pointer[queue]
+	initial Initial
 }
 
-// KeyOf returns the object that a cluster has its name from.
-func KeyOf(name multicluster.ClusterName) types.NamespacedName {
-	namespace, object, _ := strings.Cut(name.String(), "/")
-	return types.NamespacedName{Namespace: namespace, Name: object}
-}
+// Name implements fleet.Source.
+func (s *Source) Name() string { return s.SourceName }
 
-// Options returns those of a source's controller.
-func Options() controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
+// SetupWithManager implements fleet.Source.
+func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
+	s.cache, s.sink, s.Secrets = mgr.GetCache(), sink, NewReader(mgr)
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(s.Controller).
+		For(s.Object).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			s.queue.Store(&q)
+			return nil
+		})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
+		})
+	if s.OfSecret != nil {
+		b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			return s.OfSecret(client.ObjectKeyFromObject(o))
+		}))
 	}
-}
-
-// Reports is what the sources have in common that find clusters by objects and read Secrets.
-type Reports struct {
-	Sink    fleet.Sink
-	Secrets *secret.Reader
-	Queue   Queue
-}
-
-// Setup has to come before the controller starts.
-func (r *Reports) Setup(mgr manager.Manager, sink fleet.Sink) {
-	r.Sink, r.Secrets = sink, secret.NewReader(mgr)
-}
-
-// Refresh implements fleet.Source: the Secret is read again, and the object reconciled.
-func (r *Reports) Refresh(name multicluster.ClusterName) {
-	key := KeyOf(name)
-	r.Secrets.Expire(key)
-	r.Queue.Add(key)
-}
-
-// Remove reports that an object is gone, or no cluster any more.
-func (r *Reports) Remove(key types.NamespacedName) {
-	r.Secrets.Forget(key)
-	r.Sink.Remove(NameOf(key))
-}
-
-// Queue lets others than watches ask for a reconcile.
-type Queue struct {
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
-}
-
-// Source captures the queue of a controller, once it starts.
-func (q *Queue) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		q.queue.Store(&queue)
+	if err := b.Complete(s); err != nil {
+		return fmt.Errorf("setting up the controller %s: %w", s.Controller, err)
+	}
+	if s.List == nil {
 		return nil
-	})
+	}
+	return s.initial.Track(mgr, s.List, sink.Synced)
 }
 
-// Add asks for a reconcile. It does nothing before the controller has started: each object is
-// reconciled then.
-func (q *Queue) Add(key types.NamespacedName) {
-	if queue := q.queue.Load(); queue != nil {
-		(*queue).Add(reconcile.Request{NamespacedName: key})
+// Refresh implements fleet.Source: the Secret is read again, and the object reconciled. Before the
+// controller has started there is nothing to do: each object is reconciled then.
+func (s *Source) Refresh(name multicluster.ClusterName) {
+	namespace, object, _ := strings.Cut(name.String(), "/")
+	key := types.NamespacedName{Namespace: namespace, Name: object}
+	s.Secrets.Expire(key)
+	if q := s.queue.Load(); q != nil {
+		(*q).Add(reconcile.Request{NamespacedName: key})
 	}
+}
+
+// Reconcile reports one object. It writes nothing.
+func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if s.List != nil {
+		defer s.initial.Done(request.NamespacedName)
+	}
+	name := multicluster.ClusterName(request.String())
+	object, _ := s.Object.DeepCopyObject().(client.Object)
+	err := s.cache.Get(ctx, request.NamespacedName, object)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("getting %s: %w", name, err)
+	}
+	if exists := err == nil; !exists || !s.InScope(object.GetLabels()) {
+		if s.Removed != nil {
+			s.Removed(request.NamespacedName)
+		}
+		s.Secrets.Forget(request.NamespacedName)
+		s.sink.Remove(name)
+		return reconcile.Result{}, nil
+	}
+	m, err := s.Member(ctx, object)
+	m.ID, m.Labels = string(object.GetUID()), object.GetLabels()
+	s.sink.Set(name, m)
+	if err == nil && m.Kubeconfig == nil && s.Recheck {
+		return reconcile.Result{RequeueAfter: wait.Jitter(missingRecheck/2, 1)}, nil
+	}
+	return reconcile.Result{}, err
 }

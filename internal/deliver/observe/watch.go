@@ -5,6 +5,7 @@ package observe
 import (
 	"context"
 	"math"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,4 +171,25 @@ var gone = Status{Phase: Gone, Message: "it is gone"}
 
 func keyOf(u *unstructured.Unstructured) Key {
 	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// Panic is one that a goroutine recovered from, to be told where it can be handled.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// PanicOf returns what was recovered, with the stack of the caller; nil for nothing.
+func PanicOf(recovered any) *Panic {
+	if recovered == nil {
+		return nil
+	}
+	return &Panic{Value: recovered, Stack: debug.Stack()}
+}
+
+// Panicked returns the panic that ended a watch, nil if none did.
+func (t *Tracker) Panicked() *Panic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.panicked
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secret reads credentials from Secrets, each once until it changes.
-package secret
+package objects
 
 import (
 	"context"

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"strings"
+	"testing"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+func TestHolds(t *testing.T) {
+	wait := &addonsv1.ObjectsCondition{
+		Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium"}},
+		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
+	}
+	condition, err := Of(wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := func(ready int64) map[string]any {
+		return map[string]any{"agents": map[string]any{"status": map[string]any{"numberReady": ready, "desiredNumberScheduled": int64(2)}}}
+	}
+	for ready, want := range map[int64]bool{1: false, 2: true} {
+		if got, err := condition.Holds(agents(ready)); err != nil || got != want {
+			t.Errorf("with %d ready: %t, %v", ready, got, err)
+		}
+	}
+	if got, err := condition.Holds(map[string]any{"agents": map[string]any{}}); err == nil || got {
+		t.Errorf("without a status: %t, %v; want an error", got, err)
+	}
+	endless := &addonsv1.ObjectsCondition{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
+	costly, err := Of(endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := costly.Holds(nil); err == nil || !strings.Contains(err.Error(), "cost limit") {
+		t.Errorf("a costly expression ends with %v, want its cost limit", err)
+	}
+}
