@@ -82,9 +82,9 @@ func excludingMinor(limits []limit, major, minor uint64) *addonsv1.KubernetesRan
 
 func minorName(major, minor uint64) string { return fmt.Sprintf("%d.%d", major, minor) }
 
-// Removed returns the first of some kinds, which are as in "policy/v1beta1/PodDisruptionBudget,v1/Service",
-// that a version of Kubernetes doesn't serve any more, and the kind in its place, if there is
-// one. What is removed when is in k8s.io/api.
+// Removed returns the first of some kinds that a version of Kubernetes doesn't serve any more, and the
+// kind in its place, if there is one. The kinds are as in
+// "policy/v1beta1/PodDisruptionBudget,v1/Service". What is removed when is in k8s.io/api.
 func Removed(kinds, version string) (kind, replacement string) {
 	v, err := semver.NewVersion(version)
 	if err != nil || kinds == "" {
