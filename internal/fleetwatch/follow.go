@@ -69,7 +69,7 @@ func (f *following) run(ctx context.Context) error {
 	}
 	f.listed(list)
 	for version := list.ResourceVersion; ctx.Err() == nil; {
-		asked := watchTimeout + rand.N(watchTimeout) //nolint:gosec // it spreads requests
+		asked := watchTimeout + rand.N(watchTimeout)
 		begin := f.clock.Now()
 		var broken error
 		err := f.server.WatchMetadata(ctx, f.resource, metav1.ListOptions{

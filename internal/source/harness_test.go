@@ -16,7 +16,6 @@ import (
 	"github.com/go-logr/logr"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
@@ -170,17 +169,6 @@ func namesOf(fetched *source.Artifact) []string {
 		names = append(names, file.Name)
 	}
 	return names
-}
-
-// contentOf returns a file of the artifact.
-func contentOf(t testing.TB, fetched *source.Artifact, name string) string {
-	t.Helper()
-	file := artifact.Find(fetched.Files, name)
-	if file == nil {
-		t.Fatalf("there is no %s among %q", name, namesOf(fetched))
-		return ""
-	}
-	return string(file.Data)
 }
 
 // write makes a file with its directories.

@@ -51,7 +51,7 @@ func metadataAsProtobuf(data []byte) ([]byte, error) {
 
 // protobufEvents returns what writes the events of a watch, whose objects come in JSON.
 func protobufEvents(w io.Writer) func(eventType string, object []byte) error {
-	frames := inProtobuf.StreamSerializer.Framer.NewFrameWriter(w)
+	frames := inProtobuf.StreamSerializer.NewFrameWriter(w)
 	return func(eventType string, object []byte) error {
 		data, err := metadataAsProtobuf(object)
 		if err != nil {
