@@ -29,7 +29,7 @@ func writeEvent(w io.Writer, mediaType, eventType string, o runtime.Object) {
 	if err != nil {
 		panic(err)
 	}
-	frames := info.StreamSerializer.Framer.NewFrameWriter(w)
+	frames := info.StreamSerializer.NewFrameWriter(w)
 	if err := info.StreamSerializer.Encode(&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: data}}, frames); err != nil {
 		panic(err)
 	}
