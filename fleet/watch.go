@@ -27,6 +27,9 @@ import (
 const metadataTypes = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
+// metadataFormats decode what answers in these types.
+var metadataFormats = runtime.NewClientNegotiator(metadata.ConfigFor(&rest.Config{}).NegotiatedSerializer, schema.GroupVersion{})
+
 // WatchMetadata watches the metadata of a resource in all namespaces, and calls each for every event as a
 // [watch.Interface] would give it. It blocks until the watch ends, and returns an error only if it can't begin.
 // A watch of Metadata has a goroutine of its own, and whoever reads it another one. This needs none, which counts
@@ -43,7 +46,7 @@ func (c *Connection) WatchMetadata(ctx context.Context, resource schema.GroupVer
 	if err != nil {
 		return fmt.Errorf("watching %s: the content type of the answer: %w", resource.Resource, err)
 	}
-	objects, events, framer, err := runtime.NewClientNegotiator(metadata.ConfigFor(c.config).NegotiatedSerializer, schema.GroupVersion{}).StreamDecoder(mediaType, params)
+	objects, events, framer, err := metadataFormats.StreamDecoder(mediaType, params)
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", resource.Resource, err)
 	}

@@ -2,12 +2,16 @@
 
 package render
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cluster-chandler/chandler/test/realdata"
+)
 
 // BenchmarkSteps measures the steps of a rendering within a worker, and all of them: with what an earlier rendering
 // generated, as for each upgrade.
 func BenchmarkSteps(b *testing.B) {
-	for _, archive := range []string{"cilium-1.19.6.tgz", "ingress-nginx-4.15.1.tgz", "kube-state-metrics-8.4.0.tgz", "metrics-server-3.13.1.tgz"} {
+	for _, archive := range realdata.Measured {
 		req := requestFor(realChart(b, archive))
 		limits := Options{}.withDefaults().limits()
 		all := func() (*Result, error) { return renderChart(&req, newLookups(nil), limits, func(stage) {}) }
