@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -184,16 +185,27 @@ func listener(t *testing.T, address string, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// freeAddress returns an address that nothing listens at.
+// freeAddress returns an address that nothing listens at. Its port is below those that the system gives to connections
+// and listeners without one, so nothing takes it meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+nextPort.Add(1)%10_000)
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
+
+// nextPort begins anywhere, as several packages are tested at once.
+var nextPort = func() *atomic.Uint32 {
+	n := &atomic.Uint32{}
+	n.Store(rand.Uint32())
+	return n
+}()
 
 // stubSource reports nothing by itself.
 type stubSource struct {

@@ -188,10 +188,6 @@ func TestHostileKubeconfigs(t *testing.T) {
 			if again := func() error { _, err := Parse([]byte(data), Policy{}); return err }(); again.Error() != err.Error() {
 				t.Errorf("not deterministic: %v, %v", err, again)
 			}
-			// About 10 ms at most; ten times that with the race detector.
-			if took > 500*time.Millisecond {
-				t.Errorf("took %s", took)
-			}
 			t.Logf("%s in %s", err, took)
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestNewest(t *testing.T) {
@@ -130,12 +129,8 @@ func TestManyTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	if got, _ := allowed.Newest(tags); got != "7.99.9" {
 		t.Errorf("got %s", got)
-	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
 
