@@ -23,11 +23,11 @@ import (
 )
 
 // TestCache kills a manager while it reconciles a fleet, empties its cache, and
-// starts it again; and then lets it fill the cache.
+// starts it again; and then lets it fill the cache. CHANDLER_E2E_CLUSTERS is the size of the fleet.
 // It isn't parallel: beside others a source would count as slow.
 func TestCache(t *testing.T) {
 	long.Test(t)
-	const clusters = 20
+	clusters := environmentNumber(t, "CHANDLER_E2E_CLUSTERS", 20)
 	tn := newTenant(t)
 	s := workloadServer(t, 0)
 	server := registry.Start(t, registry.Options{PlainHTTP: true})
@@ -71,7 +71,7 @@ func TestCache(t *testing.T) {
 		for i := range clusters {
 			tn.poke(name(i), "after the restart")
 		}
-		tn.awaitReconcile("clusteraddon", clusters-1)
+		tn.awaitReconcile("clusteraddon", float64(clusters-1))
 		tn.settle()
 		for i := range clusters {
 			tn.awaitCluster(name(i), "nothing changed", ready("settings"), installedAs("settings", 1, "1.0.0"))
@@ -122,7 +122,7 @@ func TestCache(t *testing.T) {
 		g.Expect(os.RemoveAll(dir)).To(Succeed())
 		g.Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
 		start()
-		tn.awaitReconcile("clusteraddon", clusters-1)
+		tn.awaitReconcile("clusteraddon", float64(clusters-1))
 		tn.settle()
 		for i := range clusters {
 			tn.awaitCluster(name(i), "nothing changed", ready("settings"))
