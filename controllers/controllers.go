@@ -98,7 +98,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Fleet:     o.Fleet,
 		Sources:   o.Sources,
 		Renderer:  o.Renderer,
-		Deliverer: deliver.New(deliver.Options{Notify: queue.AddTarget}),
+		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster}),
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 

@@ -66,7 +66,7 @@ type Reconciler struct {
 	objects   *objectReader
 	provider  *providerObjects
 	templates *lru.Cache[string, string] // what templates made, by their input
-	users     *references
+	users     references
 	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses  management.Statuses
