@@ -7,6 +7,8 @@ package fleetwatch
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -19,4 +21,12 @@ func contained(ctx context.Context, cluster string, f func()) {
 		}
 	}()
 	f()
+}
+
+// keepTrying calls f again and again, with pauses, until the context ends. It outlives a panic of f.
+func keepTrying(ctx context.Context, cluster string, pauses wait.DelayFunc, f func(context.Context)) {
+	_ = pauses.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		contained(ctx, cluster, func() { f(ctx) })
+		return false, nil
+	})
 }
