@@ -120,7 +120,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
-		drifts: map[deliver.Release]*driftMemory{},
+		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
 	}
 }
 

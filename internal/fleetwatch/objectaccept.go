@@ -3,8 +3,6 @@
 package fleetwatch
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/fleet"
@@ -15,8 +13,6 @@ import (
 // Accepted is an object that is to stay as it is, though it isn't as it was applied.
 type Accepted struct {
 	Applied, Now drift.Fields
-	// Until is when it is told again; zero if only a change of it is.
-	Until time.Time
 }
 
 // Accept takes these objects of an add-on as they are, and no others.
@@ -47,14 +43,4 @@ func (f *followed) adjust(key deliver.ObjectKey, was, now drift.Fields) {
 	sum.Remove(objectName(key), was)
 	sum.Add(objectName(key), now)
 	f.wanted[kind] = sum
-}
-
-// expire forgets what was accepted for a time that is over.
-func (c *clusterObjects) expire(f *followed) {
-	for key, a := range f.accepted {
-		if !a.Until.IsZero() && !c.clock.Now().Before(a.Until) {
-			f.adjust(key, a.Now, a.Applied)
-			delete(f.accepted, key)
-		}
-	}
 }

@@ -174,7 +174,6 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) State {
 	if f == nil {
 		return State{}
 	}
-	c.expire(f)
 	state := State{Differs: !f.Busy && c.differs(release, f)}
 	for kind := range f.wanted {
 		if err := c.kinds[kind].err; err != nil {
