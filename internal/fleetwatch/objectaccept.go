@@ -17,20 +17,12 @@ type Accepted struct {
 
 // Accept takes these objects of an add-on as they are, and no others.
 func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, accepted map[deliver.ObjectKey]Accepted) {
-	c := w.of("", conn, false)
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f := c.releases[release]
-	if f == nil {
-		return
-	}
-	f.wanted, f.accepted = drift.ParseSums(f.Applied), accepted
-	for key, a := range accepted {
-		f.adjust(key, a.Applied, a.Now)
-	}
+	w.with(conn, release, func(_ *clusterObjects, f *followed) {
+		f.wanted = drift.ParseSums(f.Applied)
+		for key, a := range accepted {
+			f.adjust(key, a.Applied, a.Now)
+		}
+	})
 }
 
 // adjust makes the wanted sum that of an object with other fields.
