@@ -144,9 +144,7 @@ func (q *request) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
 	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return func(key deliver.ObjectKey) (drift.Fields, bool) {
-		return q.watched.Seen(q.workload.conn, a.release())(key)
-	}
+	return q.watched.Seen(q.workload.conn, a.release())
 }
 
 // turnTo forgets the failure of another revision.

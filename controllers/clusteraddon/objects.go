@@ -141,11 +141,8 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
 	notify := func(obj any) {
-		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = tombstone.Obj
-		}
-		if changed, ok := obj.(client.Object); ok {
-			o.changed(object{kind: kindOf(gvk.GroupKind()), key: client.ObjectKeyFromObject(changed)})
+		if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+			o.changed(object{kind: gvk.GroupKind().String(), key: name.AsNamespacedName()})
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -158,5 +155,3 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	o.watched[gvk] = informer
 	return informer, nil
 }
-
-func kindOf(kind schema.GroupKind) string { return kind.String() }

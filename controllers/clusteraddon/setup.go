@@ -165,7 +165,7 @@ func (q *request) usedObjects() sets.Set[object] {
 			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
 		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
-			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
+			used.Insert(object{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
 		}
 	}
 	return used
