@@ -35,6 +35,9 @@ type driftMemory struct {
 	revision int
 }
 
+// retryAfterError is when to compare the objects again at the latest of an add-on whose cluster didn't answer.
+const retryAfterError = 5 * time.Second
+
 // driftOf returns what the stack and the add-on say about drift.
 func (a *addon) driftOf() (addonsv1.DriftPolicy, drift.Rules) {
 	policy, rules := addonsv1.DriftPolicyCorrect, drift.Rules{}
@@ -84,6 +87,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 			one.retryAfter = management.Sooner(one.retryAfter, pause)
 			return memory.withFailure(one)
 		}
+		memory.lookAt = q.now.Add(retryAfterError)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a),

@@ -19,6 +19,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -37,7 +38,10 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
-	q := &request{Reconciler: &Reconciler{Sources: sources}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+	q := &request{
+		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)}, workload: &workload{},
+		ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
+	}
 
 	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
 	_, err = q.desired(in).Render(context.Background(), deliver.RenderInput{})
