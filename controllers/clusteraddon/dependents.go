@@ -134,7 +134,7 @@ func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, suc
 	return names
 }
 
-// leavingReleases are those whose objects wanted add-ons may take over.
+// leavingReleases returns those whose objects wanted add-ons may take over.
 func (q *request) leavingReleases() []deliver.Release {
 	releases := make([]deliver.Release, 0, len(q.leaving))
 	for _, record := range q.leaving {

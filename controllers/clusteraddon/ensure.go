@@ -107,7 +107,7 @@ type comparison struct {
 	err     error           // why that can't be told
 }
 
-// secrets are those of the inputs, as far as these are known.
+// secrets returns those of the inputs, as far as these are known.
 func (c *comparison) secrets() []string {
 	if c.in == nil {
 		return nil

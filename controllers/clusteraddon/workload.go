@@ -62,7 +62,7 @@ func (r *Reconciler) reach(ca *addonsv1.ClusterAddon) (*workload, bool) {
 	return &workload{name: name, conn: conn}, true
 }
 
-// target is the cluster as the deliverer sees it.
+// target returns the cluster as the deliverer takes it.
 func (w *workload) target() deliver.Target {
 	return deliver.Target{
 		Name:      w.name.String(),
