@@ -120,13 +120,9 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 		memory.failed, again = &outcome, outcome.RetryAfter
 	}
 	isPolled := len(state.Unwatched) > 0
-	accepted := map[deliver.ObjectKey]fleetwatch.Accepted{}
 	for _, d := range found {
 		isPolled = isPolled || d.Differs() // no event tells that somebody sets it right by hand
 		again = management.Sooner(again, d.Wait)
-		if d.Now != d.Applied {
-			accepted[d.Object] = fleetwatch.Accepted{Applied: d.Applied, Now: d.Now}
-		}
 	}
 	if isPolled {
 		again = management.Sooner(again, recheckInterval())
@@ -134,7 +130,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 	if again > 0 {
 		memory.lookAt = q.now.Add(again)
 	}
-	q.watched.Accept(q.workload.conn, a.release(), accepted)
+	q.watched.Accept(q.workload.conn, a.release(), found)
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift

@@ -14,11 +14,11 @@ import (
 // accept takes objects as they are on the server, as a repair does that leaves them so.
 func (w *watched) accept(pairs ...[2]metav1.PartialObjectMetadata) {
 	done := w.Repairing(w.conn, web)
-	accepted := map[deliver.ObjectKey]Accepted{}
+	var found []deliver.Difference
 	for _, pair := range pairs {
-		accepted[keyOf(pair[0])] = Accepted{Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1])}
+		found = append(found, deliver.Difference{Object: keyOf(pair[0]), Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1])})
 	}
-	w.Accept(w.conn, web, accepted)
+	w.Accept(w.conn, web, found)
 	done()
 	w.clock.step(settlesAfterRepair)
 }
@@ -118,7 +118,7 @@ func TestAcceptedObjects(t *testing.T) {
 	t.Run("what isn't wanted at all", func(t *testing.T) {
 		t.Parallel()
 		w := newWatched(t)
-		w.Accept(w.conn, api, map[deliver.ObjectKey]Accepted{keyOf(settings()): {Applied: 1, Now: 2}})
+		w.Accept(w.conn, api, []deliver.Difference{{Object: keyOf(settings()), Applied: 1, Now: 2}})
 		w.expectDiffers(false, "that is another add-on")
 		w.accept(changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone},
 			changedObject{shown("Secret", web, "x", "a"), shown("Secret", web, "x", "b")})

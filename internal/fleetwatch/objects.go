@@ -188,6 +188,21 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state 
 	return state
 }
 
+// Accept takes these objects of an add-on as they are now, and no others.
+func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []deliver.Difference) {
+	w.with(conn, release, func(_ *clusterObjects, f *followed) {
+		f.wanted = drift.ParseSums(f.Applied)
+		for _, d := range found {
+			kind := schema.GroupKind{Group: d.Object.Group, Kind: d.Object.Kind}
+			if sum, known := f.wanted[kind]; known {
+				sum.Remove(objectName(d.Object), d.Applied)
+				sum.Add(objectName(d.Object), d.Now)
+				f.wanted[kind] = sum
+			}
+		}
+	})
+}
+
 // Seen returns a function that returns the fields of an object of an add-on, as they were seen
 // last; false if an object's kind isn't watched.
 func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(deliver.ObjectKey) (drift.Fields, bool) {
