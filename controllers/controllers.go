@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -102,11 +104,15 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 
-		PathChanged:          stacks.PathChanged,
 		RequireImpersonation: o.RequireImpersonation,
 	}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)
 	}
-	return nil
+	return local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return o.Sources.Watch(ctx, func(changed string) {
+			stacks.PathChanged(ctx, changed)
+			clusterAddons.PathChanged(changed)
+		})
+	}))
 }

@@ -54,8 +54,6 @@ type Reconciler struct {
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
 	Clock clock.PassiveClock
-	// PathChanged is told of changes under the artifact root, too; it may be nil.
-	PathChanged func(ctx context.Context, path string)
 	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 

@@ -14,7 +14,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -50,11 +49,6 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		return err
 	}
 	r.statuses.Client = r.Client
-	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.Sources.Watch(ctx, func(changed string) { r.pathChanged(ctx, changed) })
-	})); err != nil {
-		return err
-	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
 	return management.NewController(local, "clusteraddon", workers).
@@ -89,11 +83,8 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 	return users
 }
 
-// pathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
-func (r *Reconciler) pathChanged(ctx context.Context, changed string) {
-	if r.PathChanged != nil {
-		r.PathChanged(ctx, changed)
-	}
+// PathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
+func (r *Reconciler) PathChanged(changed string) {
 	r.enqueueUsers(object{kind: kindPath, key: client.ObjectKey{Name: changed}})
 }
 

@@ -24,12 +24,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-const (
-	// objectsPage is how many objects are listed in one request.
-	objectsPage = 500
-	// maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
-	maxObjects = 20_000
-)
+// maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
+const maxObjects = 20_000
 
 // objectRetry is how long to wait before objects are listed again, after a watch that failed.
 // The last step stays below the time in which people expect drift to be found.
@@ -109,7 +105,13 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 	f := following{
 		server: k.cluster.conn, resource: mapping.Resource, selector: selector, clock: k.cluster.clock,
 		list: func(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			return listObjects(ctx, objects, o, k.cluster.limit)
+			number := 0
+			return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+				if number++; number > k.cluster.limit {
+					return nil, errTooManyObjects
+				}
+				return slim(m), nil
+			})
 		},
 		listed: k.replace, changed: k.change,
 	}
@@ -135,16 +137,4 @@ func (k *kindOfObjects) mapping(ctx context.Context) (*meta.RESTMapping, error) 
 		return nil, err
 	}
 	return restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(k.kind)
-}
-
-// listObjects lists all objects page by page, and keeps of each what is needed.
-func listObjects(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, limit int) (*metav1.PartialObjectMetadataList, error) {
-	o.Limit = objectsPage
-	number := 0
-	return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-		if number++; number > limit {
-			return nil, errTooManyObjects
-		}
-		return slim(m), nil
-	})
 }

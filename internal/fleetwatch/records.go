@@ -27,8 +27,6 @@ import (
 const (
 	// recordsSelector is of the records that Chandler wrote.
 	recordsSelector = addonsv1.AddonLabel + ",owner=helm"
-	// recordsPage is how many records are listed in one request.
-	recordsPage = 500
 	// failureStays is how long the failure of a watch that broke its limits is
 	// reported after it was begun anew: the next one may do the same.
 	failureStays = 2 * time.Minute
@@ -172,7 +170,6 @@ func (w *Records) Failure(name multicluster.ClusterName) error {
 
 // listRecords lists all records page by page, and keeps of each what is needed.
 func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	o.Limit = recordsPage
 	number, room := 0, maxRecordsSize
 	return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 		record := needed(m)
