@@ -56,12 +56,11 @@ func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, us
 
 // watchKinds tells of changes of CRDs until something fails.
 func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{}) {
-	hear := func() error {
+	hear := func() {
 		select {
 		case heard <- struct{}{}:
 		default: // a look is due already
 		}
-		return nil
 	}
 	f := following{
 		server: server, resource: crdResource, clock: clock.RealClock{},
@@ -70,8 +69,8 @@ func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{
 			return crds.List(ctx, o)
 		},
 		// A list follows a gap, in which anything may have happened: the first one, the time since the kinds were discovered.
-		listed:  func(*metav1.PartialObjectMetadataList) error { return hear() },
-		changed: func(*metav1.PartialObjectMetadata, bool) error { return hear() },
+		listed:  func(*metav1.PartialObjectMetadataList) error { hear(); return nil },
+		changed: func(*metav1.PartialObjectMetadata, bool) error { hear(); return nil },
 	}
 	_ = f.run(ctx) // what a broken watch missed is heard of with the next list
 }
