@@ -137,7 +137,8 @@ func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) 
 	case !found:
 		return nil, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, o.key)
 	case !ok:
-		return nil, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, o.key, key)
+		return nil, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
+			ref.Kind, o.key, key)
 	}
 	values, err := render.ParseValues(text)
 	if err != nil {

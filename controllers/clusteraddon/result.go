@@ -175,7 +175,9 @@ func ofAddon(a *addon, err error) error {
 // contentField returns the field in front of an error of content, "" if the error begins with it.
 func contentField(a *addon, failed *render.Error) string {
 	switch {
-	case failed.Reason == render.ReasonSchemaViolation, failed.Reason == render.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
+	case failed.Reason == render.ReasonSchemaViolation: // which names the value
+		return ""
+	case failed.Reason == render.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
 		return ""
 	case failed.Reason == render.ReasonPatchFailed:
 		return "patches: "

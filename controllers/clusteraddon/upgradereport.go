@@ -25,7 +25,8 @@ func upgradeEvents(before, after *addonsv1.ClusterUpgrade) []event {
 	}
 	var events []event
 	for _, gate := range after.Gates {
-		if was := upgrade.GateOf(before, gate.Point, gate.Version); was == nil || was.State != gate.State || was.Reason != gate.Reason {
+		was := upgrade.GateOf(before, gate.Point, gate.Version)
+		if was == nil || was.State != gate.State || was.Reason != gate.Reason {
 			events = append(events, gateEvent(gate))
 		}
 	}

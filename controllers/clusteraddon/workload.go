@@ -149,7 +149,8 @@ func isUnreachable(err error) bool {
 	}
 	_, ofGroups := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
 	_, ofResources := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err)
-	return ofGroups || ofResources || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || isOfNetwork(err)
+	isOver := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return ofGroups || ofResources || isOver || isOfNetwork(err)
 }
 
 // isOfNetwork reports whether no request came through, or no whole answer: a name that isn't

@@ -64,7 +64,9 @@ type clusterRecords struct {
 // restored when a cluster shows those of a former time: then nothing that was known of the
 // cluster holds, and it is connected anew.
 func NewRecords(changed, restored func(multicluster.ClusterName)) *Records {
-	return &Records{changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{}}
+	return &Records{
+		changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
+	}
 }
 
 // Start blocks until the context ends: all work is done for each cluster, as long as it is
