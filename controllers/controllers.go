@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -69,7 +71,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Sources:     o.Sources,
 		Clock:       clock.RealClock{},
 	}
-	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
+	if err := stacks.SetupWithManager(local, o.AddonStackWorkers); err != nil {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)
 	}
 
@@ -85,7 +87,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Discovery: kinds,
 		Clock:     clock.RealClock{},
 	}
-	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
+	if err := assignments.SetupWithManager(local, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)
 	}
 
@@ -98,15 +100,19 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Fleet:     o.Fleet,
 		Sources:   o.Sources,
 		Renderer:  o.Renderer,
-		Deliverer: deliver.New(deliver.Options{Notify: queue.AddTarget}),
+		Deliverer: deliver.New(deliver.Options{Notify: queue.AddBegunCluster}),
 		Queue:     queue,
 		Clock:     clock.RealClock{},
 
-		PathChanged:          stacks.PathChanged,
 		RequireImpersonation: o.RequireImpersonation,
 	}
 	if err := clusterAddons.SetupWithManager(mgr, o.ClusterAddonWorkers); err != nil {
 		return fmt.Errorf("setting up the ClusterAddon controller: %w", err)
 	}
-	return nil
+	return local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return o.Sources.Watch(ctx, func(changed string) {
+			stacks.PathChanged(ctx, changed)
+			clusterAddons.PathChanged(changed)
+		})
+	}))
 }

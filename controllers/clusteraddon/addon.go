@@ -45,7 +45,7 @@ func (a *addon) status() addonsv1.AddonStatus {
 	return addonsv1.AddonStatus{Name: a.Name, Namespace: a.release().Namespace, Stack: a.stack, ServiceAccountName: a.serviceAccount}
 }
 
-// directory of the kustomization or the manifests, "" for the artifact's root.
+// directory returns that of the kustomization or the manifests, "" for the artifact's root.
 func (a *addon) directory() string {
 	switch {
 	case a.Kustomization != nil:
@@ -74,7 +74,7 @@ func claims(wanted []addon, installed map[deliver.Release]deliver.Summary, stack
 	return holder
 }
 
-// desired is the add-on as the deliverer takes it.
+// desired returns the add-on as the deliverer takes it.
 func (q *request) desired(in *inputs) deliver.Desired {
 	a := in.addon
 	_, ignore := a.driftOf()

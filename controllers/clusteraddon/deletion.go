@@ -49,7 +49,7 @@ func moves(cluster *member.Member) bool {
 	return yes
 }
 
-// goes reports whether the add-on is removed before its Cluster is deleted.
+// isRemovedOnDeletion reports whether the add-on is removed before its Cluster is deleted.
 func (a *addon) isRemovedOnDeletion() bool {
 	return a.Lifecycle != nil && a.Lifecycle.OnClusterDelete == addonsv1.OnClusterDeleteRemove && a.deletionPolicy != addonsv1.DeletionPolicyOrphan
 }

@@ -56,18 +56,14 @@ func dependsOn(ofStack string, dependencies []string, record deliver.Summary) bo
 	})
 }
 
-// dependent returns another record that depends on this one, "" if there is none.
+// dependent returns the first other record that depends on this one, "" if there is none.
 func dependent(record deliver.Summary, records []deliver.Summary) string {
-	var names []string
 	for _, other := range records {
 		if other.Release != record.Release && dependsOn(other.Stack, other.DependsOn, record) {
-			names = append(names, other.Name)
+			return other.Name
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return slices.Min(names)
+	return ""
 }
 
 // mayBringKinds reports whether a change of an add-on may bring API kinds to the cluster, or take
@@ -138,7 +134,7 @@ func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, suc
 	return names
 }
 
-// leavingReleases are those whose objects wanted add-ons may take over.
+// leavingReleases returns those whose objects wanted add-ons may take over.
 func (q *request) leavingReleases() []deliver.Release {
 	releases := make([]deliver.Release, 0, len(q.leaving))
 	for _, record := range q.leaving {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -28,15 +27,15 @@ const (
 // driftMemory is what is remembered of an add-on's drift.
 type driftMemory struct {
 	contests map[deliver.ObjectKey]*drift.Contest
-	checkAt  time.Time // when kinds that can't be watched are read
 	// failed is what came of a repair that is to be tried again, nil if the last went well.
 	failed *deliver.Outcome
-	retry  time.Time
-	// revision is that of the release which failed is about.
+	// lookAt is when to compare the objects again though no event came; zero for never.
+	lookAt time.Time
+	// revision is that of the release which these two are about.
 	revision int
 }
 
-// retryAfterError is when to look again at an add-on whose cluster didn't answer.
+// retryAfterError is when to compare the objects again at the latest of an add-on whose cluster didn't answer.
 const retryAfterError = 5 * time.Second
 
 // driftOf returns what the stack and the add-on say about drift.
@@ -83,30 +82,25 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		*memory = *newDriftMemory()
 	}
 	memory.turnTo(record.Revision)
-	unwatched := len(state.Unwatched) > 0
-	if state.Differs && q.now.Before(memory.retry) && memory.failed == nil {
-		one.retryAfter = management.Sooner(one.retryAfter, memory.retry.Sub(q.now))
-	} else if state.Differs || unwatched && !q.now.Before(memory.checkAt) || record.Applied == "" || q.again || memory.failed != nil && !q.now.Before(memory.retry) {
+	if state.Differs || memory.isDue(q.now, state) || record.Applied == "" || q.again {
 		if pause := q.memory.repairPause(q.now); pause > 0 && !q.again {
 			one.retryAfter = management.Sooner(one.retryAfter, pause)
-			return memory.withFailure(one, q.now)
+			return memory.withFailure(one)
 		}
+		memory.lookAt = q.now.Add(retryAfterError)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
-			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now),
-		}, memory, one)
-		memory.checkAt = q.now.Add(recheckInterval())
+			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a),
+		}, state, one)
 	}
-	if unwatched {
-		one.retryAfter = management.Sooner(one.retryAfter, memory.checkAt.Sub(q.now))
-	}
+	one.retryAfter = management.Sooner(one.retryAfter, until(memory.lookAt, q.now))
 	one.status.Drift = withUnwatched(one.status.Drift, state.Unwatched)
-	return memory.withFailure(one, q.now)
+	return memory.withFailure(one)
 }
 
 // repair compares the objects with the record, and sets right what is to be set right.
-func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, memory *driftMemory, one addonResult) addonResult {
-	want.Seen = q.seen(a)
+func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, state fleetwatch.State, one addonResult) addonResult {
+	memory := q.memory.driftOf(a.release())
 	done := q.watched.Repairing(q.workload.conn, a.release())
 	defer done()
 	target, err := q.targetAs(a.serviceAccount)
@@ -116,35 +110,27 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, mem
 	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
 	if err != nil { // the reconcile is tried again, with backoff
-		memory.retry = q.now.Add(retryAfterError)
 		failed := requestFailed(err, one.status)
 		failed.followUp = one.and(failed.followUp)
 		return failed
 	}
-	memory.failed, memory.retry = nil, time.Time{}
+	memory.failed, memory.lookAt = nil, time.Time{}
+	again := time.Duration(0)
 	if outcome.Phase != addonsv1.AddonReady && outcome.Reason != "" {
-		memory.failed, memory.retry = &outcome, q.now.Add(outcome.RetryAfter)
+		memory.failed, again = &outcome, outcome.RetryAfter
 	}
-	accepted := map[deliver.ObjectKey]fleetwatch.Accepted{}
+	isPolled := len(state.Unwatched) > 0
 	for _, d := range found {
-		wait := d.Wait
-		switch {
-		case wait > 0:
-		case memory.failed != nil:
-			wait = outcome.RetryAfter
-		case d.Differs():
-			wait = recheckInterval() // no event tells that somebody sets it right by hand
-		}
-		if d.Now != d.Applied {
-			left := fleetwatch.Accepted{Applied: d.Applied, Now: d.Now}
-			if wait > 0 {
-				left.Until = q.now.Add(wait)
-			}
-			accepted[d.Object] = left
-		}
-		one.retryAfter = management.Sooner(one.retryAfter, wait)
+		isPolled = isPolled || d.Differs() // no event tells that somebody sets it right by hand
+		again = management.Sooner(again, d.Wait)
 	}
-	q.watched.Accept(q.workload.conn, a.release(), accepted)
+	if isPolled {
+		again = management.Sooner(again, recheckInterval())
+	}
+	if again > 0 {
+		memory.lookAt = q.now.Add(again)
+	}
+	q.watched.Accept(q.workload.conn, a.release(), found)
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
@@ -158,27 +144,29 @@ func (q *request) seen(a *addon) func(deliver.ObjectKey) (drift.Fields, bool) {
 	if policy, _ := a.driftOf(); q.again || policy == addonsv1.DriftPolicyIgnore {
 		return nil
 	}
-	return func(key deliver.ObjectKey) (drift.Fields, bool) {
-		return q.watched.Seen(q.workload.conn, a.release())(key)
-	}
+	return q.watched.Seen(q.workload.conn, a.release())
 }
 
 // turnTo forgets the failure of another revision.
 func (m *driftMemory) turnTo(revision int) {
 	if m.revision != revision {
-		m.revision, m.failed, m.retry = revision, nil, time.Time{}
+		m.revision, m.failed, m.lookAt = revision, nil, time.Time{}
 	}
 }
 
-// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
-func (m *driftMemory) withFailure(one addonResult, now time.Time) addonResult {
-	if m.failed == nil {
-		return one
+// isDue reports whether it is time to compare the objects though no event came.
+func (m *driftMemory) isDue(now time.Time, state fleetwatch.State) bool {
+	if m.lookAt.IsZero() {
+		return len(state.Unwatched) > 0
 	}
-	if one.status.Phase == addonsv1.AddonReady {
+	return !now.Before(m.lookAt)
+}
+
+// withFailure returns the result with the failure of the last repair. A failed upgrade comes first.
+func (m *driftMemory) withFailure(one addonResult) addonResult {
+	if m.failed != nil && one.status.Phase == addonsv1.AddonReady {
 		one.status.Phase, one.status.Reason, one.status.Message = m.failed.Phase, m.failed.Reason, shorten(m.failed.Message)
 	}
-	one.retryAfter = management.Sooner(one.retryAfter, max(m.retry.Sub(now), time.Millisecond))
 	return one
 }
 
@@ -201,9 +189,6 @@ func newDriftMemory() *driftMemory {
 
 // repairPause returns how long to wait before the next repair; zero if it may be now.
 func (m *memory) repairPause(now time.Time) time.Duration {
-	if m.repairs == nil {
-		m.repairs = rate.NewLimiter(repairRate, repairBurst)
-	}
 	if m.repairs.AllowN(now, 1) {
 		return 0
 	}

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/drift"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 )
 
 func TestDriftStatus(t *testing.T) {
@@ -89,5 +90,32 @@ func TestRepairsOfOneClusterAreBounded(t *testing.T) {
 	}
 	if n < repairBurst || n > repairBurst+11*repairRate {
 		t.Errorf("%d in ten seconds", n)
+	}
+}
+
+// Objects are compared though no event came when their time has come. Those of kinds that can't be watched
+// are at first, and when the add-on has another revision.
+func TestObjectsAreComparedWithoutEvents(t *testing.T) {
+	now := time.Now()
+	unwatched := fleetwatch.State{Unwatched: map[schema.GroupKind]error{{Kind: "Secret"}: errors.New("forbidden")}}
+	for title, tc := range map[string]struct {
+		lookAt   time.Time
+		state    fleetwatch.State
+		revision int
+		want     bool
+	}{
+		"all are watched":             {time.Time{}, fleetwatch.State{}, 1, false},
+		"some can't be watched":       {time.Time{}, unwatched, 1, true},
+		"they were looked at":         {now.Add(time.Minute), unwatched, 1, false},
+		"of another revision":         {now.Add(time.Minute), unwatched, 2, true},
+		"a change is left for a time": {now.Add(time.Second), fleetwatch.State{}, 1, false},
+		"the time is over":            {now, fleetwatch.State{}, 1, true},
+	} {
+		m := newDriftMemory()
+		m.revision, m.lookAt = 1, tc.lookAt
+		m.turnTo(tc.revision)
+		if got := m.isDue(now, tc.state); got != tc.want {
+			t.Errorf("%s: due is %t", title, got)
+		}
 	}
 }

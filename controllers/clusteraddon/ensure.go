@@ -107,7 +107,7 @@ type comparison struct {
 	err     error           // why that can't be told
 }
 
-// secrets are those of the inputs, as far as these are known.
+// secrets returns those of the inputs, as far as these are known.
 func (c *comparison) secrets() []string {
 	if c.in == nil {
 		return nil
@@ -145,8 +145,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 		one.retryAfter = unmet.retryAfter
 		return one
 	}
-	installs := q.memory.installs
-	if pause := installs[a.release()].pause(q.now); pause > 0 && !installed {
+	if pause := q.memory.installPause(a.release(), q.now); pause > 0 && !installed {
 		one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
 			"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
 		one.retryAfter = pause
@@ -164,7 +163,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	countDelivery(action, outcome, err)
 	q.memory.timeReady(a.release(), outcome.Phase, q.now, q.Clock.Now())
 	if outcome.Wrote && !installed {
-		installs[a.release()] = installs[a.release()].oneMore(q.now)
+		q.memory.installs.Next(a.release().String(), q.now)
 	}
 	if err != nil {
 		return upgradeFailed(err, q.previousStatus(status))

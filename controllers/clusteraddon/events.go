@@ -49,7 +49,7 @@ func removedEvent(addon *addonsv1.AddonStatus, message string) event {
 	return event{kind: corev1.EventTypeNormal, reason: "AddonRemoved", action: "Remove", note: note, addon: addon}
 }
 
-// related is where the add-on is asked for. Events that are equal in all but
+// related returns where the add-on is asked for. Events that are equal in all but
 // their note are counted as one, so each add-on's have to differ in more.
 func (e *event) related(ca *addonsv1.ClusterAddon) runtime.Object {
 	if e.addon == nil {

@@ -10,13 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/source"
@@ -35,7 +38,10 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 	}
 	at := &addonsv1.HTTPSource{URL: server.URL + "/web.tgz", Digest: "sha256:" + strings.Repeat("a", 64), PlainHTTP: ptr.To(true)}
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Chart: addonsv1.ChartSource{HTTP: at}}}
-	q := &request{Reconciler: &Reconciler{Sources: sources}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+	q := &request{
+		Reconciler: &Reconciler{Sources: sources, watched: fleetwatch.NewObjects(nil)}, workload: &workload{},
+		ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}},
+	}
 
 	in := &inputs{addon: a, chart: q.reference(a), artifact: at.Digest}
 	_, err = q.desired(in).Render(context.Background(), deliver.RenderInput{})
@@ -88,13 +94,22 @@ func TestFailuresOfContentNameTheField(t *testing.T) {
 
 func TestMissingValuesNameTheWayOut(t *testing.T) {
 	ref := addonsv1.ValuesReference{Kind: "Secret", Name: "v", Key: "k"}
-	at := client.ObjectKey{Namespace: "team", Name: "v"}
-	for want, found := range map[string]bool{
-		"Secret team/v doesn't exist; create it, or set optional: true":            false,
-		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: true,
+	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "v"}}
+	for want, objects := range map[string][]client.Object{
+		"Secret team/v doesn't exist; create it, or set optional: true":            nil,
+		`Secret team/v has no key "k"; add it, correct key, or set optional: true`: {there},
 	} {
-		if err := valuesMissing(ref, at, "k", found); err.Error() != want || reasons.Of(err.Reason).Phase() != addonsv1.AddonPending || err.Reason != reasons.ValuesNotFound {
+		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
+		q := &request{Reconciler: &Reconciler{objects: newObjectReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
+		_, err := q.valuesFrom(t.Context(), ref)
+		failed, ok := errors.AsType[*failure.Error](err)
+		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {
 			t.Errorf("got %v, want %s", err, want)
+		}
+		ref := ref
+		ref.Optional = ptr.To(true)
+		if values, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
+			t.Errorf("of what is optional: %v, %v", values, err)
 		}
 	}
 }

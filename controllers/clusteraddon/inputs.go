@@ -3,13 +3,14 @@
 package clusteraddon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -124,32 +125,24 @@ func stringsIn(found []string, value any) []string {
 
 func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
 	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
-	key := ref.Key
-	if key == "" {
-		key = addonsv1.DefaultValuesKey
-	}
+	key := cmp.Or(ref.Key, addonsv1.DefaultValuesKey)
 	data, found, err := q.objects.data(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	text, ok := data[key]
-	if !found || !ok {
-		if ref.Optional != nil && *ref.Optional {
-			return nil, nil
-		}
-		return nil, valuesMissing(ref, o.key, key, found)
+	switch {
+	case !ok && ptr.Deref(ref.Optional, false):
+		return nil, nil
+	case !found:
+		return nil, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, o.key)
+	case !ok:
+		return nil, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
+			ref.Kind, o.key, key)
 	}
 	values, err := render.ParseValues(text)
 	if err != nil {
 		return nil, failure.New(reasons.ValuesInvalid, "%s %s, key %q: %w", ref.Kind, o.key, key, err)
 	}
 	return values, nil
-}
-
-// valuesMissing is the error of an object that isn't there, or of its key.
-func valuesMissing(ref addonsv1.ValuesReference, at client.ObjectKey, key string, found bool) *failure.Error {
-	if found {
-		return failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true", ref.Kind, at, key)
-	}
-	return failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, at)
 }

@@ -5,7 +5,6 @@ package clusteraddon
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 // slowAfter is how long a reconcile may hold a worker before it counts as slow.
 const slowAfter = 10 * time.Second
 
-// laneRetry is when a reconcile that waits for room looks again. As a rule it is woken before.
-const laneRetry = time.Minute
+// laneRetry is when a reconcile for which there is no room looks again.
+const laneRetry = 5 * time.Second
 
 // errYield ends a reconcile that became slow while there was no room for one.
 var errYield = errors.New("the reconcile takes long, and gives way to others")
@@ -27,19 +26,17 @@ var errYield = errors.New("the reconcile takes long, and gives way to others")
 // no room gives up its worker: the records have what it did.
 type lanes struct {
 	clock clock.WithDelayedExecution
-	wake  func(client.ObjectKey)
 
-	mu      sync.Mutex
-	room    int // for slow reconciles
-	slow    map[client.ObjectKey]bool
-	waiting []client.ObjectKey // slow ones, in the order in which they came
+	mu   sync.Mutex
+	room int // for slow reconciles
+	slow map[client.ObjectKey]bool
 }
 
-func newLanes(workers int, wake func(client.ObjectKey)) *lanes {
-	return &lanes{clock: clock.RealClock{}, wake: wake, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
+func newLanes(workers int) *lanes {
+	return &lanes{clock: clock.RealClock{}, room: max(1, workers/2), slow: map[client.ObjectKey]bool{}}
 }
 
-// enter begins a reconcile. It is false if there is no room for it: it is woken when there is.
+// enter begins a reconcile. It is false if there is no room for it: it is to come again after laneRetry.
 // The caller says at the end whether the cluster became unreachable.
 func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Context, leave func(unreachable bool), ok bool) {
 	l.mu.Lock()
@@ -47,9 +44,6 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 	holds := l.slow[key]
 	if holds {
 		if l.room == 0 {
-			if !slices.Contains(l.waiting, key) {
-				l.waiting = append(l.waiting, key)
-			}
 			return nil, nil, false
 		}
 		l.room--
@@ -74,6 +68,7 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		timer.Stop()
 		cancel(nil)
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		ended = true
 		if delete(l.slow, key); unreachable || late {
 			l.slow[key] = true
@@ -81,20 +76,7 @@ func (l *lanes) enter(ctx context.Context, key client.ObjectKey) (_ context.Cont
 		if holds {
 			l.room++
 		}
-		next := l.next()
-		l.mu.Unlock()
-		for _, key := range next {
-			l.wake(key)
-		}
 	}, true
-}
-
-// next takes those out that there is room for by now.
-func (l *lanes) next() []client.ObjectKey {
-	n := min(l.room, len(l.waiting))
-	next := l.waiting[:n:n]
-	l.waiting = l.waiting[n:]
-	return next
 }
 
 // forget drops what is known of a cluster.
@@ -102,5 +84,4 @@ func (l *lanes) forget(key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.slow, key)
-	l.waiting = slices.DeleteFunc(l.waiting, func(other client.ObjectKey) bool { return other == key })
 }

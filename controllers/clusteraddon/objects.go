@@ -88,16 +88,15 @@ func (r *objectReader) read(ctx context.Context, o object) (objectContent, error
 // Their kinds are known only from Clusters, so each kind is watched once it is asked for, in the
 // version that the API server prefers.
 type providerObjects struct {
-	local cluster.Cluster
-	users *references
-	queue *Queue
+	local   cluster.Cluster
+	changed func(object)
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]cache.Informer
 }
 
-func newProviderObjects(local cluster.Cluster, users *references, queue *Queue) *providerObjects {
-	return &providerObjects{local: local, users: users, queue: queue, watched: map[schema.GroupVersionKind]cache.Informer{}}
+func newProviderObjects(local cluster.Cluster, changed func(object)) *providerObjects {
+	return &providerObjects{local: local, changed: changed, watched: map[schema.GroupVersionKind]cache.Informer{}}
 }
 
 // errNotNamespaced: any Cluster could refer to such an object, whoever it belongs to.
@@ -141,7 +140,11 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
-	notify := func(obj any) { o.changed(gvk.GroupKind(), obj) }
+	notify := func(obj any) {
+		if name, err := toolscache.DeletionHandlingObjectToName(obj); err == nil {
+			o.changed(object{kind: gvk.GroupKind().String(), key: name.AsNamespacedName()})
+		}
+	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    notify,
 		UpdateFunc: func(_, obj any) { notify(obj) },
@@ -152,17 +155,3 @@ func (o *providerObjects) watch(ctx context.Context, gvk schema.GroupVersionKind
 	o.watched[gvk] = informer
 	return informer, nil
 }
-
-// changed enqueues the ClusterAddons that take values from the object.
-func (o *providerObjects) changed(kind schema.GroupKind, obj any) {
-	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	if changed, ok := obj.(client.Object); ok {
-		for _, user := range o.users.of(object{kind: kindOf(kind), key: client.ObjectKeyFromObject(changed)}) {
-			o.queue.Add(user)
-		}
-	}
-}
-
-func kindOf(kind schema.GroupKind) string { return kind.String() }

@@ -24,7 +24,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -55,8 +54,6 @@ type Reconciler struct {
 	// Queue starts reconciles from events outside of the management cluster.
 	Queue *Queue
 	Clock clock.PassiveClock
-	// PathChanged is told of changes under the artifact root, too; it may be nil.
-	PathChanged func(ctx context.Context, path string)
 	// RequireImpersonation uses the rights of Clusters' kubeconfigs for records alone.
 	RequireImpersonation bool
 
@@ -66,7 +63,7 @@ type Reconciler struct {
 	objects   *objectReader
 	provider  *providerObjects
 	templates *lru.Cache[string, string] // what templates made, by their input
-	users     *references
+	users     references
 	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf
 	statuses  management.Statuses
@@ -81,7 +78,7 @@ type installedReleases interface {
 }
 
 // Reconcile takes one cluster as far as it can go now.
-func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (result ctrl.Result, reterr error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
 	ctx, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
 

@@ -10,24 +10,24 @@ import (
 )
 
 func TestReferences(t *testing.T) {
-	r := newReferences()
+	r := references{}
 	one, two := client.ObjectKey{Name: "one"}, client.ObjectKey{Name: "two"}
 	values := object{kind: "Secret", key: client.ObjectKey{Name: "values"}}
 	chart := object{kind: "ConfigMap", key: client.ObjectKey{Name: "chart"}}
 
-	r.replace(one, sets.New(values))
-	r.replace(one, sets.New(values, chart))
-	r.replace(two, sets.New(values))
+	r.usedBy.Store(one, sets.New(values))
+	r.usedBy.Store(one, sets.New(values, chart))
+	r.usedBy.Store(two, sets.New(values))
 	if got := sets.New(r.of(values)...); !got.Equal(sets.New(one, two)) {
 		t.Errorf("users of values: %v", got)
 	}
-	r.replace(one, sets.New(values))
+	r.usedBy.Store(one, sets.New(values))
 	if got := r.of(chart); len(got) != 0 {
 		t.Errorf("users of chart, which nobody uses any more: %v", got)
 	}
-	r.forget(one)
-	r.forget(two)
-	if len(r.usedBy) != 0 {
-		t.Errorf("left in memory: %v", r.usedBy)
+	r.usedBy.Delete(one)
+	r.usedBy.Delete(two)
+	if got := r.of(values); len(got) != 0 {
+		t.Errorf("left in memory: %v", got)
 	}
 }

@@ -5,6 +5,10 @@ package clusteraddon
 import (
 	"testing"
 	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
 // A cluster that loses its records is installed no more than ten times in ten minutes. One
@@ -21,11 +25,13 @@ func TestInstallationsThatDoNotLast(t *testing.T) {
 		"twice in one minute": {time.Minute, time.Minute, 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			done, installed := installs{}, 0
-			start := time.Now()
-			for now := start; !now.After(start.Add(tc.within)); now = now.Add(tc.every) {
-				if done.pause(now) == 0 {
-					done = done.oneMore(now)
+			m, installed := newMemory(), 0
+			time := testingclock.NewFakeClock(time.Now())
+			m.installs.Clock = time
+			start, release := time.Now(), deliver.Release{Namespace: "apps", Name: "web"}
+			for ; !time.Now().After(start.Add(tc.within)); time.Step(tc.every) {
+				if m.installPause(release, time.Now()) == 0 {
+					m.installs.Next(release.String(), time.Now())
 					installed++
 				}
 			}

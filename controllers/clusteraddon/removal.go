@@ -96,7 +96,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 		one.status.Phase = addonsv1.AddonRemoving
 		return one
 	case outcome.Gone:
-		delete(q.memory.installs, record.Release)
+		q.memory.installs.DeleteEntry(record.String())
 		delete(q.memory.drifts, record.Release)
 		q.workload.conn.InvalidateFacts()
 		q.record(ctx, q.ca, removedEvent(&status, outcome.Message))

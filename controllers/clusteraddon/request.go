@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -59,7 +60,7 @@ func (q *request) read(ctx context.Context) (known bool, err error) {
 		q.wanted[i].fit(q.workload.conn.Version(), q.upgrade)
 	}
 	q.memory.outdatedSince = q.outdatedSince
-	q.users.replace(client.ObjectKeyFromObject(q.ca), q.usedObjects()) // before they are read: so no change is missed
+	q.users.usedBy.Store(client.ObjectKeyFromObject(q.ca), q.usedObjects()) // before they are read: so no change is missed
 	q.installed, known = q.records.Of(q.workload.name)
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
@@ -103,8 +104,8 @@ type memory struct {
 	unmetSince map[conditionsKey]time.Time
 	// outdatedSince says since when assignments don't follow, by stack.
 	outdatedSince map[string]time.Time
-	// installs are of add-ons whose records don't stay.
-	installs map[deliver.Release]installs
+	// installs are those of add-ons that had no record, by release.
+	installs *flowcontrol.Backoff
 	// began says since when add-ons are worked on that aren't Ready.
 	began map[deliver.Release]time.Time
 	// drifts are what is known of changes by others, repairs how many may be repaired.
@@ -117,7 +118,10 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{unmetSince: map[conditionsKey]time.Time{}, installs: map[deliver.Release]installs{}, began: map[deliver.Release]time.Time{}, drifts: map[deliver.Release]*driftMemory{}}
+	return &memory{
+		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
+		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
+	}
 }
 
 // memoryOf returns the memory of a ClusterAddon, an empty one at first.
@@ -130,40 +134,29 @@ func (r *Reconciler) memoryOf(key client.ObjectKey) *memory {
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memoryOf(key).countGates(nil)
 	r.memories.Delete(key)
-	r.users.forget(key)
+	r.users.usedBy.Delete(key)
 	r.lanes.forget(key)
 	r.Deliverer.Forget(key.String())
 	r.statuses.Forget(key)
 }
 
-// Pauses before an add-on is installed once more whose record doesn't stay. The watch of
-// records may be behind, so the first few installations are free.
+// Pauses before an add-on is installed once more whose record doesn't stay. They double, and what
+// is below firstInstallPause is none: the watch of records may be behind.
 const (
 	freeInstalls      = 3
 	firstInstallPause = 10 * time.Second
 	lastInstallPause  = 5 * time.Minute
-	installsForgotten = 2 * lastInstallPause
 )
 
-// installs count how often an add-on was installed that had no record.
-type installs struct {
-	number int
-	last   time.Time
+func newInstalls() *flowcontrol.Backoff {
+	return flowcontrol.NewBackOff(firstInstallPause>>(freeInstalls-1), lastInstallPause)
 }
 
-// pause returns how long to wait before the add-on is installed again; 0 if it may be now.
-func (i installs) pause(now time.Time) time.Duration {
-	if i.number < freeInstalls {
+// installPause returns how long to wait before an add-on without a record is installed; 0 if it may be now.
+func (m *memory) installPause(release deliver.Release, now time.Time) time.Duration {
+	pause := m.installs.Get(release.String())
+	if pause < firstInstallPause || !m.installs.IsInBackOffSinceUpdate(release.String(), now) {
 		return 0
 	}
-	pause := min(firstInstallPause<<min(i.number-freeInstalls, 10), lastInstallPause)
-	return max(0, i.last.Add(pause).Sub(now))
-}
-
-// oneMore returns the count after an installation.
-func (i installs) oneMore(now time.Time) installs {
-	if now.Sub(i.last) > installsForgotten {
-		i.number = 0
-	}
-	return installs{number: i.number + 1, last: now}
+	return pause
 }

@@ -139,7 +139,7 @@ func requestFailed(err error, previous addonsv1.AddonStatus) addonResult {
 		one.status.Message = shorten(fmt.Sprintf("The cluster answered %q; trying again", answer.Status().Message))
 	case isUnreachable(err):
 		one.unreachable = true
-		one.status.Message = "The cluster didn't answer" + requestOf(err) + "; trying again"
+		one.status.Message = "The cluster didn't answer; trying again. The manager's log has the request"
 	default:
 		one.status.Message = "A request failed before it was sent, or its answer can't be read; trying again. The manager's log has the error"
 	}
@@ -174,10 +174,10 @@ func ofAddon(a *addon, err error) error {
 
 // contentField returns the field in front of an error of content, "" if the error begins with it.
 func contentField(a *addon, failed *render.Error) string {
-	switch numbered := strings.HasPrefix(failed.Err.Error(), "patches["); {
+	switch {
 	case failed.Reason == render.ReasonSchemaViolation: // which names the value
 		return ""
-	case failed.Reason == render.ReasonPatchFailed && numbered:
+	case failed.Reason == render.ReasonPatchFailed && strings.HasPrefix(failed.Err.Error(), "patches["):
 		return ""
 	case failed.Reason == render.ReasonPatchFailed:
 		return "patches: "

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -37,32 +37,26 @@ import (
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	local := mgr.GetLocalManager()
-	r.users = newReferences()
 	records := fleetwatch.NewRecords(r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
-	r.provider = newProviderObjects(local, r.users, r.Queue)
+	r.provider = newProviderObjects(local, r.enqueueUsers)
 	r.templates = lru.New[string](templateCacheSize, lru.One[string])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
-	r.lanes = newLanes(workers, r.Queue.Add)
+	r.lanes = newLanes(workers)
 	if err := mgr.Add(records); err != nil {
 		return err
 	}
 	r.statuses.Client = r.Client
-	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.Sources.Watch(ctx, func(changed string) { r.pathChanged(ctx, changed) })
-	})); err != nil {
-		return err
-	}
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
-	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
-		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
-		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+	return management.NewController(local, "clusteraddon", workers).
+		For(&addonsv1.ClusterAddon{}, management.SpecChanged()).
+		Watches(&clusterv1.Cluster{}, &handler.EnqueueRequestForObject{}).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision)).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret"))).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap"))).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }
@@ -89,12 +83,14 @@ func (r *Reconciler) usersOfRevision(ctx context.Context, obj client.Object) []c
 	return users
 }
 
-// pathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
-func (r *Reconciler) pathChanged(ctx context.Context, changed string) {
-	if r.PathChanged != nil {
-		r.PathChanged(ctx, changed)
-	}
-	for _, user := range r.users.of(object{kind: kindPath, key: client.ObjectKey{Name: changed}}) {
+// PathChanged enqueues the ClusterAddons whose charts are at a path of the artifact root.
+func (r *Reconciler) PathChanged(changed string) {
+	r.enqueueUsers(object{kind: kindPath, key: client.ObjectKey{Name: changed}})
+}
+
+// enqueueUsers enqueues the ClusterAddons that take input from an object.
+func (r *Reconciler) enqueueUsers(o object) {
+	for _, user := range r.users.of(o) {
 		r.Queue.Add(user)
 	}
 }
@@ -112,10 +108,9 @@ func (q *Queue) AddCluster(name multicluster.ClusterName) {
 	}
 }
 
-// AddTarget enqueues the ClusterAddon of a workload cluster by the deliverer's name for it, when what
-// it waited for has come. It goes first. Else all clusters of a fleet would be begun before one is
-// done, and what is kept of a delivery would be kept of all of them.
-func (q *Queue) AddTarget(name string) {
+// AddBegunCluster does so when what its delivery waited for has come. It goes first. Else all clusters
+// of a fleet would be begun before one is done, and what is kept of a delivery would be kept of all of them.
+func (q *Queue) AddBegunCluster(name string) {
 	if key, ok := q.Names.ClusterAddon(multicluster.ClusterName(name)); ok {
 		q.AddBegun(key)
 	}
@@ -133,38 +128,17 @@ const kindPath = "path"
 // references remembers which ClusterAddons use which objects, for changes of these. Reconciles fill
 // it: after a restart, each ClusterAddon is reconciled once.
 type references struct {
-	mu     sync.RWMutex
-	usedBy map[client.ObjectKey]sets.Set[object]
-}
-
-func newReferences() *references {
-	return &references{usedBy: map[client.ObjectKey]sets.Set[object]{}}
-}
-
-// replace sets the objects that user uses.
-func (r *references) replace(user client.ObjectKey, objects sets.Set[object]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.usedBy[user] = objects
-}
-
-// forget drops all that user uses.
-func (r *references) forget(user client.ObjectKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.usedBy, user)
+	usedBy sync.Map // client.ObjectKey of a ClusterAddon to sets.Set[object]
 }
 
 // of returns the users of o.
-func (r *references) of(o object) []client.ObjectKey {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var users []client.ObjectKey
-	for user, used := range r.usedBy {
-		if used.Has(o) {
-			users = append(users, user)
+func (r *references) of(o object) (users []client.ObjectKey) {
+	r.usedBy.Range(func(user, used any) bool {
+		if used.(sets.Set[object]).Has(o) {
+			users = append(users, user.(client.ObjectKey))
 		}
-	}
+		return true
+	})
 	return users
 }
 
@@ -182,7 +156,7 @@ func (q *request) usedObjects() sets.Set[object] {
 			used.Insert(object{kind: ref.Kind, key: q.keyOf(ref.Name)})
 		}
 		for _, ref := range templateRoots(q.cluster.Cluster, a.ValuesTemplate) {
-			used.Insert(object{kind: kindOf(ref.GroupKind()), key: q.keyOf(ref.Name)})
+			used.Insert(object{kind: ref.GroupKind().String(), key: q.keyOf(ref.Name)})
 		}
 	}
 	return used

@@ -189,7 +189,7 @@ func firstAwaited(stacks map[string]unresolvedStack) (string, bool) {
 	return "", false
 }
 
-// openQuestions are why stacks are unresolved whose add-ons this cluster is to have, or has.
+// openQuestions returns why stacks are unresolved whose add-ons this cluster is to have, or has.
 func (q *request) openQuestions() []string {
 	has := sets.New[string]()
 	for _, record := range q.installed {

@@ -38,7 +38,7 @@ func TestDeselects(t *testing.T) {
 
 // Of a ClusterAddon that is gone nothing is left in memory.
 func TestForget(t *testing.T) {
-	r := &Reconciler{users: newReferences(), lanes: newLanes(2, nil), Deliverer: deliver.New(deliver.Options{})}
+	r := &Reconciler{lanes: newLanes(2), Deliverer: deliver.New(deliver.Options{})}
 	one := client.ObjectKey{Namespace: "team", Name: "one"}
 	r.memoryOf(one).lastEvents = &addonsv1.ClusterAddonStatus{ReadyAddons: "1/1"}
 	if known := r.memoryOf(one).lastEvents; known == nil {

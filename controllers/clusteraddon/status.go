@@ -70,7 +70,7 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	conditions.Set(ca, addonsReady(statuses, held, open, ready, all))
 }
 
-// recordsUnread is AddonsReady until it is known what the cluster runs, and while that
+// recordsUnread returns AddonsReady until it is known what the cluster runs, and while that
 // can't be followed. The error is of the last try, nil if none has failed.
 func recordsUnread(err error) metav1.Condition {
 	c := metav1.Condition{

@@ -25,23 +25,12 @@ func upgradeEvents(before, after *addonsv1.ClusterUpgrade) []event {
 	}
 	var events []event
 	for _, gate := range after.Gates {
-		if was := formerGate(before, gate); was.State != gate.State || was.Reason != gate.Reason {
+		was := upgrade.GateOf(before, gate.Point, gate.Version)
+		if was == nil || was.State != gate.State || was.Reason != gate.Reason {
 			events = append(events, gateEvent(gate))
 		}
 	}
 	return events
-}
-
-// formerGate returns the gate as it was; an empty one if it wasn't there.
-func formerGate(before *addonsv1.ClusterUpgrade, gate addonsv1.UpgradeGate) addonsv1.UpgradeGate {
-	if before != nil {
-		for _, was := range before.Gates {
-			if was.Point == gate.Point && was.Version == gate.Version {
-				return was
-			}
-		}
-	}
-	return addonsv1.UpgradeGate{}
 }
 
 func gateEvent(gate addonsv1.UpgradeGate) event {

@@ -46,7 +46,7 @@ func (c *Contest) Repaired(now time.Time, changes []Change) {
 	c.repairs++
 }
 
-// pause is the least time between the last repair and the next.
+// pause returns the least time between the last repair and the next.
 func (c *Contest) pause() time.Duration {
 	if !c.IsFight() {
 		return 0

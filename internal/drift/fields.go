@@ -82,7 +82,7 @@ func (s *Sum) Add(key types.NamespacedName, f Fields) { *s += term(key, f) }
 // Remove takes an object out.
 func (s *Sum) Remove(key types.NamespacedName, f Fields) { *s -= term(key, f) }
 
-// term is what an object adds to a sum; zero if the manager owns nothing of it.
+// term returns what an object adds to a sum; zero if the manager owns nothing of it.
 func term(key types.NamespacedName, f Fields) Sum {
 	if f == 0 {
 		return 0
@@ -98,7 +98,7 @@ type Sums map[schema.GroupKind]Sum
 // none stands for no sums: a record of an older version says nothing.
 const none = "none"
 
-// String is as in "Deployment.apps=00d1…,Service=97a2…", sorted: what a record says.
+// String returns a text as in "Deployment.apps=00d1…,Service=97a2…", sorted: what a record says.
 func (s Sums) String() string {
 	if len(s) == 0 {
 		return none
@@ -111,7 +111,7 @@ func (s Sums) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseSums is the opposite of String. What isn't a sum is left out.
+// ParseSums reads what String returns. What isn't a sum is left out.
 func ParseSums(text string) Sums {
 	sums := Sums{}
 	for part := range strings.SplitSeq(text, ",") {

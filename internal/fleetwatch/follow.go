@@ -3,6 +3,7 @@
 package fleetwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,21 +54,28 @@ type following struct {
 	clock    clock.PassiveClock
 	// cutIsFailure has objects listed anew after a watch that ended before its time. Else the next one goes on where it ended.
 	cutIsFailure bool
+	// timeout is how long a list may take, with all of its pages; zero is listTimeout.
+	timeout time.Duration
 
-	list    func(context.Context, metadata.ResourceInterface, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
-	listed  func(*metav1.PartialObjectMetadataList)
-	changed func(m *metav1.PartialObjectMetadata, there bool)
+	list func(context.Context, metadata.ResourceInterface, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+	// listed and changed take in what there is. Their errors end the watch.
+	listed  func(*metav1.PartialObjectMetadataList) error
+	changed func(m *metav1.PartialObjectMetadata, there bool) error
 }
 
 // run follows until something fails, or the context ends. Callers run it again after a while.
 func (f *following) run(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, listTimeout)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(f.timeout, listTimeout))
 	list, err := f.list(limited, f.server.Metadata().Resource(f.resource), metav1.ListOptions{LabelSelector: f.selector})
 	cancel()
 	if err != nil {
 		return err
 	}
-	f.listed(list)
+	if err := f.listed(list); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	for version := list.ResourceVersion; ctx.Err() == nil; {
 		asked := watchTimeout + rand.N(watchTimeout)
 		begin := f.clock.Now()
@@ -77,13 +85,17 @@ func (f *following) run(ctx context.Context) error {
 		}, func(e watch.Event) {
 			if m, ok := e.Object.(*metav1.PartialObjectMetadata); ok {
 				version = m.ResourceVersion
-				f.changed(m, e.Type != watch.Deleted)
+				if err := f.changed(m, e.Type != watch.Deleted); err != nil {
+					end(err)
+				}
 			} else if e.Type == watch.Error && broken == nil {
 				broken = apierrors.FromObject(e.Object)
 			}
 		})
 		lasted := f.clock.Since(begin)
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil:
 			return fmt.Errorf("watching %s: %w", f.resource.Resource, err)
 		case broken != nil:

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -25,16 +26,11 @@ var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // Nothing is kept of the CRDs; that one changed is all that counts.
 type Kinds struct {
 	changed func(multicluster.ClusterName)
-	clock   clock.WithTicker
-
-	mu      sync.Mutex
-	watched map[*fleet.Connection]bool
+	watched sync.Map // *fleet.Connection that is watched
 }
 
 // NewKinds returns a watch that calls changed when a cluster has other kinds.
-func NewKinds(changed func(multicluster.ClusterName)) *Kinds {
-	return &Kinds{changed: changed, clock: clock.RealClock{}, watched: map[*fleet.Connection]bool{}}
-}
+func NewKinds(changed func(multicluster.ClusterName)) *Kinds { return &Kinds{changed: changed} }
 
 // Ensure watches the cluster's CRDs as long as the connection lasts, if the facts
 // that a rendering used make it necessary.
@@ -42,23 +38,24 @@ func (k *Kinds) Ensure(name multicluster.ClusterName, conn *fleet.Connection, us
 	if len(used.Has) == 0 && used.APIVersions == "" {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.watched[conn] {
+	if _, already := k.watched.LoadOrStore(conn, true); already {
 		return
 	}
-	k.watched[conn] = true
+	ctx := conn.Context()
+	context.AfterFunc(ctx, func() { k.watched.Delete(conn) })
 	heard := make(chan struct{}, 1)
-	go func() {
-		contained(conn.Context(), name.String(), func() { k.watch(conn.Context(), conn, heard) })
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.watched, conn)
-	}()
-	go contained(conn.Context(), name.String(), func() { k.look(conn.Context(), conn, heard, func() { k.changed(name) }) })
+	pauses := func() wait.DelayFunc { return watchRetry.DelayWithReset(clock.RealClock{}, failureStays) }
+	go keepTrying(ctx, name.String(), pauses(), func(ctx context.Context) { watchKinds(ctx, conn, heard) })
+	go keepTrying(ctx, name.String(), pauses(), func(ctx context.Context) {
+		lookAtKinds(ctx, heard, func() (fleet.Facts, error) {
+			conn.InvalidateFacts()
+			return conn.Facts(ctx)
+		}, func() { k.changed(name) })
+	})
 }
 
-func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- struct{}) {
+// watchKinds tells of changes of CRDs until something fails.
+func watchKinds(ctx context.Context, server metadataServer, heard chan<- struct{}) {
 	hear := func() {
 		select {
 		case heard <- struct{}{}:
@@ -66,98 +63,57 @@ func (k *Kinds) watch(ctx context.Context, conn *fleet.Connection, heard chan<- 
 		}
 	}
 	f := following{
-		server: conn, resource: crdResource, clock: k.clock,
+		server: server, resource: crdResource, clock: clock.RealClock{},
 		list: func(ctx context.Context, crds metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 			o.Limit = 1 // its version alone is of use
 			return crds.List(ctx, o)
 		},
 		// A list follows a gap, in which anything may have happened: the first one, the time since the kinds were discovered.
-		listed:  func(*metav1.PartialObjectMetadataList) { hear() },
-		changed: func(*metav1.PartialObjectMetadata, bool) { hear() },
+		listed:  func(*metav1.PartialObjectMetadataList) error { hear(); return nil },
+		changed: func(*metav1.PartialObjectMetadata, bool) error { hear(); return nil },
 	}
-	_ = watchRetry.DelayWithReset(k.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		_ = f.run(ctx) // what a broken watch missed is heard of with the next list
-		return false, nil
-	})
+	_ = f.run(ctx) // what a broken watch missed is heard of with the next list
 }
 
-// look discovers the kinds when it is time, and calls changed when there are others.
-func (k *Kinds) look(ctx context.Context, conn *fleet.Connection, heard <-chan struct{}, changed func()) {
-	var at looks
+// lookPauses are those before the looks that follow a change of a CRD. The API server shows
+// a new group in discovery at once, or nearly so. It shows a kind that comes to a group it
+// knows already with the aggregator's next round, once a minute.
+var lookPauses = []time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second, 45 * time.Second}
+
+// lookRest is how long nobody looks after looks that showed nothing new, while changes go on.
+var lookRest = wait.Backoff{Duration: 10 * time.Second, Factor: 2, Steps: 6, Cap: 5 * time.Minute}
+
+// lookAtKinds discovers the kinds after changes, until the context ends, and calls changed when there are others.
+func lookAtKinds(ctx context.Context, heard <-chan struct{}, discover func() (fleet.Facts, error), changed func()) {
 	var known fleet.Facts // none: the first look may be after a change that nobody heard of
-	timer := k.clock.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
+	pause := func(d time.Duration) bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for rest := lookRest; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-heard:
-			at.heard(k.clock.Now())
-		case <-timer.C():
-			if next := at.next(); next.IsZero() || k.clock.Now().Before(next) {
-				break
+		}
+		news := false
+		for _, before := range lookPauses {
+			if !pause(before) {
+				return
 			}
-			conn.InvalidateFacts()
-			facts, err := conn.Facts(ctx)
-			news := err == nil && !reflect.DeepEqual(facts, known)
-			if at.looked(k.clock.Now(), news); news {
-				known = facts
+			if facts, err := discover(); err == nil && !reflect.DeepEqual(facts, known) {
+				known, news = facts, true
 				changed()
 			}
 		}
-		if next := at.next(); !next.IsZero() {
-			timer.Reset(max(0, next.Sub(k.clock.Now())))
+		if news || len(heard) == 0 {
+			rest = lookRest
+		} else if !pause(rest.Step()) {
+			return
 		}
-	}
-}
-
-// When to look after a change of a CRD. The API server shows a new group in discovery
-// at once, or nearly so. It shows a kind that comes to a group it knows already with
-// the aggregator's next round, once a minute.
-const (
-	soonAfter, lateAfter = 2 * time.Second, 75 * time.Second
-	// leastBetween is the least time between two looks. It doubles up to mostBetween
-	// with each that shows nothing new, while changes go on.
-	leastBetween, mostBetween = 10 * time.Second, 5 * time.Minute
-)
-
-// looks say when to look at a cluster's kinds, by the changes that were heard of.
-type looks struct {
-	soon, late time.Time // zero: not due
-	last       time.Time
-	between    time.Duration
-}
-
-// heard takes in a change.
-func (l *looks) heard(now time.Time) {
-	if l.soon.IsZero() && l.late.IsZero() {
-		l.between = leastBetween // it was quiet
-	}
-	if l.soon.IsZero() {
-		l.soon = now.Add(soonAfter)
-	}
-	l.late = now.Add(lateAfter)
-}
-
-// next returns when to look; zero if nothing is due.
-func (l *looks) next() time.Time {
-	next := l.soon
-	if next.IsZero() || !l.late.IsZero() && l.late.Before(next) {
-		next = l.late
-	}
-	if least := l.last.Add(l.between); !next.IsZero() && next.Before(least) {
-		return least
-	}
-	return next
-}
-
-// looked takes in a look, and whether there was something new.
-func (l *looks) looked(now time.Time, news bool) {
-	l.last, l.soon = now, time.Time{}
-	if !now.Before(l.late) {
-		l.late = time.Time{}
-	}
-	if l.between = min(2*l.between, mostBetween); news {
-		l.between = leastBetween
 	}
 }

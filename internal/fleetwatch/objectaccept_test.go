@@ -12,13 +12,13 @@ import (
 )
 
 // accept takes objects as they are on the server, as a repair does that leaves them so.
-func (w *watched) accept(until time.Time, pairs ...[2]metav1.PartialObjectMetadata) {
+func (w *watched) accept(pairs ...[2]metav1.PartialObjectMetadata) {
 	done := w.Repairing(w.conn, web)
-	accepted := map[deliver.ObjectKey]Accepted{}
+	var found []deliver.Difference
 	for _, pair := range pairs {
-		accepted[keyOf(pair[0])] = Accepted{Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1]), Until: until}
+		found = append(found, deliver.Difference{Object: keyOf(pair[0]), Applied: fieldsOf(pair[0]), Now: fieldsOf(pair[1])})
 	}
-	w.Accept(w.conn, web, accepted)
+	w.Accept(w.conn, web, found)
 	done()
 	w.clock.step(settlesAfterRepair)
 }
@@ -41,7 +41,7 @@ func TestAcceptedObjects(t *testing.T) {
 		w.expectTold(1, "it was changed")
 		w.server.remove(deployment())
 		w.expectTold(2, "it was deleted")
-		w.accept(time.Time{}, changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone})
+		w.accept(changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone})
 		w.expectTold(2, "the changes are accepted")
 		w.expectDiffers(false, "the changes are accepted")
 		return w
@@ -93,11 +93,11 @@ func TestAcceptedObjects(t *testing.T) {
 		w := newWatched(t)
 		w.server.put(second("b"))
 		w.expectTold(3, "it was changed, too")
-		w.accept(time.Time{}, changedObject{second("a"), second("b")})
+		w.accept(changedObject{second("a"), second("b")})
 		w.expectDiffers(true, "the first two aren't accepted any more")
-		w.accept(time.Time{}, changedObject{settings("a"), settings("b")}, changedObject{second("a"), second("b")}, changedObject{deployment(), gone})
+		w.accept(changedObject{settings("a"), settings("b")}, changedObject{second("a"), second("b")}, changedObject{deployment(), gone})
 		w.expectDiffers(false, "all are accepted")
-		w.accept(time.Time{})
+		w.accept()
 		w.expectDiffers(true, "none is accepted")
 		w.server.put(settings("a"))
 		w.server.put(second("a"))
@@ -110,7 +110,7 @@ func TestAcceptedObjects(t *testing.T) {
 		w := newWatched(t)
 		w.server.put(settings("c"))
 		w.expectTold(3, "it was changed again")
-		w.accept(time.Time{}, changedObject{settings("a"), settings("c")}, changedObject{deployment(), gone})
+		w.accept(changedObject{settings("a"), settings("c")}, changedObject{deployment(), gone})
 		w.expectDiffers(false, "it is accepted as it is now")
 		w.server.put(settings("b"))
 		w.expectTold(4, "that was accepted before")
@@ -118,37 +118,10 @@ func TestAcceptedObjects(t *testing.T) {
 	t.Run("what isn't wanted at all", func(t *testing.T) {
 		t.Parallel()
 		w := newWatched(t)
-		w.Accept(w.conn, api, map[deliver.ObjectKey]Accepted{keyOf(settings()): {Applied: 1, Now: 2}})
+		w.Accept(w.conn, api, []deliver.Difference{{Object: keyOf(settings()), Applied: 1, Now: 2}})
 		w.expectDiffers(false, "that is another add-on")
-		w.accept(time.Time{}, changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone},
+		w.accept(changedObject{settings("a"), settings("b")}, changedObject{deployment(), gone},
 			changedObject{shown("Secret", web, "x", "a"), shown("Secret", web, "x", "b")})
 		w.expectDiffers(false, "no Secret is wanted")
 	})
-}
-
-// TestAcceptedForATime differ again when that is over.
-func TestAcceptedForATime(t *testing.T) {
-	t.Parallel()
-	w := watchObjects(t)
-	w.install(settings("a"), deployment())
-	w.server.put(settings("b"))
-	w.expectTold(1, "it was changed")
-	w.accept(w.clock.Now().Add(time.Minute), changedObject{settings("a"), settings("b")})
-	w.expectDiffers(false, "it is accepted")
-	w.clock.step(time.Minute - settlesAfterRepair - 1)
-	w.expectDiffers(false, "it is accepted for a nanosecond more")
-	w.clock.step(1)
-	w.expectDiffers(true, "the time is over")
-	w.expectTold(1, "whoever accepted it knows when the time is over")
-	w.server.put(settings("a"))
-	w.sync("ConfigMap")
-	w.expectDiffers(false, "it was set right")
-	w.server.put(settings("b"))
-	w.expectTold(2, "it was changed again")
-
-	w.accept(w.clock.Now().Add(time.Minute), changedObject{settings("a"), settings("b")})
-	w.server.put(settings("a"))
-	w.sync("ConfigMap")
-	w.clock.step(time.Minute)
-	w.expectDiffers(false, "it was set right meanwhile")
 }

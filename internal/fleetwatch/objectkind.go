@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
@@ -23,12 +24,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-const (
-	// objectsPage is how many objects are listed in one request.
-	objectsPage = 500
-	// maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
-	maxObjects = 20_000
-)
+// maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
+const maxObjects = 20_000
 
 // objectRetry is how long to wait before objects are listed again, after a watch that failed.
 // The last step stays below the time in which people expect drift to be found.
@@ -59,29 +56,17 @@ func (c *clusterObjects) start(kind schema.GroupKind) {
 	ctx, cancel := context.WithCancel(c.conn.Context())
 	k := &kindOfObjects{cluster: c, kind: kind, stop: cancel}
 	c.kinds[kind] = k
-	go func() {
-		defer cancel()
-		for retry := objectRetry; ctx.Err() == nil; {
-			begin, unwatchable := c.clock.Now(), false
-			contained(ctx, c.name, func() {
-				err := k.watch(ctx)
-				if unwatchable = isUnwatchable(err); unwatchable {
-					k.note(err)
-				}
-			})
-			if unwatchable || c.clock.Since(begin) > objectRetry.Cap {
-				retry = objectRetry
-			}
-			pause := retry.Step()
-			if unwatchable {
-				pause = wait.Jitter(unwatchedRetry, 0.2)
-			}
-			select {
-			case <-ctx.Done():
-			case <-c.clock.After(pause):
-			}
+	go keepTrying(ctx, c.name, objectRetry.DelayWithReset(c.clock, objectRetry.Cap), func(ctx context.Context) {
+		err := k.watch(ctx)
+		if !isUnwatchable(err) {
+			return
 		}
-	}()
+		k.note(err)
+		select {
+		case <-ctx.Done():
+		case <-c.clock.After(wait.Jitter(unwatchedRetry, 0.2)):
+		}
+	})
 }
 
 // note keeps why the kind can't be watched.
@@ -113,68 +98,43 @@ func (k *kindOfObjects) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	selector := addonsv1.AddonLabel
 	if k.kind == (schema.GroupKind{Kind: "Secret"}) {
 		selector += ",owner notin (helm,chandler)" // release records change all the time
 	}
-	store := &objectStore{k, cancel}
 	f := following{
 		server: k.cluster.conn, resource: mapping.Resource, selector: selector, clock: k.cluster.clock,
 		list: func(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			return listObjects(ctx, objects, o, k.cluster.limit)
+			number := 0
+			return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+				if number++; number > k.cluster.limit {
+					return nil, errTooManyObjects
+				}
+				return slim(m), nil
+			})
 		},
-		listed:  func(list *metav1.PartialObjectMetadataList) { store.replace(list.Items) },
-		changed: store.change,
+		listed: k.replace, changed: k.change,
 	}
-	err = f.run(ctx)
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	return f.run(ctx)
 }
 
-// mapping returns where the kind is. The mapper keeps the versions that it knows, so the cluster is
-// asked for those of a kind that wasn't there: a CRD may have others by now.
+// mapping returns where the kind is. The connection's mapper keeps the versions that it knows, so the
+// cluster is asked for those of a kind that wasn't there: a CRD may have others by now.
 func (k *kindOfObjects) mapping(ctx context.Context) (*meta.RESTMapping, error) {
 	c := k.cluster
 	c.mu.Lock()
 	isGone := apierrors.IsNotFound(k.err) || meta.IsNoMatchError(k.err)
 	c.mu.Unlock()
-	mapper := c.conn.Client().RESTMapper()
 	if !isGone {
-		return mapper.RESTMapping(k.kind)
+		return c.conn.Client().RESTMapper().RESTMapping(k.kind)
 	}
 	client, err := c.conn.Discovery(ctx)
 	if err != nil {
 		return nil, err
 	}
-	groups, err := client.ServerGroups()
+	groups, err := restmapper.GetAPIGroupResources(client)
 	if err != nil {
 		return nil, err
 	}
-	for _, group := range groups.Groups {
-		for _, version := range group.Versions {
-			if group.Name != k.kind.Group {
-				continue
-			}
-			if mapping, err := mapper.RESTMapping(k.kind, version.Version); !meta.IsNoMatchError(err) {
-				return mapping, err
-			}
-		}
-	}
-	return nil, &meta.NoKindMatchError{GroupKind: k.kind}
-}
-
-// listObjects lists all objects page by page, and keeps of each what is needed.
-func listObjects(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, limit int) (*metav1.PartialObjectMetadataList, error) {
-	o.Limit = objectsPage
-	number := 0
-	return listPages(ctx, objects, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-		if number++; number > limit {
-			return nil, errTooManyObjects
-		}
-		return slim(m), nil
-	})
+	return restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(k.kind)
 }

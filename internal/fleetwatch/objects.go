@@ -80,8 +80,7 @@ type clusterObjects struct {
 // followed is an add-on that is watched.
 type followed struct {
 	Expected
-	wanted    drift.Sums
-	accepted  map[deliver.ObjectKey]Accepted
+	wanted    drift.Sums // with what was accepted
 	repairing bool
 	// known says that nothing has changed since a repair began: the code that repairs
 	// knows what differs still, and when to try again.
@@ -162,29 +161,46 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 	return c
 }
 
-// State returns how an add-on's objects compare with what is expected.
-func (w *Objects) State(conn *fleet.Connection, release deliver.Release) State {
+// with calls do under the lock if the add-on is followed.
+func (w *Objects) with(conn *fleet.Connection, release deliver.Release, do func(*clusterObjects, *followed)) {
 	c := w.of("", conn, false)
 	if c == nil {
-		return State{}
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.releases[release]
-	if f == nil {
-		return State{}
+	if f := c.releases[release]; f != nil {
+		do(c, f)
 	}
-	c.expire(f)
-	state := State{Differs: !f.Busy && c.differs(release, f)}
-	for kind := range f.wanted {
-		if err := c.kinds[kind].err; err != nil {
-			if state.Unwatched == nil {
-				state.Unwatched = map[schema.GroupKind]error{}
+}
+
+// State returns how an add-on's objects compare with what is expected.
+func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state State) {
+	w.with(conn, release, func(c *clusterObjects, f *followed) {
+		state.Differs = !f.Busy && c.differs(release, f)
+		state.Unwatched = map[schema.GroupKind]error{}
+		for kind := range f.wanted {
+			if err := c.kinds[kind].err; err != nil {
+				state.Unwatched[kind] = err
 			}
-			state.Unwatched[kind] = err
 		}
-	}
+	})
 	return state
+}
+
+// Accept takes these objects of an add-on as they are now, and no others.
+func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []deliver.Difference) {
+	w.with(conn, release, func(_ *clusterObjects, f *followed) {
+		f.wanted = drift.ParseSums(f.Applied)
+		for _, d := range found {
+			kind := schema.GroupKind{Group: d.Object.Group, Kind: d.Object.Kind}
+			if sum, known := f.wanted[kind]; known {
+				sum.Remove(objectName(d.Object), d.Applied)
+				sum.Add(objectName(d.Object), d.Now)
+				f.wanted[kind] = sum
+			}
+		}
+	})
 }
 
 // Seen returns a function that returns the fields of an object of an add-on, as they were seen
@@ -212,23 +228,13 @@ func (w *Objects) Seen(conn *fleet.Connection, release deliver.Release) func(del
 // returned function is called, and a moment longer. What differs then as it did before isn't
 // reported.
 func (w *Objects) Repairing(conn *fleet.Connection, release deliver.Release) (done func()) {
-	c := w.of("", conn, false)
-	if c == nil {
-		return func() {}
+	w.with(conn, release, func(_ *clusterObjects, f *followed) { f.repairing, f.known = true, true })
+	return func() {
+		w.with(conn, release, func(c *clusterObjects, f *followed) {
+			f.repairing = false
+			c.settle(release, f, settlesAfterRepair)
+		})
 	}
-	set := func(repairing bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if f := c.releases[release]; f != nil {
-			if f.repairing = repairing; repairing {
-				f.known = true
-			} else {
-				c.settle(release, f, settlesAfterRepair)
-			}
-		}
-	}
-	set(true)
-	return func() { set(false) }
 }
 
 // settle has differences reported after a while only.

@@ -3,8 +3,6 @@
 package fleetwatch
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -50,67 +48,61 @@ func objectOf(m *metav1.PartialObjectMetadata) object {
 	return o
 }
 
-// objectStore keeps hashes of the objects that are followed.
-type objectStore struct {
-	*kindOfObjects
-	end context.CancelCauseFunc // of the watch
-}
-
 // replace takes in a list, which is complete.
-func (s *objectStore) replace(list []metav1.PartialObjectMetadata) {
-	objects, sums := make(map[types.NamespacedName]object, len(list)), map[deliver.Release]drift.Sum{}
-	for i := range list {
-		put(objects, sums, nameOf(&list[i]), objectOf(&list[i]))
+func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
+	objects, sums := make(map[types.NamespacedName]object, len(list.Items)), map[deliver.Release]drift.Sum{}
+	for i := range list.Items {
+		put(objects, sums, nameOf(&list.Items[i]), objectOf(&list.Items[i]))
 	}
-	c := s.cluster
+	c := k.cluster
 	c.mu.Lock()
-	if c.kinds[s.kind] != s.kindOfObjects {
+	if c.kinds[k.kind] != k {
 		c.mu.Unlock()
-		return
+		return nil
 	}
-	wasUnwatched := s.err != nil
-	c.objects += len(objects) - len(s.objects)
+	wasUnwatched := k.err != nil
+	c.objects += len(objects) - len(k.objects)
 	var changed []deliver.Release
 	for release := range c.releases {
-		if s.objects == nil || s.sums[release] != sums[release] {
+		if k.objects == nil || k.sums[release] != sums[release] {
 			changed = append(changed, release)
 		}
 	}
-	s.objects, s.sums, s.err = objects, sums, nil
-	s.unlockAndTell(c.anyNews(changed) || wasUnwatched)
+	k.objects, k.sums, k.err = objects, sums, nil
+	return c.unlockAndTell(c.anyNews(changed) || wasUnwatched)
 }
 
 // change takes in an event. What isn't about fields of an add-on ends here.
-func (s *objectStore) change(m *metav1.PartialObjectMetadata, there bool) {
+func (k *kindOfObjects) change(m *metav1.PartialObjectMetadata, there bool) error {
 	var now object
 	if there {
 		now = objectOf(m)
 	}
-	name, c := nameOf(m), s.cluster
+	name, c := nameOf(m), k.cluster
 	c.mu.Lock()
-	was := s.objects[name]
-	if c.kinds[s.kind] != s.kindOfObjects || s.objects == nil || was == now {
+	was := k.objects[name]
+	if c.kinds[k.kind] != k || k.objects == nil || was == now {
 		c.mu.Unlock()
-		return
+		return nil
 	}
-	before := len(s.objects)
-	put(s.objects, s.sums, name, now)
-	c.objects += len(s.objects) - before
-	s.unlockAndTell(c.anyNews([]deliver.Release{was.release, now.release}))
+	before := len(k.objects)
+	put(k.objects, k.sums, name, now)
+	c.objects += len(k.objects) - before
+	return c.unlockAndTell(c.anyNews([]deliver.Release{was.release, now.release}))
 }
 
-// unlockAndTell gives the cluster's lock back, which the caller has, and tells of news and of
-// too many objects.
-func (s *objectStore) unlockAndTell(news bool) {
-	c := s.cluster
+// unlockAndTell gives the lock back, which the caller has, and tells of news. It returns an error
+// if there are too many objects.
+func (c *clusterObjects) unlockAndTell(news bool) error {
 	tooMany := c.objects > c.limit
 	c.mu.Unlock()
-	if tooMany {
-		s.end(errTooManyObjects)
-	}
 	if news {
 		c.notify()
 	}
+	if tooMany {
+		return errTooManyObjects
+	}
+	return nil
 }
 
 // put puts an object in the place of the one of its name. One without fields isn't kept.

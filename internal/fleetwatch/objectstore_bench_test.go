@@ -39,21 +39,25 @@ func BenchmarkObjectsKept(b *testing.B) {
 		return m.HeapAlloc
 	}
 	var kept uint64
-	var last *objectStore
+	var last *kindOfObjects
 	for b.Loop() {
 		last = nil
 		before := heap()
 		kind := schema.GroupKind{Kind: "Service"}
 		c := &clusterObjects{limit: maxObjects, notify: func() {}, kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{}}
-		store := &objectStore{kindOfObjects: &kindOfObjects{cluster: c, kind: kind}}
-		c.kinds[kind] = store.kindOfObjects
-		store.replace(nil)
+		store := &kindOfObjects{cluster: c, kind: kind}
+		c.kinds[kind] = store
+		if err := store.replace(&metav1.PartialObjectMetadataList{}); err != nil {
+			b.Fatal(err)
+		}
 		for _, text := range texts {
 			o := &metav1.PartialObjectMetadata{}
 			if err := json.Unmarshal(text, o); err != nil {
 				b.Fatal(err)
 			}
-			store.change(o, true)
+			if err := store.change(o, true); err != nil {
+				b.Fatal(err)
+			}
 		}
 		kept, last = heap()-before, store
 	}

@@ -10,13 +10,18 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// listTimeout is how long a list may take, with all of its pages.
-const listTimeout = 2 * time.Minute
+const (
+	// listTimeout is how long a list may take, with all of its pages.
+	listTimeout = 2 * time.Minute
+	// pageSize is how many objects are listed in one request.
+	pageSize = 500
+)
 
 // listPages lists page by page, and keeps of each object what keep returns. Its error ends the
 // list.
 func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, keep func(*metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error)) (*metav1.PartialObjectMetadataList, error) {
 	all := &metav1.PartialObjectMetadataList{}
+	o.Limit = pageSize
 	for {
 		page, err := objects.List(ctx, o)
 		if err != nil {

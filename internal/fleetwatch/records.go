@@ -27,8 +27,6 @@ import (
 const (
 	// recordsSelector is of the records that Chandler wrote.
 	recordsSelector = addonsv1.AddonLabel + ",owner=helm"
-	// recordsPage is how many records are listed in one request.
-	recordsPage = 500
 	// failureStays is how long the failure of a watch that broke its limits is
 	// reported after it was begun anew: the next one may do the same.
 	failureStays = 2 * time.Minute
@@ -48,7 +46,7 @@ type Records struct {
 	// restored is called when a cluster has gone back to a former state.
 	restored func(multicluster.ClusterName)
 	clock    clock.WithTicker
-	// timeout is how long a list may take, with all of its pages.
+	// timeout is that of [following].
 	timeout time.Duration
 
 	mu       sync.RWMutex
@@ -66,7 +64,9 @@ type clusterRecords struct {
 // restored when a cluster shows those of a former time: then nothing that was known of the
 // cluster holds, and it is connected anew.
 func NewRecords(changed, restored func(multicluster.ClusterName)) *Records {
-	return &Records{changed: changed, restored: restored, clock: clock.RealClock{}, timeout: listTimeout, clusters: map[multicluster.ClusterName]*clusterRecords{}}
+	return &Records{
+		changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
+	}
 }
 
 // Start blocks until the context ends: all work is done for each cluster, as long as it is
@@ -85,20 +85,17 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	if !ok {
 		return fmt.Errorf("the records of a %T can't be watched", cl)
 	}
-	known := &clusterRecords{}
+	known := &clusterRecords{store: recordStore{owner: name.String(), changed: func() { w.changed(name) }}}
 	w.mu.Lock()
 	w.clusters[name] = known
 	w.mu.Unlock()
 	go func() {
-		_ = watchRetry.DelayWithReset(w.clock, failureStays).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			isFormer := false
-			contained(ctx, name.String(), func() { isFormer = w.watch(ctx, name, known, conn) })
-			if isFormer {
-				logf.FromContext(ctx).Info("Connecting anew: "+errFormerState.Error(), "Cluster", name)
+		keepTrying(ctx, name.String(), watchRetry.DelayWithReset(w.clock, failureStays), func(ctx context.Context) {
+			if err := w.watch(ctx, name, known, conn); errors.Is(err, errFormerState) {
+				logf.FromContext(ctx).Info("Connecting anew: "+err.Error(), "Cluster", name)
 				w.restored(name)
 				conn.Restored()
 			}
-			return false, nil
 		})
 		w.forget(name, known)
 	}()
@@ -114,11 +111,8 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 	}
 }
 
-// watch lists and watches until something fails, or the records are too many. It reports whether
-// they are those of a former time.
-func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) (isFormer bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// watch lists and watches until something fails, or the records are too many, or those of a former time.
+func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) error {
 	note := func(err error) {
 		if ctx.Err() == nil && w.note(known, err) {
 			w.changed(name)
@@ -127,35 +121,27 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 			}
 		}
 	}
-	known.store.onChange(name.String(), func() { w.changed(name) }, func(err error) {
-		if errors.Is(err, errFormerState) {
-			isFormer = true
-		} else {
-			note(err)
-		}
-		cancel()
-	})
 	f := following{
-		server: server, resource: secretResource, selector: recordsSelector, clock: w.clock,
+		server: server, resource: secretResource, selector: recordsSelector, clock: w.clock, timeout: w.timeout,
 		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
 		cutIsFailure: true,
 		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			ctx, cancel := context.WithTimeout(ctx, w.timeout)
-			defer cancel()
 			if !known.store.isFilled() {
 				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
-			list, err := listRecords(ctx, secrets, o)
-			note(err)
-			return list, err
+			return listRecords(ctx, secrets, o)
 		},
-		listed:  known.store.replace,
+		listed: func(list *metav1.PartialObjectMetadataList) error {
+			note(nil)
+			return known.store.replace(list)
+		},
 		changed: known.store.change,
 	}
-	if err := f.run(ctx); err != nil && !errors.Is(err, errWatchCut) && !isExpired(err) {
+	err := f.run(ctx)
+	if err != nil && !errors.Is(err, errFormerState) && !errors.Is(err, errWatchCut) && !isExpired(err) {
 		note(err)
 	}
-	return isFormer
+	return err
 }
 
 // note keeps the error of the last request, nil if it went well, and reports whether that is
@@ -186,7 +172,6 @@ func (w *Records) Failure(name multicluster.ClusterName) error {
 
 // listRecords lists all records page by page, and keeps of each what is needed.
 func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	o.Limit = recordsPage
 	number, room := 0, maxRecordsSize
 	return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 		record := needed(m)

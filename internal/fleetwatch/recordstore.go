@@ -41,17 +41,9 @@ type recordStore struct {
 	records map[types.NamespacedName]*metav1.PartialObjectMetadata // nil until they have been listed
 	size    int
 	version string // the latest resourceVersion
-	owner   string
-	changed func()
-	failed  func(error)
-}
 
-// onChange sets what is called after a change of a record of this owner. It also sets what
-// is called when records are too many, or those of a former time: then the watch is to end.
-func (s *recordStore) onChange(owner string, changed func(), failed func(error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.owner, s.changed, s.failed = owner, changed, failed
+	owner   string
+	changed func() // is called after a change of a record of the owner
 }
 
 // list returns the records; false if they aren't known.
@@ -66,7 +58,7 @@ func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
 }
 
 // replace takes in a list, which is complete. It has been bounded before.
-func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) {
+func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) error {
 	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list.Items)), 0
 	for i := range list.Items {
 		record := &list.Items[i]
@@ -76,23 +68,21 @@ func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) {
 	s.mu.Lock()
 	isFormer := s.isBefore(list.ResourceVersion, records)
 	s.records, s.size, s.version = records, size, list.ResourceVersion
-	changed, failed := s.changed, s.failed
 	s.mu.Unlock()
 	if isFormer {
-		failed(errFormerState)
-		return
+		return errFormerState
 	}
-	changed()
+	s.changed()
+	return nil
 }
 
 // change puts a record in place of the one of its name, or takes that away. Records
 // that are too many are dropped, all of them: what is missing would be taken for gone.
-func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) {
+func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) error {
 	s.mu.Lock()
-	changed, failed := s.changed, s.failed
 	if s.records == nil {
 		s.mu.Unlock()
-		return
+		return nil
 	}
 	name := nameOf(record)
 	s.version = record.ResourceVersion
@@ -112,12 +102,13 @@ func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) {
 		s.records, s.size = nil, 0
 	}
 	s.mu.Unlock()
-	if excess {
-		failed(errTooManyRecords)
-	}
 	if excess || concerned {
-		changed()
+		s.changed()
 	}
+	if excess {
+		return errTooManyRecords
+	}
+	return nil
 }
 
 // concerns reports whether a record may be of the owner. Others that have add-ons on the same

@@ -45,20 +45,29 @@ func (c *Cache[K, V]) Get(key K) (value V, found bool) {
 // Put keeps the value and drops the least recently used ones to make room. A
 // value that costs more than the whole cache isn't kept.
 func (c *Cache[K, V]) Put(key K, value V) {
+	c.Change(key, func(kept *V) { *kept = value })
+}
+
+// Change changes the value that is kept, a zero one if none is, and returns it. No other change comes between.
+func (c *Cache[K, V]) Change(key K, change func(*V)) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var value V
 	if element, found := c.items[key]; found {
+		value = element.Value.(cached[K, V]).value
 		c.drop(element)
 	}
+	change(&value)
 	cost := c.cost(value)
 	if cost > c.capacity {
-		return
+		return value
 	}
 	for c.used+cost > c.capacity {
 		c.drop(c.recent.Back())
 	}
 	c.items[key] = c.recent.PushFront(cached[K, V]{key, value, cost})
 	c.used += cost
+	return value
 }
 
 // Remove drops the value, if there is one.

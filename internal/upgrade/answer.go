@@ -38,12 +38,8 @@ type Answer struct {
 	Message string
 }
 
-const (
-	// soon is when to ask again at first, later is when after a while.
-	soon, later = 2 * time.Second, 5 * time.Second
-	// aWhile is how long it is asked often.
-	aWhile = 2 * time.Minute
-)
+// retryAfter is when to ask again.
+const retryAfter = 2 * time.Second
 
 // AnswerOf answers from the status of a Cluster's ClusterAddon alone. A gate that isn't told of, as
 // the instance hasn't looked at the Cluster since it was changed, is waited for.
@@ -54,13 +50,13 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now tim
 	status := ca.Status.Upgrade
 	seen := status != nil && status.Target == q.Target && status.ObservedClusterGeneration >= q.Generation
 	if seen {
-		gate := gateOf(status, q.Point, q.Version)
+		gate := GateOf(status, q.Point, q.Version)
 		switch {
 		case gate == nil:
 		case mayGoOn(gate.State, gate.Deadline, now):
 			return Answer{}
 		default:
-			return Answer{retryAfter(gate.Since.Time, now), gate.Message}
+			return Answer{retryAfter, gate.Message}
 		}
 	}
 	since, message := now, fmt.Sprintf("ClusterAddon %s doesn't say yet if its add-ons are ready for %s", ca.Name, q.Target)
@@ -75,7 +71,7 @@ func AnswerOf(q Question, ca *addonsv1.ClusterAddon, lost *LostInstance, now tim
 	if !now.Before(since.Add(HoldOf(nil).Time)) {
 		return Answer{}
 	}
-	return Answer{retryAfter(since, now), message}
+	return Answer{retryAfter, message}
 }
 
 // DeletionAnswerOf answers whether a Cluster may go that is to be deleted.
@@ -87,17 +83,20 @@ func DeletionAnswerOf(ca *addonsv1.ClusterAddon, lost *LostInstance, now time.Ti
 	case d != nil && mayGoOn(d.State, d.Deadline, now):
 		return Answer{}
 	case d != nil:
-		return Answer{retryAfter(d.Since.Time, now), d.Message}
+		return Answer{retryAfter, d.Message}
 	case lost != nil && !now.Before(lost.Since.Add(HoldOf(nil).Time)):
 		return Answer{}
 	case lost != nil:
-		return Answer{retryAfter(lost.Since, now), fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", lost.Instance)}
+		return Answer{retryAfter, fmt.Sprintf("provider instance %s is silent, and hasn't removed add-ons", lost.Instance)}
 	}
-	return Answer{soon, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
+	return Answer{retryAfter, fmt.Sprintf("ClusterAddon %s doesn't say yet if add-ons are to be removed", ca.Name)}
 }
 
-// gateOf returns the gate at a point, of a minor version or of any for "", nil if there is none.
-func gateOf(status *addonsv1.ClusterUpgrade, point addonsv1.UpgradePoint, version string) *addonsv1.UpgradeGate {
+// GateOf returns the gate at a point, of a minor version or of any for "", nil if there is none.
+func GateOf(status *addonsv1.ClusterUpgrade, point addonsv1.UpgradePoint, version string) *addonsv1.UpgradeGate {
+	if status == nil {
+		return nil
+	}
 	for i := range status.Gates {
 		if gate := &status.Gates[i]; gate.Point == point && (version == "" || SameMinor(gate.Version, version)) {
 			return gate
@@ -113,11 +112,4 @@ func isOver(status *addonsv1.ClusterUpgrade, q Question, seen bool) bool {
 		return false
 	}
 	return status == nil || seen && q.Point == addonsv1.UpgradeAfterControlPlane && SameMinor(status.From, q.Version)
-}
-
-func retryAfter(since, now time.Time) time.Duration {
-	if now.Sub(since) < aWhile {
-		return soon
-	}
-	return later
 }

@@ -47,7 +47,7 @@ func TestAnswer(t *testing.T) {
 		"open for this step":              {q: ask(before, "v1.35.4"), upgrade: seen(open)},
 		"open for another step":           {q: ask(before, "v1.36.0"), upgrade: seen(open), want: 2 * time.Second},
 		"waiting":                         {q: ask(before, ""), upgrade: seen(waiting), want: 2 * time.Second},
-		"waiting for long":                {q: ask(before, ""), upgrade: seen(long), want: 5 * time.Second},
+		"waiting for long":                {q: ask(before, ""), upgrade: seen(long), want: 2 * time.Second},
 		"the deadline has come":           {q: ask(before, ""), upgrade: seen(expired)},
 		"closed":                          {q: ask(before, ""), upgrade: seen(gate(before, "v1.35.0", addonsv1.GateClosed)), want: 2 * time.Second},
 		"skipped":                         {q: skipped, upgrade: seen(waiting)},

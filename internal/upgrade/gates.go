@@ -98,11 +98,8 @@ func (u *Upgrade) gate(point addonsv1.UpgradePoint, version string, causes Cause
 
 // passed returns the gate before the control plane if that went on all the same, nil if it didn't.
 func (u *Upgrade) passed(skip bool, before *addonsv1.ClusterUpgrade, now time.Time) *addonsv1.UpgradeGate {
-	if before == nil || skip {
-		return nil
-	}
-	held := gateOf(before, addonsv1.UpgradeBeforeControlPlane, u.Step)
-	if held == nil || held.State != addonsv1.GatePassed && mayGoOn(held.State, held.Deadline, now) {
+	held := GateOf(before, addonsv1.UpgradeBeforeControlPlane, u.Step)
+	if skip || held == nil || held.State != addonsv1.GatePassed && mayGoOn(held.State, held.Deadline, now) {
 		return nil
 	}
 	gate := *held
@@ -153,10 +150,8 @@ func await(gate *addonsv1.UpgradeGate, causes []Cause, now time.Time) {
 
 // sinceOf returns when the upgrade came to a point. In seconds, as the status keeps it.
 func sinceOf(point addonsv1.UpgradePoint, version string, before *addonsv1.ClusterUpgrade, now time.Time) metav1.Time {
-	if before != nil {
-		if gate := gateOf(before, point, version); gate != nil {
-			return gate.Since
-		}
+	if gate := GateOf(before, point, version); gate != nil {
+		return gate.Since
 	}
 	return Since(now)
 }

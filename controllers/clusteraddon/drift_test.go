@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
+	"github.com/cluster-chandler/chandler/test/connection"
+)
+
+// A cluster that answers with errors isn't asked all the time, however long ago its objects were to be compared.
+func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
+	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	record := deliver.Summary{Complete: true, Installed: true}
+	record.Name, record.Namespace, record.Status, record.Revision, record.Applied = "web", "apps", deliver.StatusDeployed, 1, "none"
+	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
+	q := &request{
+		Reconciler: &Reconciler{
+			Deliverer: deliver.New(deliver.Options{}), watched: fleetwatch.NewObjects(func(multicluster.ClusterName) {}),
+		},
+		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory(), now: time.Now(),
+	}
+	memory := q.memory.driftOf(a.release())
+	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
+	one := addonResult{status: a.status()}
+	one.status.Revision = 1
+	if one = q.correctDrift(t.Context(), a, record, nil, one); one.err == nil || one.retryAfter < time.Second {
+		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
+	}
+}
