@@ -71,7 +71,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Sources:     o.Sources,
 		Clock:       clock.RealClock{},
 	}
-	if err := stacks.SetupWithManager(local, o.AddonStackWorkers); err != nil {
+	if err := stacks.SetupWithManager(mgr, o.AddonStackWorkers); err != nil {
 		return fmt.Errorf("setting up the AddonStack controller: %w", err)
 	}
 
@@ -87,7 +87,7 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Discovery: kinds,
 		Clock:     clock.RealClock{},
 	}
-	if err := assignments.SetupWithManager(local, o.ClusterWorkers); err != nil {
+	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -44,7 +45,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings one AddonStack's revision and status up to date.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	s := &addonsv1.AddonStack{}
 	if err := r.Client.Get(ctx, req.NamespacedName, s); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -25,16 +25,16 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.statuses.Client = r.Client
 	r.Members.Subscribe(r.memberChanged)
-	return management.NewController(mgr, "addonstack", workers).
-		For(&addonsv1.AddonStack{}, management.SpecChanged()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision)).
-		Watches(&addonsv1.ClusterAddon{}, management.Map(stacksOfClusterAddon)).
-		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.SpecChanged()).
-		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap"))).
-		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret"))).
+	return management.NewController(mgr, "addonstack", "AddonStack", workers).
+		For(&addonsv1.AddonStack{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(stackOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(stacksOfClusterAddon), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&clusterv1.Cluster{}, management.Map(r.stacksOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.stacksUsing("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.stacksUsing("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.wake).
 		Complete(r)
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -42,7 +43,7 @@ type Reconciler struct {
 
 // Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
 // ClusterAddon of a deleted one goes with its owner.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrl.Result, error) {
 	existing, err := r.existing(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err

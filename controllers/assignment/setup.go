@@ -8,9 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
@@ -25,13 +24,13 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.Members.Subscribe(r.queue.Add)
-	return management.NewController(mgr, "assignment", workers).
-		For(&clusterv1.Cluster{}, management.SpecChanged()).
-		Watches(&addonsv1.ClusterAddon{}, &handler.EnqueueRequestForObject{}, management.SpecChanged()).
-		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.SpecChanged()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision)).
+	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
+		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
@@ -51,12 +50,12 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.statuses.Client = r.Client
 	r.Fleet.Subscribe(r.Queue.AddCluster)
 
-	return management.NewController(local, "clusteraddon", workers).
-		For(&addonsv1.ClusterAddon{}, management.SpecChanged()).
-		Watches(&clusterv1.Cluster{}, &handler.EnqueueRequestForObject{}).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision)).
-		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret"))).
-		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap"))).
+	return management.NewController(mgr, "clusteraddon", "ClusterAddon", workers).
+		For(&addonsv1.ClusterAddon{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
+		Watches(&clusterv1.Cluster{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.usersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.Secret{}, management.Map(r.usersOf("Secret")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		WatchesMetadata(&corev1.ConfigMap{}, management.Map(r.usersOf("ConfigMap")), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(r.Queue).
 		Complete(r)
 }

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
 // begunPriority is above that of events of watches, which is zero.
@@ -23,12 +23,12 @@ const begunPriority = 1
 // dropped, since the controller begins with all objects anyway.
 type Queue struct {
 	mu    sync.RWMutex
-	queue priorityqueue.PriorityQueue[ctrl.Request]
+	queue priorityqueue.PriorityQueue[mcreconcile.Request]
 }
 
 // Start takes the controller's queue.
-func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	prioritized, ok := queue.(priorityqueue.PriorityQueue[ctrl.Request])
+func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[mcreconcile.Request]) error {
+	prioritized, ok := queue.(priorityqueue.PriorityQueue[mcreconcile.Request])
 	if !ok {
 		return fmt.Errorf("the controller's queue is a %T, which has no priorities", queue)
 	}
@@ -55,6 +55,6 @@ func (q *Queue) add(key client.ObjectKey, options priorityqueue.AddOpts) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.queue != nil {
-		q.queue.AddWithOpts(options, ctrl.Request{NamespacedName: key})
+		q.queue.AddWithOpts(options, Request(key))
 	}
 }

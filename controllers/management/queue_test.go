@@ -5,16 +5,16 @@ package management_test
 import (
 	"testing"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/controllers/management"
 )
 
 // TestWhatHasBegunComesFirst has a fleet finish clusters before it begins others.
 func TestWhatHasBegunComesFirst(t *testing.T) {
-	queue := priorityqueue.New[ctrl.Request]("test")
+	queue := priorityqueue.New[mcreconcile.Request]("test")
 	defer queue.ShutDown()
 	q := &management.Queue{}
 	q.Add(client.ObjectKey{Name: "too early"})
