@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -148,7 +149,7 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 
 // setTerms brings changed terms into the record.
 func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
-	if !record.Complete || record.Terms().Equal(terms) {
+	if !record.Complete || equality.Semantic.DeepEqual(record.Terms(), terms) {
 		return followUp{}
 	}
 	if err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), terms); err != nil {
