@@ -26,33 +26,28 @@ const helmManager = "helm"
 
 // differs tells whether applying an object would change a field of it beside our
 // labels. The server is asked, so that defaults and other spellings don't count.
-func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
+func (r *run) differs(ctx context.Context, o *unstructured.Unstructured) error {
 	key := record.KeyOf(o)
 	wayOut := "Delete it, change the add-on's values, or set its adoptionPolicy to Adopt"
 	if holdsData(key) {
 		wayOut = "Change the add-on's values, or set its adoptionPolicy to Adopt"
 	}
-	refuse := func(what string) *failure {
-		return &failure{kind: rejected, reason: ReasonObjectExists, message: fmt.Sprintf(
-			"%s: it exists already, and the add-on would change %s. %s", key, what, wayOut)}
-	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(o.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-		return fail(err)
+	live, err := r.get(ctx, o)
+	if err != nil {
+		return err
 	}
 	would, err := r.patch(ctx, o, false, client.DryRunAll)
-	if err != nil {
-		f := fail(err)
-		if f.reason == ReasonFieldConflict {
-			return refuse(conflictsOf(err))
-		}
-		return f
+	what := conflictsOf(err)
+	switch {
+	case err == nil:
+		what = firstOf(differences(withoutNoise(live), withoutNoise(would)))
+	case what == "":
+		return err
 	}
-	if fields := differences(withoutNoise(live), withoutNoise(would)); len(fields) > 0 {
-		return refuse(firstOf(fields))
+	if what == "" {
+		return nil
 	}
-	return nil
+	return reject(key, ReasonObjectExists, fmt.Sprintf("it exists already, and the add-on would change %s. %s", what, wayOut))
 }
 
 // withoutNoise returns an object without what an equal apply changes.

@@ -30,63 +30,67 @@ type going struct {
 // takeAway deletes what is this add-on's of the entries, wave by wave, and lets go
 // of the rest. A wave begins once the one before is gone; with toTheEnd, the last
 // one is waited for, too. The outcome is nil when there is nothing more to do.
-func (r *run) takeAway(ctx context.Context, entries []record.Entry, toTheEnd bool) (*Outcome, error) {
+func (r *run) takeAway(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
 	grouped := removalWaves(entries)
 	left := len(entries)
 	for _, wave := range grouped {
 		left -= len(wave)
 		remaining, failed := r.deleteWave(ctx, wave)
-		if err := failed.transient(); err != nil {
-			return nil, err
-		}
-		if reason, message := failed.first(rejected); reason != "" {
-			return r.fail(ctx, ReasonPruneFailed, message)
-		}
-		if reason, message := failed.first(deferred); reason != "" {
-			return r.wait(reason, "Waiting: "+message, webhookRetry), nil
+		if err := r.stopFor(ctx, failed, ReasonPruneFailed); err != nil {
+			return err
 		}
 		if len(remaining) == 0 || left == 0 && !toTheEnd {
 			continue
 		}
 		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
 	}
-	return nil, nil
+	return nil
+}
+
+// stopFor stops the run if an object couldn't be deleted or let go of. "" for rejected means the
+// reason of the object.
+func (r *run) stopFor(ctx context.Context, failed failures, rejection string) error {
+	if err := failed.transient(); err != nil {
+		return err
+	}
+	if reason, message := failed.first(rejected); reason != "" {
+		return r.fail(ctx, cmp.Or(rejection, reason), message)
+	}
+	if reason, message := failed.first(deferred); reason != "" {
+		return r.wait(reason, "Waiting: "+message, webhookRetry)
+	}
+	return nil
 }
 
 // waitGone watches objects until they are gone. When that takes too long the add-on counts
 // as failed for a reason, with words on what they are in front of the message, yet they are
 // still waited for.
-func (r *run) waitGone(ctx context.Context, remaining []going, late, what string) (*Outcome, error) {
+func (r *run) waitGone(ctx context.Context, remaining []going, late, what string) error {
 	var watch []observe.Object
 	var texts []string
 	retry, left := goneRetry, r.deadline()
 	for _, g := range remaining {
 		left = min(left, g.since.Add(r.deadline()).Sub(r.now()))
-		if _, known := r.s.tracker.Status(g.object.Resource, g.object.Key); !known || !r.s.tracker.Live(g.object.Resource) {
+		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
+		if !known || !r.s.tracker.Live(g.object.Resource) {
 			watch = append(watch, g.object)
 		}
 		if g.unlabelled {
 			retry = unlabelledRetry
 		}
 		text := g.entry.Key().String()
-		if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && s.Message != "" {
-			text += ": " + s.Message
+		if status.Message != "" {
+			text += ": " + status.Message
 		}
 		texts = append(texts, text)
 	}
-	if len(watch) > 0 {
-		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
-	}
+	r.track(watch...)
 	if left > 0 {
-		return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), min(retry, left)), nil
+		return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), min(retry, left))
 	}
-	o, err := r.failed(ctx, late, fmt.Sprintf(
-		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for", what, r.deadline(), firstOf(texts)))
-	if err != nil {
-		return nil, err
-	}
-	o.RetryAfter = cmp.Or(o.RetryAfter, retry)
-	return o, nil
+	return r.failed(ctx, late, fmt.Sprintf(
+		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
+		what, r.deadline(), firstOf(texts)), retry)
 }
 
 // goneRetry is when to look again after what was deleted, in case it was
@@ -101,14 +105,9 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, fai
 	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
 	results := make([]*going, len(todo))
 	failed := r.inParallel(len(todo), func(i int) *failure {
-		g, err := r.deleteOne(ctx, todo[i])
-		results[i] = g
-		if err == nil {
-			return nil
-		}
-		key := todo[i].Key()
-		f := classify(err, key, false)
-		return &f
+		var err error
+		results[i], err = r.deleteOne(ctx, todo[i])
+		return r.failureOf(todo[i].Key(), err)
 	})
 	var remaining []going
 	for _, g := range results {
@@ -134,77 +133,80 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &going{entry: e, object: observe.Object{
-		Resource: mapping.Resource, Key: observe.Key{Namespace: e.Namespace, Name: e.Name}, Judge: readiness.StillThere,
-	}}
+	key := observe.Key{Namespace: e.Namespace, Name: e.Name}
 	r.s.noting.Lock()
-	since, asked := r.s.deleted[e.Key()]
+	before, asked := r.s.deleted[e.Key()]
 	r.s.noting.Unlock()
-	g.since = since
-	if s, ok := r.s.tracker.Status(g.object.Resource, g.object.Key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(g.object.Resource) {
-		return g, nil
+	if s, ok := r.s.tracker.Status(mapping.Resource, key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
+		return &before, nil
 	}
 	live, err := r.metadataWith(ctx, r.t.own(), e)
 	if apierrors.IsNotFound(err) {
 		r.noteRemoved(e, "")
 		// Before its CRD goes, and the watch with it.
-		r.s.tracker.Untrack(g.object.Resource, g.object.Key)
+		r.s.tracker.Untrack(mapping.Resource, key)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !r.owns(&live.ObjectMeta, e) {
-		why := "isn't this add-on's any more"
-		if owner := OwnerOf(&live.ObjectMeta); owner != (Release{}) {
-			why = fmt.Sprintf("belongs to add-on %s now", owner)
-		}
+	why, stays, err := r.whyStays(ctx, e, live)
+	if err != nil {
+		return nil, err
+	}
+	if stays {
 		r.noteRemoved(e, why)
 		return nil, nil
 	}
-	if r.s.hasApplied(live.UID) { // under another key, as after a move between API groups
-		r.noteRemoved(e, "")
-		return nil, nil
-	}
 	if live.DeletionTimestamp == nil {
-		if why, err := r.spared(ctx, e, live); err != nil {
-			return nil, err
-		} else if why != "" {
-			if err := r.handOver(ctx, live, true); client.IgnoreNotFound(err) != nil {
-				return nil, err
-			}
-			r.noteRemoved(e, why)
-			return nil, nil
-		}
-		r.wrote.Store(true)
-		err := r.t.Client.Delete(ctx, live,
-			client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrors.IsNotFound(err) {
-			r.noteRemoved(e, "")
-			return nil, nil
-		}
-		if err != nil {
+		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
 			return nil, err
 		}
 	}
-	g.since = r.goingSince(e.Key(), live)
-	g.object.ResourceVersion = live.ResourceVersion
-	g.unlabelled = OwnerOf(&live.ObjectMeta) != r.release
-	return g, nil
+	return r.goingOf(e, live)
 }
 
-// goingSince notes that an object was asked to go, and returns since when it is going: by
-// the object, if it says so, as after a restart.
-func (r *run) goingSince(key record.ObjectKey, live *metav1.PartialObjectMetadata) time.Time {
+// whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
+// is kept has a note then.
+func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
+	owner := OwnerOf(&live.ObjectMeta)
+	switch owns := r.owns(&live.ObjectMeta, e); {
+	case !owns && owner != Release{}:
+		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
+	case !owns:
+		return "isn't this add-on's any more", true, nil
+	case r.s.hasApplied(live.UID): // under another key, as after a move between API groups
+		return "", true, nil
+	case live.DeletionTimestamp != nil:
+		return "", false, nil
+	}
+	why, err := r.spared(ctx, e, live)
+	if err != nil || why == "" {
+		return "", false, err
+	}
+	return why, true, client.IgnoreNotFound(r.handOver(ctx, live, true))
+}
+
+// goingOf notes that an object was asked to go, and returns what is waited for. It is going since
+// it was asked first or, after a restart, since when the object says.
+func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (*going, error) {
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
-	if _, known := r.s.deleted[key]; !known {
-		r.s.deleted[key] = r.now()
-		if live.DeletionTimestamp != nil {
-			r.s.deleted[key] = live.DeletionTimestamp.Time
-		}
+	g, asked := r.s.deleted[e.Key()]
+	if !asked {
+		g.since = cmp.Or(live.DeletionTimestamp, &metav1.Time{Time: r.now()}).Time
 	}
-	return r.s.deleted[key]
+	g.entry, g.unlabelled = e, OwnerOf(&live.ObjectMeta) != r.release
+	g.object = observe.Object{
+		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(live),
+		Judge: readiness.StillThere, ResourceVersion: live.ResourceVersion,
+	}
+	r.s.deleted[e.Key()] = g
+	return &g, nil
 }
 
 // noteRemoved remembers that nothing is to be done about an entry any more, and

@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -38,18 +40,23 @@ type failure struct {
 	err     error
 }
 
+func (f *failure) Error() string { return cmp.Or(f.message, fmt.Sprint(f.err)) }
+
+// Unwrap returns what the API server, or the connection to it, said.
+func (f *failure) Unwrap() error { return f.err }
+
 // maxWords bounds what is quoted of the API server, in bytes.
 const maxWords = 300
 
 // classify tells what an error about an object means. ownKind says that a CRD of
 // this add-on defines the object's kind.
-func classify(err error, key record.ObjectKey, ownKind bool) failure {
-	f := failure{err: fmt.Errorf("%s: %w", key, redact(err, key))}
-	reject := func(reason, message string) failure {
+func classify(err error, key record.ObjectKey, ownKind bool) *failure {
+	f := &failure{err: fmt.Errorf("%s: %w", key, redact(err, key))}
+	reject := func(reason, message string) *failure {
 		f.kind, f.reason, f.message = rejected, reason, fmt.Sprintf("%s: %s", key, message)
 		return f
 	}
-	put := func(reason, message string) failure {
+	put := func(reason, message string) *failure {
 		f.kind, f.reason, f.message = deferred, reason, fmt.Sprintf("%s: %s", key, message)
 		return f
 	}
@@ -202,8 +209,27 @@ func redact(err error, key record.ObjectKey) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
+// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
+// from Secrets.
+func (r *run) failureOf(key record.ObjectKey, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok || err == nil {
+		return f
+	}
+	return classify(r.conceal(err), key, r.scope.defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
+}
+
+// reject returns the failure of an object that somebody has to change something for.
+func reject(key record.ObjectKey, reason, message string) error {
+	return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+}
+
+// postpone returns the failure of an object that is gone, or there, after a while.
+func postpone(key record.ObjectKey, message string) error {
+	return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf("%s: %s", key, message)}
+}
+
 // failures are those of one pass over the objects, in the objects' order.
-type failures []failure
+type failures []*failure
 
 // transient returns an error of those that are to be retried, nil if there is none.
 func (f failures) transient() error {

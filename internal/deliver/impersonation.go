@@ -18,18 +18,18 @@ import (
 
 // mayKeepRecords refuses a release without a record of ours in a namespace in which the
 // ServiceAccount may not create Secrets.
-func (r *run) mayKeepRecords(ctx context.Context, digest string) (*Outcome, error) {
+func (r *run) mayKeepRecords(ctx context.Context) error {
 	if r.t.Own == nil || len(r.records) > 0 && r.records[0].Owned {
-		return nil, nil
+		return nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.release.Namespace, GenerateName: "chandler-"}}
 	err := r.t.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(r.manager))
 	if apierrors.IsForbidden(err) {
-		return ptr(r.refuse(digest, ReasonForbidden, fmt.Sprintf(
-			"ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", r.want.ServiceAccount, r.release.Namespace, err))), nil
+		return r.refuse(ReasonForbidden, fmt.Sprintf(
+			"ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", r.want.ServiceAccount, r.release.Namespace, err))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", r.want.ServiceAccount, r.release.Namespace, err)
+		return fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", r.want.ServiceAccount, r.release.Namespace, err)
 	}
-	return nil, nil
+	return nil
 }

@@ -4,12 +4,12 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
@@ -34,20 +34,20 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 }
 
 // contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
-// the process, which serves all others.
+// the process, which serves all others. So does any error that somebody can act on.
 func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.s.restart(r.d.storeOf(r.t, r.release))
-			r.rec = nil
-			o, err = r.s.backoff.fail(r.now(), "panic", *r.refusal(addonsv1.AddonFailed, ReasonInternalError, Panicked(ctx, r.t.Name, value))), nil
+			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
+		}
+		if stop, ok := errors.AsType[*stopped](err); ok {
+			o, err = stop.Outcome, nil
 		}
 	}()
 	if there := r.s.tracker.Panicked(); there != nil {
 		panic(there)
 	}
-	if o, err = act(ctx); err != nil {
-		return r.unrecorded(o, err)
-	}
-	return o, nil
+	o, err = act(ctx)
+	return o, r.ofRecord(err)
 }

@@ -31,7 +31,7 @@ func (r *run) inParallel(n int, f func(int) *failure) failures {
 	var failed failures
 	for _, each := range results {
 		if each != nil {
-			failed = append(failed, *each)
+			failed = append(failed, each)
 		}
 	}
 	return failed

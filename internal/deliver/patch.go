@@ -72,6 +72,12 @@ func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid ty
 
 func isOfAnother(err error) bool { return apierrors.IsConflict(err) || isAbout(err, "metadata.uid") }
 
+// delete deletes an object, if it has this UID still. One that is gone is no error.
+func (r *run) delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
+	r.wrote.Store(true)
+	return client.IgnoreNotFound(r.t.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
+}
+
 // metadata reads an object's metadata.
 func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
 	return r.metadataWith(ctx, r.t.Client, e)

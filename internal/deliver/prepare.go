@@ -107,6 +107,15 @@ func label(o *unstructured.Unstructured, r Release) {
 	o.SetLabels(labels)
 }
 
+// inventoryOf returns the inventory of a record, as far as kinds are known now.
+func (r *run) inventoryOf(rec *record.Record) ([]record.Entry, error) {
+	entries, err := rec.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	return r.normalize(entries)
+}
+
 // normalize gives inventory entries the namespace that they have in the cluster:
 // one in a manifest may lack it, or have one that means nothing.
 func (r *run) normalize(entries []record.Entry) ([]record.Entry, error) {
@@ -128,32 +137,32 @@ func (r *run) normalize(entries []record.Entry) ([]record.Entry, error) {
 
 // ensureNamespace makes the release's namespace if it is missing and may be made.
 // It isn't part of the inventory: it stays when the add-on goes.
-func (r *run) ensureNamespace(ctx context.Context, digest string) (*Outcome, error) {
+func (r *run) ensureNamespace(ctx context.Context) error {
 	name := r.release.Namespace
 	if len(r.records) > 0 {
-		return nil, nil // the records are in it
+		return nil // the records are in it
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.t.own().Get(ctx, client.ObjectKey{Name: name}, ns)
 	switch {
 	case err == nil && ns.DeletionTimestamp != nil:
-		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))), nil
+		return r.refuse(ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))
 	case err == nil:
-		return nil, nil
+		return nil
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
+		return fmt.Errorf("looking for namespace %s: %w", name, err)
 	case !r.want.CreateNamespace:
-		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf(
-			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))), nil
+		return r.refuse(ReasonNamespaceMissing, fmt.Sprintf(
+			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))
 	}
 	r.wrote.Store(true)
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := r.t.Client.Create(ctx, made, client.FieldOwner(r.manager)); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsForbidden(err) {
-			return ptr(r.refuse(digest, ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))), nil
+			return r.refuse(ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))
 		}
-		return nil, fmt.Errorf("making namespace %s: %w", name, err)
+		return fmt.Errorf("making namespace %s: %w", name, err)
 	}
-	return nil, nil
+	return nil
 }

@@ -16,11 +16,11 @@ import (
 // statusOf returns the newest status of an object that was applied.
 func (r *run) statusOf(a applied) observe.Status {
 	if a.watched {
-		if s, ok := r.s.tracker.Status(a.resource, a.key); ok {
+		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
 			return s
 		}
 	}
-	return a.status
+	return a.Status
 }
 
 // readyCount counts the objects of a revision that are ready. Before the first of them is
@@ -49,29 +49,24 @@ func (r *run) watchUnready(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		key := record.KeyOf(o)
 		a, ok := r.s.applied[key]
-		if !ok || !a.watched && a.status.Phase == observe.Current {
+		if !ok || !a.watched && a.Status.Phase == observe.Current {
 			continue
 		}
-		if a.watched && r.s.tracker.Live(a.resource) {
+		if a.watched && r.s.tracker.Live(a.Resource) {
 			continue
 		}
 		a.watched = true
 		r.s.applied[key] = a
-		watch = append(watch, observe.Object{
-			Resource: a.resource, Key: a.key, Judge: a.judge, Status: a.status, ResourceVersion: a.version,
-		})
+		watch = append(watch, a.Object)
 	}
-	if len(watch) > 0 {
-		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
-	}
+	r.track(watch...)
 }
 
-// root is what watches hang on.
-func (r *run) root() context.Context {
-	if r.t.Context != nil {
-		return r.t.Context
+// track watches objects for as long as the connection to the cluster lasts.
+func (r *run) track(objects ...observe.Object) {
+	if len(objects) > 0 {
+		r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
 	}
-	return context.Background() // a Target without a connection to end
 }
 
 // unready describes the objects that aren't ready: those that failed, and the rest.
@@ -95,45 +90,44 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 }
 
 // established waits for CRDs to be served.
-func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) (*Outcome, error) {
+func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) error {
 	failed, waiting := r.unready(crds)
-	if len(failed) > 0 {
-		r.watchUnready(crds)
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
-	}
-	if len(waiting) == 0 {
-		return nil, nil
+	if len(failed)+len(waiting) == 0 {
+		return nil
 	}
 	r.watchUnready(crds)
+	if len(failed) > 0 {
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
+	}
 	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
 	if !r.now().Before(deadline) {
-		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting))
+		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting), 0)
 	}
 	if _, message := rejections.first(rejected); message != "" {
 		waiting = append(waiting, message)
 	}
-	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now())), nil
+	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now()))
 }
 
 // awaitReady waits until all objects are ready. When they aren't in time, the
 // add-on counts as failed, yet they are still watched.
-func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
+func (r *run) awaitReady(ctx context.Context) error {
 	failed, waiting := r.unready(r.s.objects)
 	if len(failed)+len(waiting) == 0 {
-		return nil, nil
+		return nil
 	}
 	r.watchUnready(r.s.objects)
 	left, retryAfter, err := r.noteWaiting(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
 	}
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"%d of %d objects aren't ready within %s: %s",
-			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)))
+			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)), 0)
 	}
 	if r.s.tracker.Failing() != nil {
 		// What can't be watched is applied again, to see its status.
@@ -143,7 +137,7 @@ func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
 			}
 		}
 	}
-	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter), nil
+	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter)
 }
 
 // noteAfter is how long objects are waited for before the record says that they were applied. An

@@ -15,7 +15,7 @@ import (
 
 // share sets fields of a namespace that isn't this add-on's, without its labels. What
 // another manager has set differently stays as it is.
-func (r *run) share(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
+func (r *run) share(ctx context.Context, o *unstructured.Unstructured) error {
 	shared := o.DeepCopy()
 	labels := shared.GetLabels()
 	delete(labels, addonsv1.AddonLabel)
@@ -27,13 +27,10 @@ func (r *run) share(ctx context.Context, o *unstructured.Unstructured, fail func
 		withoutFields(shared, theirs)
 		result, err = r.patch(ctx, shared, false)
 	}
-	switch {
-	case len(conflictingFields(err)) > 0: // in what is neither a label nor an annotation
-		return r.leave(ctx, o, fail)
-	case err != nil:
-		return fail(err)
+	if len(conflictingFields(err)) > 0 { // in what is neither a label nor an annotation
+		return r.leave(ctx, o)
 	}
-	return r.noteApplied(o, result, true, fail)
+	return r.noteApplied(o, result, true, err)
 }
 
 // conflictingFields are the paths of the fields that other managers own, as the server

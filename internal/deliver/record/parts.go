@@ -59,15 +59,15 @@ func (s *Store) readParts(ctx context.Context, r *Record) ([]byte, error) {
 		secret := &corev1.Secret{}
 		if err := s.Client.Get(ctx, s.secretKey(p.Name), secret); err != nil {
 			if err = fmt.Errorf("reading its part %s: %w", p.Name, err); apierrors.IsNotFound(err) {
-				err = &UnreadableError{Err: err}
+				err = r.unreadable(err)
 			}
 			return nil, err
 		}
 		if sha(secret.Data[partKey]) != p.SHA256 {
-			return nil, &UnreadableError{Err: fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)}
+			return nil, r.unreadable(fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt))
 		}
 		if packed = append(packed, secret.Data[partKey]...); len(packed) > maxRecord {
-			return nil, &UnreadableError{Err: fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt)}
+			return nil, r.unreadable(fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt))
 		}
 	}
 	return packed, nil

@@ -107,9 +107,9 @@ func (r *Record) Inventory() ([]Entry, error) {
 	if r.State != nil {
 		return r.State.Inventory, nil
 	}
-	objects, err := ParseManifest(r.Helm.Manifest)
+	objects, err := r.Manifest()
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of %s: %w", r.SecretName, err)
+		return nil, err
 	}
 	entries := make([]Entry, 0, len(objects))
 	for _, o := range objects {
@@ -118,6 +118,19 @@ func (r *Record) Inventory() ([]Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// Manifest returns the objects of the manifest. The error is an *UnreadableError.
+func (r *Record) Manifest() ([]*unstructured.Unstructured, error) {
+	objects, err := ParseManifest(r.Helm.Manifest)
+	if err != nil {
+		return nil, r.unreadable(fmt.Errorf("reading its manifest: %w", err))
+	}
+	return objects, nil
+}
+
+func (r *Record) unreadable(err error) error {
+	return &UnreadableError{Secret: r.Namespace + "/" + r.SecretName, Err: err}
 }
 
 // InParts says that the record was too large for one Secret.
@@ -142,8 +155,11 @@ func (s *State) JobDone(key ObjectKey) (Entry, bool) {
 	return s.JobsDone[i], true
 }
 
-// crdsJSON and crdsFromJSON keep CRDs as a JSON list.
+// crdsJSON and crdsFromJSON keep CRDs as a JSON list, nothing for none.
 func crdsJSON(crds []*unstructured.Unstructured) ([]byte, error) {
+	if len(crds) == 0 {
+		return nil, nil
+	}
 	list := make([]map[string]any, 0, len(crds))
 	for _, c := range crds {
 		list = append(list, c.Object)

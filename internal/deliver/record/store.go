@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -89,9 +90,14 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
+	if summary.Complete && r.State == nil { // it is Helm's alone since it was listed
+		return nil, r.unreadable(errNoState)
+	}
 	s.remember(r)
 	return r, nil
 }
+
+var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 
 // Create writes a new record, after its continuation Secrets if it needs any.
 // The error is a *TooLargeError if it can't be stored at all.
