@@ -4,90 +4,56 @@ package deliver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // helmManager is Helm's field manager. Helm 3 updates with it, Helm 4 applies.
 const helmManager = "helm"
 
-// differs tells whether applying an object would change a field of it beside our
-// labels. The server is asked, so that defaults and other spellings don't count.
-func (r *run) differs(ctx context.Context, o *unstructured.Unstructured) error {
+// differs refuses an object if applying it would change a field of it beside our labels. The
+// server is asked, so that defaults and other spellings don't count. Values aren't told: they may
+// be secret.
+func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	changes, err := r.overwritten(ctx, unlabelled(o), live)
+	if len(changes) == 0 || err != nil {
+		return err
+	}
+	fields := make([]string, 0, len(changes))
+	for _, c := range changes {
+		field := c.Path.String()
+		if len(c.Managers) > 0 {
+			field += ", which " + strings.Join(c.Managers, " and ") + " set"
+		}
+		fields = append(fields, field)
+	}
 	key := record.KeyOf(o)
 	wayOut := "Delete it, change the add-on's values, or set its adoptionPolicy to Adopt"
 	if holdsData(key) {
 		wayOut = "Change the add-on's values, or set its adoptionPolicy to Adopt"
 	}
-	live, err := r.get(ctx, o)
+	return reject(key, ReasonObjectExists, fmt.Sprintf("it exists already, and the add-on would change %s. %s", firstOf(fields), wayOut))
+}
+
+// overwritten returns the fields of an object that is there which would have another value once it is applied.
+func (r *run) overwritten(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, error) {
+	changes, applied, err := r.changes(ctx, o, live)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	would, err := r.patch(ctx, o, false, client.DryRunAll)
-	what := conflictsOf(err)
-	switch {
-	case err == nil:
-		what = firstOf(differences(withoutNoise(live), withoutNoise(would)))
-	case what == "":
-		return err
-	}
-	if what == "" {
-		return nil
-	}
-	return reject(key, ReasonObjectExists, fmt.Sprintf("it exists already, and the add-on would change %s. %s", what, wayOut))
-}
-
-// withoutNoise returns an object without what an equal apply changes.
-func withoutNoise(o *unstructured.Unstructured) map[string]any {
-	c := o.DeepCopy()
-	labels := c.GetLabels()
-	delete(labels, addonsv1.AddonLabel)
-	delete(labels, addonsv1.AddonNamespaceLabel)
-	if len(labels) == 0 {
-		labels = nil
-	}
-	c.SetLabels(labels)
-	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
-		unstructured.RemoveNestedField(c.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(c.Object, "status")
-	return c.Object
-}
-
-// differences returns the paths at which two values differ, sorted. Values aren't
-// told: they may be secret.
-func differences(a, b map[string]any) []string {
-	var paths []string
-	var walk func(path string, a, b any)
-	walk = func(path string, a, b any) {
-		am, aIsMap := a.(map[string]any)
-		bm, bIsMap := b.(map[string]any)
-		if !aIsMap || !bIsMap {
-			if !reflect.DeepEqual(a, b) {
-				paths = append(paths, path)
-			}
-			return
-		}
-		keys := sets.KeySet(am).Union(sets.KeySet(bm))
-		for _, k := range sets.List(keys) {
-			walk(path+"."+k, am[k], bm[k])
-		}
-	}
-	walk("", a, b)
-	return paths
+	return r.differing(ctx, changes, applied)
 }
 
 // takeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
@@ -115,68 +81,39 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchManagers(ctx, live, upgraded.ManagedFields, r.manager)
+	return r.patchMetadata(ctx, live, upgraded, r.manager)
 }
 
 // handOver makes an object no add-on's: our labels go, and our fields are
 // Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
 // release goes, has a note by which that release may have it again.
 func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
-	managers := slices.Clone(live.ManagedFields)
-	taken := managedBy(&live.ObjectMeta, helmManager)
-	managers = slices.DeleteFunc(managers, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == r.manager && taken
-	})
-	for i := range managers {
-		if managers[i].Manager == r.manager {
-			managers[i].Manager = helmManager
-		}
+	let := live.DeepCopy()
+	if kept {
+		metav1.SetMetaDataAnnotation(&let.ObjectMeta, KeptByAnnotation, r.release.String())
+	} else {
+		delete(let.Annotations, KeptByAnnotation)
 	}
-	var changes []operation
-	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
-		if _, ok := live.Labels[l]; ok {
-			changes = append(changes, operation{Op: "remove", Path: pathOf("labels", l)})
-		}
-	}
-	switch by, noted := live.Annotations[KeptByAnnotation]; {
-	case kept && len(live.Annotations) == 0:
-		changes = append(changes, operation{"add", "/metadata/annotations", map[string]string{KeptByAnnotation: r.release.String()}})
-	case kept && by != r.release.String():
-		changes = append(changes, operation{"add", pathOf("annotations", KeptByAnnotation), r.release.String()})
-	case !kept && noted:
-		changes = append(changes, operation{Op: "remove", Path: pathOf("annotations", KeptByAnnotation)})
-	}
-	if len(changes) == 0 {
+	delete(let.Labels, addonsv1.AddonLabel)
+	delete(let.Labels, addonsv1.AddonNamespaceLabel)
+	if equality.Semantic.DeepEqual(let, live) {
 		return nil
 	}
-	return r.patchManagers(ctx, live, managers, helmManager, changes...)
-}
-
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// pathOf is that of a label or an annotation in a JSON patch.
-func pathOf(field, key string) string {
-	return "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")
-}
-
-// patchManagers sets managedFields and makes changes as a manager, if the object is still as
-// it was read.
-func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, as string, changes ...operation) error {
-	patch := append([]operation{
-		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
-		{"replace", "/metadata/managedFields", managers},
-	}, changes...)
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
+	taken := managedBy(&live.ObjectMeta, helmManager)
+	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == r.manager && taken
+	})
+	for i := range let.ManagedFields {
+		if let.ManagedFields[i].Manager == r.manager {
+			let.ManagedFields[i].Manager = helmManager
+		}
 	}
+	return r.patchMetadata(ctx, live, let, helmManager)
+}
+
+// patchMetadata changes an object's metadata as a manager, if the object is still as it was read.
+func (r *run) patchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
 	r.wrote.Store(true)
-	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
-	target.SetGroupVersionKind(live.GroupVersionKind())
-	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(as))
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	return r.t.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
 }

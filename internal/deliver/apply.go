@@ -176,9 +176,9 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	case claimLeave:
 		return r.leave(ctx, o)
 	case claimShare:
-		return r.share(ctx, o)
+		return r.share(ctx, o, live)
 	case claimIfEqual:
-		force, err = false, r.differs(ctx, o)
+		force, err = false, r.differs(ctx, o, live)
 	case claimAdopt:
 		err = r.takeFields(ctx, live)
 	case claimTakeOver:

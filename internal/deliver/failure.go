@@ -256,14 +256,6 @@ func (f failures) first(kind kindOfFailure) (reason, message string) {
 	return reason, firstOf(messages)
 }
 
-// conflictsOf names the fields of a conflict, and their managers.
-func conflictsOf(err error) string {
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
-		return conflicts(api.Status())
-	}
-	return ""
-}
-
 // isAbout says that the server found a field wrong.
 func isAbout(err error, field string) bool {
 	var api apierrors.APIStatus

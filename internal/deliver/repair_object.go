@@ -171,7 +171,9 @@ func (r *run) displace(ctx context.Context, live *metav1.PartialObjectMetadata, 
 	if managers == nil {
 		return nil
 	}
-	err := r.patchManagers(ctx, live, managers, r.manager)
+	displaced := live.DeepCopy()
+	displaced.ManagedFields = managers
+	err := r.patchMetadata(ctx, live, displaced, r.manager)
 	if apierrors.IsConflict(err) {
 		return errAnother
 	}
