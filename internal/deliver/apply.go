@@ -56,7 +56,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	var failed failures
 	for _, wave := range waves(objects) {
 		todo := r.unapplied(wave)
-		failed = append(failed, r.inParallel(len(todo), func(i int) *failure {
+		failed = append(failed, inParallel(len(todo), func(i int) *failure {
 			key := record.KeyOf(todo[i])
 			return r.failureOf(key, r.applyOne(ctx, todo[i], known[key], crds))
 		})...)

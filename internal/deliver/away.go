@@ -104,7 +104,7 @@ const (
 func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, failures) {
 	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
 	results := make([]*going, len(todo))
-	failed := r.inParallel(len(todo), func(i int) *failure {
+	failed := inParallel(len(todo), func(i int) *failure {
 		var err error
 		results[i], err = r.deleteOne(ctx, todo[i])
 		return r.failureOf(todo[i].Key(), err)

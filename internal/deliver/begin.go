@@ -56,7 +56,6 @@ func (r *run) begin(ctx context.Context) error {
 		return r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	r.scope.learn(rendering.CRDs, rendering.Objects)
 	crds, err := r.prepare(rendering.CRDs)
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, e
 			break // what Helm did before its newest revision is over
 		}
 	}
-	if len(inventory) > 0 || installed(r.records) {
+	if len(inventory) > 0 || record.Installed(r.records) {
 		return inventory, nil, nil
 	}
 	inventory, err := r.inheritRelease(ctx)

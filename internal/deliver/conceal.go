@@ -2,28 +2,20 @@
 
 package deliver
 
-import (
-	"errors"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-)
+import apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 // conceal takes what comes from Secrets out of an answer of the API server, which
 // quotes what it refuses. It does so before the words are shortened. Of the many objects of
 // one call the later ones get no words at all if it takes too much work.
 func (r *run) conceal(err error) error {
-	var api apierrors.APIStatus
-	if r.want == nil || len(r.want.Sensitive) == 0 || !errors.As(err, &api) {
+	status, answered := answerOf(err)
+	if r.want == nil || len(r.want.Sensitive) == 0 || !answered {
 		return err
 	}
-	answer := api.Status()
-	status := answer.DeepCopy()
 	status.Message = r.secrets().Redact(status.Message)
-	if status.Details != nil {
-		for i := range status.Details.Causes {
-			cause := &status.Details.Causes[i]
-			cause.Message = r.secrets().Redact(cause.Message)
-		}
+	for i := range status.Details.Causes {
+		cause := &status.Details.Causes[i]
+		cause.Message = r.secrets().Redact(cause.Message)
 	}
-	return &apierrors.StatusError{ErrStatus: *status}
+	return &apierrors.StatusError{ErrStatus: status}
 }

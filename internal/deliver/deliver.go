@@ -174,9 +174,6 @@ type Options struct {
 	Notify func(target string)
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
-	// MaxParallel is the number of objects of an add-on that are written at the
-	// same time. Defaults to 6.
-	MaxParallel int
 }
 
 // Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
@@ -195,9 +192,6 @@ func New(o Options) *Deliverer {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.MaxParallel <= 0 {
-		o.MaxParallel = 6
 	}
 	return &Deliverer{options: o, sessions: make(map[sessionKey]*session)}
 }

@@ -5,6 +5,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -114,7 +115,6 @@ func (r *run) resume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.scope.learn(rec.CRDs, objects)
 		if r.s.crds, err = r.prepare(rec.CRDs); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *run) resume(ctx context.Context) error {
 		}
 		r.s.unscoped = r.scope.unknown
 	}
-	r.scope.learn(r.s.crds, r.s.objects)
+	r.scope.learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil
 }
 

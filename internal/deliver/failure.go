@@ -68,14 +68,13 @@ func classify(err error, key record.ObjectKey, ownKind bool) *failure {
 			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
 			key.Kind, key.Group))
 	}
-	var api apierrors.APIStatus
-	if !errors.As(err, &api) {
-		if wrong := unaskable(key); wrong != "" {
-			return reject(ReasonObjectRejected, wrong)
-		}
+	status, answered := answerOf(err)
+	if wrong := unaskable(key); !answered && wrong != "" {
+		return reject(ReasonObjectRejected, wrong)
+	}
+	if !answered {
 		return f
 	}
-	status := api.Status()
 	words := wordsOf(status, key)
 	switch {
 	case malformed(status):
@@ -95,7 +94,7 @@ func classify(err error, key record.ObjectKey, ownKind bool) *failure {
 				". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values")
 		}
 		return f
-	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
+	case apierrors.IsNotFound(err) && status.Details.Kind == "namespaces":
 		return reject(ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace))
 	case apierrors.IsNotFound(err) && ownKind:
 		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
@@ -140,10 +139,7 @@ var safeWords = regexp.MustCompile(`\.[^ :]+: expected [a-z]+|\.[^ :]+: field no
 
 // immutable says that all that is wrong is a field that can't be changed.
 func immutable(s metav1.Status) bool {
-	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+	return s.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
 		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
 			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set") ||
 			strings.Contains(c.Message, "cannot change roleRef") || strings.Contains(c.Message, "pod updates may not change fields other than") ||
@@ -153,9 +149,6 @@ func immutable(s metav1.Status) bool {
 
 // conflicts names the fields that another manager owns, and that manager.
 func conflicts(s metav1.Status) string {
-	if s.Details == nil {
-		return ""
-	}
 	var texts []string
 	for _, c := range s.Details.Causes {
 		if c.Type == metav1.CauseTypeFieldManagerConflict {
@@ -179,9 +172,6 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if malformed(s) {
 		return "it is malformed. " + safeWords.FindString(s.Message)
 	}
-	if s.Details == nil {
-		return text
-	}
 	var fields []string
 	for _, c := range s.Details.Causes {
 		if c.Field != "" {
@@ -197,15 +187,13 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 
 // redact drops the words about a Secret from an error that is to be returned.
 func redact(err error, key record.ObjectKey) error {
-	var api apierrors.APIStatus
-	if key.Kind != "Secret" || key.Group != "" || !errors.As(err, &api) {
+	status, answered := answerOf(err)
+	if key.Kind != "Secret" || key.Group != "" || !answered {
 		return err
 	}
-	status := api.Status()
 	status.Message = wordsOf(status, key)
-	if status.Details != nil { // its causes quote values, too
-		status.Details = &metav1.StatusDetails{Name: status.Details.Name, RetryAfterSeconds: status.Details.RetryAfterSeconds}
-	}
+	// Its causes quote values, too.
+	status.Details = &metav1.StatusDetails{Name: status.Details.Name, RetryAfterSeconds: status.Details.RetryAfterSeconds}
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
@@ -256,11 +244,24 @@ func (f failures) first(kind kindOfFailure) (reason, message string) {
 	return reason, firstOf(messages)
 }
 
+// answerOf returns what the API server answered; false if the error is none of its answers.
+func answerOf(err error) (metav1.Status, bool) {
+	api := apierrors.APIStatus(nil)
+	answered := errors.As(err, &api)
+	status := metav1.Status{}
+	if answered {
+		status = api.Status()
+	}
+	if status.Details = status.Details.DeepCopy(); status.Details == nil {
+		status.Details = &metav1.StatusDetails{}
+	}
+	return status, answered
+}
+
 // isAbout says that the server found a field wrong.
 func isAbout(err error, field string) bool {
-	var api apierrors.APIStatus
-	return errors.As(err, &api) && api.Status().Details != nil &&
-		slices.ContainsFunc(api.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+	status, _ := answerOf(err)
+	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
 // isGone says that an object isn't there, or its kind isn't.

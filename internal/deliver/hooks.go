@@ -10,6 +10,7 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -61,7 +62,7 @@ func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrel
 		return cmp.Or(
 			cmp.Compare(a.Weight, b.Weight),
 			cmp.Compare(a.Name, b.Name),
-			cmp.Compare(rankOr(installRank, a.Kind), rankOr(installRank, b.Kind)),
+			cmp.Compare(rank(releaseutil.InstallOrder, a.Kind), rank(releaseutil.InstallOrder, b.Kind)),
 		)
 	})
 	return matching

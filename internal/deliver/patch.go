@@ -52,7 +52,8 @@ func (r *run) patchNew(ctx context.Context, o *unstructured.Unstructured) (*unst
 // isThere reports whether a new object wasn't applied as there is one. So it may be, too, if an
 // aggregated API server has something to say about resourceVersions.
 func isThere(err error) bool {
-	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answerOf(err)), "resourceversion")
+	answer, _ := answerOf(err)
+	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answer.Message), "resourceversion")
 }
 
 // errAnother: an object is gone, or somebody made another one of its name.

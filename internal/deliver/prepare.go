@@ -20,6 +20,7 @@ import (
 // prepare returns copies of rendered objects as they are to be applied. Of
 // objects with the same key, the last one counts.
 func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	r.scope.learn(rendered)
 	objects := make([]*unstructured.Unstructured, 0, len(rendered))
 	index := make(map[record.ObjectKey]int, len(rendered))
 	for _, original := range rendered {

@@ -93,7 +93,7 @@ func TestInstalled(t *testing.T) {
 		for _, s := range strings.Fields(statuses) {
 			records = append(records, Summary{Status: s})
 		}
-		if got := installed(records); got != want {
+		if got := record.Installed(records); got != want {
 			t.Errorf("%q: %t", statuses, got)
 		}
 	}

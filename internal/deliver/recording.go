@@ -39,7 +39,8 @@ func (r *run) ofRecord(err error) error {
 	case f.kind == deferred:
 		return r.wait(f.reason, "Waiting: "+f.message, webhookRetry)
 	}
-	if why := refusalWords.FindString(answerOf(write.Err)); why != "" {
+	if answer, _ := answerOf(write.Err); refusalWords.MatchString(answer.Message) {
+		why := refusalWords.FindString(answer.Message)
 		f.message += " (" + why + ")"
 	}
 	f.message += ". It is to hold the release record"
@@ -61,10 +62,3 @@ func (r *run) unreadable(damaged *record.UnreadableError) string {
 
 // refusalWords are those of a refused write of a Secret that quote nothing of it.
 var refusalWords = regexp.MustCompile(`cannot [a-z]+ resource "secrets"|exceeded quota: [^,:]+|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+'`)
-
-func answerOf(err error) string {
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
-		return api.Status().Message
-	}
-	return ""
-}

@@ -162,7 +162,7 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	failed := r.inParallel(len(inventory), func(i int) *failure {
+	failed := inParallel(len(inventory), func(i int) *failure {
 		return r.failureOf(inventory[i].Key(), r.letGo(ctx, inventory[i]))
 	})
 	if err := r.stopFor(ctx, failed, ""); err != nil {

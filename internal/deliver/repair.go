@@ -109,7 +109,7 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	var failed failures
 	for _, wave := range suspects {
 		differences := make([]Difference, len(wave))
-		failed = append(failed, r.inParallel(len(wave), func(i int) *failure {
+		failed = append(failed, inParallel(len(wave), func(i int) *failure {
 			d := &differences[i]
 			f := r.failureOf(wave[i].entry.Key(), r.repairOne(ctx, wave[i], want, d))
 			if f != nil && f.kind == rejected && want.Report {
@@ -152,7 +152,6 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.scope.learn(objects)
 	if objects, err = r.prepare(objects); err != nil {
 		return nil, err
 	}

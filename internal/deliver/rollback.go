@@ -47,7 +47,6 @@ func (r *run) rollBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.scope.learn(objects)
 	if objects, err = r.prepare(objects); err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (r *run) upgrading() bool {
 	if r.rec != nil {
 		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
 	}
-	return r.adopted != nil || installed(older)
+	return r.adopted != nil || record.Installed(older)
 }
 
 // recordsStay is how long a session takes the records for those that it knows. Others rarely

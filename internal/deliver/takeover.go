@@ -68,7 +68,6 @@ func (r *run) unsettle(ctx context.Context, from Release) error {
 // cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
-	r.scope.learn(in.CRDs, in.Objects)
 	var keys []ObjectKey
 	for _, list := range [][]*unstructured.Unstructured{in.CRDs, in.Objects} {
 		objects, err := r.prepare(list)
