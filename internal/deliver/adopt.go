@@ -39,12 +39,8 @@ func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *m
 		}
 		fields = append(fields, field)
 	}
-	key := record.KeyOf(o)
-	wayOut := "Delete it, change the add-on's values, or set its adoptionPolicy to Adopt"
-	if holdsData(key) {
-		wayOut = "Change the add-on's values, or set its adoptionPolicy to Adopt"
-	}
-	return reject(key, ReasonObjectExists, fmt.Sprintf("it exists already, and the add-on would change %s. %s", firstOf(fields), wayOut))
+	return reject(record.KeyOf(o), ReasonObjectExists, fmt.Sprintf(
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set its adoptionPolicy to Adopt", firstOf(fields)))
 }
 
 // overwritten returns the fields of an object that is there which would have another value once it is applied.
@@ -116,4 +112,27 @@ func (r *run) patchMetadata(ctx context.Context, live, changed *metav1.PartialOb
 	r.wrote.Store(true)
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
 	return r.t.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
+}
+
+// share sets fields of a namespace that isn't this add-on's, without its labels. What
+// another manager has set differently stays as it is.
+func (r *run) share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	shared := unlabelled(o)
+	theirs, err := r.overwritten(ctx, shared, live)
+	if err != nil {
+		return err
+	}
+	r.wrote.Store(true)
+	result, err := r.patch(ctx, drift.Without(shared, drift.Owned(theirs)), false)
+	return r.noteApplied(o, result, true, err)
+}
+
+// unlabelled returns an object without the labels of its add-on.
+func unlabelled(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	labels := o.GetLabels()
+	delete(labels, addonsv1.AddonLabel)
+	delete(labels, addonsv1.AddonNamespaceLabel)
+	o.SetLabels(labels)
+	return o
 }

@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // kindOfFailure says what to do about an error of the API server.
@@ -40,7 +40,7 @@ type failure struct {
 	err     error
 }
 
-func (f *failure) Error() string { return cmp.Or(f.message, fmt.Sprint(f.err)) }
+func (f *failure) Error() string { return f.message }
 
 // Unwrap returns what the API server, or the connection to it, said.
 func (f *failure) Unwrap() error { return f.err }
@@ -51,61 +51,47 @@ const maxWords = 300
 // classify tells what an error about an object means. ownKind says that a CRD of
 // this add-on defines the object's kind.
 func classify(err error, key record.ObjectKey, ownKind bool) *failure {
-	f := &failure{err: fmt.Errorf("%s: %w", key, redact(err, key))}
-	reject := func(reason, message string) *failure {
-		f.kind, f.reason, f.message = rejected, reason, fmt.Sprintf("%s: %s", key, message)
-		return f
-	}
-	put := func(reason, message string) *failure {
-		f.kind, f.reason, f.message = deferred, reason, fmt.Sprintf("%s: %s", key, message)
-		return f
-	}
-	if isNoMatch(err) {
-		if ownKind { // its CRD is established, yet discovery is a moment behind
-			return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
-		}
-		return reject(ReasonKindMissing, fmt.Sprintf(
-			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
-			key.Kind, key.Group))
-	}
+	kind, reason, meaning := meaningOf(err, key, ownKind)
+	return &failure{kind: kind, reason: reason, message: fmt.Sprintf("%s: %s", key, meaning), err: fmt.Errorf("%s: %w", key, redact(err, key))}
+}
+
+func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailure, reason, meaning string) {
 	status, answered := answerOf(err)
-	if wrong := unaskable(key); !answered && wrong != "" {
-		return reject(ReasonObjectRejected, wrong)
-	}
-	if !answered {
-		return f
-	}
 	words := wordsOf(status, key)
 	switch {
+	case isNoMatch(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
+		// Its CRD is established, yet discovery is a moment behind.
+		return deferred, ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet"
+	case isNoMatch(err):
+		return rejected, ReasonKindMissing, fmt.Sprintf(
+			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
+			key.Kind, key.Group)
+	case !answered && unaskable(key) != "":
+		return rejected, ReasonObjectRejected, unaskable(key)
+	case !answered:
+		return transient, "", err.Error()
 	case malformed(status):
-		return reject(ReasonObjectRejected, words)
+		return rejected, ReasonObjectRejected, words
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return put(ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace))
+		return deferred, ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace)
 	case webhookUnavailable(status):
-		return put(ReasonWaitingForWebhook, words)
+		return deferred, ReasonWaitingForWebhook, words
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
-		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError:
-		return f
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError,
+		apierrors.IsConflict(err) && conflicts(status) == "":
+		return transient, "", words
 	case apierrors.IsForbidden(err):
-		return reject(ReasonForbidden, words)
+		return rejected, ReasonForbidden, words
 	case apierrors.IsConflict(err):
-		if causes := conflicts(status); causes != "" {
-			return reject(ReasonFieldConflict, causes+
-				". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values")
-		}
-		return f
+		return rejected, ReasonFieldConflict, conflicts(status) +
+			". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values"
 	case apierrors.IsNotFound(err) && status.Details.Kind == "namespaces":
-		return reject(ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace))
-	case apierrors.IsNotFound(err) && ownKind:
-		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
+		return rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
 	case immutable(status):
-		wayOut := "Delete the object, so that it is made anew with the new value, or keep the value as it was"
-		if holdsData(key) {
-			wayOut = "Keep the value as it was"
-		}
-		return reject(ReasonImmutableField, words+". "+wayOut)
+		return rejected, ReasonImmutableField, words +
+			". Keep the value as it was. If nothing is lost with the object, immutableFieldPolicy Recreate of the add-on has it made anew"
 	default:
-		return reject(ReasonObjectRejected, words)
+		return rejected, ReasonObjectRejected, words
 	}
 }
 
@@ -140,12 +126,13 @@ var safeWords = regexp.MustCompile(`\.[^ :]+: expected [a-z]+|\.[^ :]+: field no
 // immutable says that all that is wrong is a field that can't be changed.
 func immutable(s metav1.Status) bool {
 	return s.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
-		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
-			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set") ||
-			strings.Contains(c.Message, "cannot change roleRef") || strings.Contains(c.Message, "pod updates may not change fields other than") ||
-			strings.HasPrefix(c.Message, "Forbidden: updates to ") && strings.Contains(c.Message, "are forbidden")
+		return immutableWords.MatchString(c.Message)
 	})
 }
+
+// immutableWords are those of the API server about a field that can't be changed.
+var immutableWords = regexp.MustCompile(`immutable|may not be changed|may not change once set|cannot change roleRef|` +
+	`updates to statefulset spec for fields other than|pod updates may not change fields other than|^Forbidden: updates to .* are forbidden`)
 
 // conflicts names the fields that another manager owns, and that manager.
 func conflicts(s metav1.Status) string {
@@ -156,14 +143,14 @@ func conflicts(s metav1.Status) string {
 		}
 	}
 	slices.Sort(texts)
-	return truncate(firstOf(texts), maxWords)
+	return message.Shorten(firstOf(texts), maxWords)
 }
 
 // wordsOf is what the server said. Of a Secret only the fields are told, as the
 // server quotes values.
 func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if key.Kind != "Secret" || key.Group != "" {
-		return truncate(s.Message, maxWords)
+		return message.Shorten(s.Message, maxWords)
 	}
 	text := string(s.Reason)
 	if text == "" {
@@ -182,7 +169,7 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if fields = slices.Compact(fields); len(fields) > 0 {
 		text += " (" + firstOf(fields) + ")"
 	}
-	return truncate(text, maxWords)
+	return message.Shorten(text, maxWords)
 }
 
 // redact drops the words about a Secret from an error that is to be returned.

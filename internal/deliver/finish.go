@@ -10,6 +10,7 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // prune deletes what earlier revisions had and this one hasn't.
@@ -78,7 +79,7 @@ func (r *run) finish(ctx context.Context) error {
 	if !r.isRollback() {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}
-	r.rec.SetStatus(helmcommon.StatusDeployed, truncate(description, 1024))
+	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
 	if err := r.update(ctx); err != nil {
 		return err
 	}

@@ -129,18 +129,14 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 	_, isHook := live.Annotations[helmrelease.HookAnnotation]
 	// What a leaving add-on has is about to be deleted anyway.
 	ours := owner == r.release || r.want != nil && slices.Contains(r.want.Leaving, owner)
-	wayOut := "Delete or rename it"
-	if holdsData(e.Key()) {
-		wayOut = "Rename it in the chart"
-	}
 	if !ours && (!isHook || owner != Release{}) {
-		return r.failHook(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. %s", e.Key(), wayOut))
+		return r.failHook(ctx, h, fmt.Sprintf("%s exists already, and is no hook of this add-on. Rename one of the two", e.Key()))
 	}
 	allowed := len(h.DeletePolicies) == 0 || slices.Contains(h.DeletePolicies, helmrelease.HookBeforeHookCreation)
 	// Unlike Helm, a failed run of ours doesn't stand in the way of the next attempt.
 	if _, ran := live.Annotations[HookRunAnnotation]; !allowed && (!ours || !ran) {
 		return r.failHook(ctx, h, fmt.Sprintf(
-			"%s exists already, and its %s doesn't have before-hook-creation. %s", e.Key(), helmrelease.HookDeleteAnnotation, wayOut))
+			"%s exists already, and its %s doesn't have before-hook-creation. Rename one of the two", e.Key(), helmrelease.HookDeleteAnnotation))
 	}
 	g, err := r.goingOf(e, live)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // HookRunAnnotation on a hook's object says which run of the hook it is:
@@ -146,7 +147,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil
 	case observe.Failed:
-		return r.failHook(ctx, h, what+": "+truncate(status.Message, maxWords)+
+		return r.failHook(ctx, h, what+": "+message.Shorten(status.Message, maxWords)+
 			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
 		return r.failHook(ctx, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")

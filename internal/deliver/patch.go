@@ -4,14 +4,18 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -92,4 +96,38 @@ func (r *run) metadataWith(ctx context.Context, reader client.Reader, e record.E
 	}
 	m.SetGroupVersionKind(mapping.GroupVersionKind)
 	return m, reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
+}
+
+// strategyType is the field that says how a Deployment is brought up to date.
+var strategyType = fieldpath.MakePathOrDie("spec", "strategy", "type")
+
+var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// isRolled says that a Deployment was refused for what the server once set by default: how to
+// roll it, which must not be set beside the strategy Recreate.
+func isRolled(o *unstructured.Unstructured, err error) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
+	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
+		strategy == string(appsv1.RecreateDeploymentStrategyType) && isAbout(err, "spec.strategy.rollingUpdate")
+}
+
+// stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.
+// Server-side apply can't drop what it doesn't own. It returns the object's new version.
+func (r *run) stopRolling(ctx context.Context, o *unstructured.Unstructured) (version string, _ error) {
+	metadata := map[string]any{}
+	if uid := o.GetUID(); uid != "" {
+		metadata["uid"] = uid
+	}
+	if version := o.GetResourceVersion(); version != "" {
+		metadata["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{
+		"strategy": map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil},
+	}})
+	if err != nil {
+		return "", err
+	}
+	rolled := o.DeepCopy()
+	err = r.t.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.manager))
+	return rolled.GetResourceVersion(), err
 }

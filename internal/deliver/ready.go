@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // statusOf returns the newest status of an object that was applied.
@@ -77,7 +79,7 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 			continue
 		}
 		s := r.statusOf(a)
-		text := fmt.Sprintf("%s: %s", record.KeyOf(o), truncate(s.Message, maxWords))
+		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(s.Message, maxWords))
 		switch s.Phase {
 		case observe.Current:
 		case observe.Failed:
@@ -177,4 +179,53 @@ func (r *run) withUIDs(entries []record.Entry) []record.Entry {
 		out = append(out, e)
 	}
 	return out
+}
+
+// awaitPostcondition waits until what has to hold after the add-on was applied does
+// so. When that takes too long the add-on counts as failed, yet is still waited for.
+func (r *run) awaitPostcondition(ctx context.Context) error {
+	if r.want.Postcondition == nil || r.isRollback() {
+		return nil
+	}
+	waiting, retryAfter, err := r.want.Postcondition(ctx)
+	if waiting == "" || err != nil {
+		return err
+	}
+	left, soon, err := r.noteWaiting(ctx)
+	if err != nil {
+		return err
+	}
+	if left <= 0 {
+		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
+			"a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting), retryAfter)
+	}
+	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, shorter(retryAfter, soon))
+}
+
+// jobDone is the status of a Job that is known from the record to have run to its end.
+var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
+
+// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
+// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
+func (r *run) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
+	known := len(r.rec.State.JobsDone)
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		if !readiness.IsJob(o) {
+			continue
+		}
+		a, ok := r.s.applied[key]
+		if status := r.statusOf(a); !ok || a.left || !status.Final || status.Phase != observe.Current {
+			continue
+		}
+		if _, noted := r.rec.State.JobDone(key); !noted {
+			e := record.EntryOf(o)
+			e.UID = a.uid
+			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
+		}
+	}
+	if len(r.rec.State.JobsDone) == known {
+		return nil
+	}
+	return r.update(ctx)
 }

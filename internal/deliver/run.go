@@ -108,7 +108,7 @@ func (r *run) fail(ctx context.Context, reason, message string) error {
 // there is a time to look again, or to go on with a rollback.
 func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
 	if r.want != nil {
-		description := truncate(reason+": "+text, 1024)
+		description := message.Shorten(reason+": "+text, 1024)
 		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
 			r.markFailed(reason, text)
 			if err := r.update(ctx); err != nil {
@@ -130,8 +130,8 @@ func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.D
 
 // markFailed notes in the record why the revision failed.
 func (r *run) markFailed(reason, text string) {
-	r.rec.SetStatus(helmcommon.StatusFailed, truncate(reason+": "+text, 1024))
-	r.rec.Failure = truncate(reason+": "+message.Redact(text, r.want.Sensitive), 512)
+	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
+	r.rec.Failure = message.Shorten(reason+": "+message.Redact(text, r.want.Sensitive), 512)
 }
 
 // rollbackAfter is when a rollback begins.
@@ -228,14 +228,4 @@ func (r *run) list(ctx context.Context) error {
 	var err error
 	r.records, r.parts, err = r.s.store.List(ctx)
 	return err
-}
-
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 { // not within a character
-		n--
-	}
-	return s[:n]
 }
