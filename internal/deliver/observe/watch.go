@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,39 +22,57 @@ const watchTimeout = 10 * time.Minute
 // watchBackoff is between requests that fail.
 var watchBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
 
-// watch watches a resource until ctx ends, from a resourceVersion on. It lists first if
-// that is "", and again if the API server doesn't remember so far back. All of it is in this
+// watch watches a resource until ctx ends, from a resourceVersion on. All of it is in this
 // goroutine, so that a panic is recovered from.
 func (t *Tracker) watch(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) {
 	defer func() { t.ended(ctx, PanicOf(recover())) }()
-	_ = watchBackoff.DelayWithReset(t.clock, watchTimeout).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		options := metav1.ListOptions{LabelSelector: t.selector}
-		if from == "" {
-			list, err := objects.List(ctx, options)
-			if t.note(k, err); err != nil {
-				return false, nil
-			}
-			t.listed(ctx, k, list)
-			from = list.GetResourceVersion()
+	pause := watchBackoff.DelayWithReset(t.clock, watchTimeout)
+	for {
+		from = t.watchOnce(ctx, objects, k, from)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.clock.After(pause()):
 		}
-		options.ResourceVersion, options.TimeoutSeconds = from, new(int64(watchTimeout.Seconds()))
-		w, err := objects.Watch(ctx, options)
+	}
+}
+
+// watchOnce lists first if it is to watch from "", and returns where to go on from: "" if the API
+// server doesn't remember so far back.
+func (t *Tracker) watchOnce(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) string {
+	options := metav1.ListOptions{LabelSelector: t.selector}
+	if from == "" {
+		list, err := objects.List(ctx, options)
 		if t.note(k, err); err != nil {
-			from = ""
-			return false, nil
+			return ""
 		}
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			u, ok := event.Object.(*unstructured.Unstructured)
-			if !ok { // why it doesn't go on
-				from = ""
-				break
-			}
-			from = u.GetResourceVersion()
-			t.seen(ctx, k, u, event.Type == watch.Deleted)
+		t.listed(ctx, k, list)
+		from = list.GetResourceVersion()
+	}
+	options.ResourceVersion, options.TimeoutSeconds = from, new(int64(watchTimeout.Seconds()))
+	w, err := objects.Watch(ctx, options)
+	if t.note(k, err); err != nil {
+		return unlessForgotten(from, err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		u, ok := event.Object.(*unstructured.Unstructured)
+		if !ok { // why it doesn't go on
+			return unlessForgotten(from, apierrors.FromObject(event.Object))
 		}
-		return false, nil
-	})
+		from = u.GetResourceVersion()
+		t.seen(ctx, k, u, event.Type == watch.Deleted)
+	}
+	return from
+}
+
+// unlessForgotten returns from where to watch after an error: "" if the API server has forgotten
+// what came after.
+func unlessForgotten(from string, err error) string {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return ""
+	}
+	return from
 }
 
 // note notes whether a resource can be watched at present.
