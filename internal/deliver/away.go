@@ -103,67 +103,60 @@ const (
 // deleteWave deletes the objects of a wave, and returns those that may still be there.
 func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, failures) {
 	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
-	results := make([]*going, len(todo))
 	failed := inParallel(len(todo), func(i int) *failure {
-		var err error
-		results[i], err = r.deleteOne(ctx, todo[i])
-		return r.failureOf(todo[i].Key(), err)
+		return r.failureOf(todo[i].Key(), r.deleteOne(ctx, todo[i]))
 	})
 	var remaining []going
-	for _, g := range results {
-		if g != nil {
-			remaining = append(remaining, *g)
+	for _, e := range todo {
+		if g, asked := r.s.deleted[e.Key()]; asked && !r.s.removed[e.Key()] {
+			remaining = append(remaining, g)
 		}
 	}
 	return remaining, failed
 }
 
-// deleteOne deletes an object if it is this add-on's and may go. It returns nil
-// once there is nothing to wait for.
-func (r *run) deleteOne(ctx context.Context, e record.Entry) (*going, error) {
+// deleteOne deletes an object if it is this add-on's and may go, unless that is under way.
+func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	if e.Shared {
-		r.noteRemoved(e, "isn't this add-on's alone")
-		return nil, nil
+		return r.noteRemoved(e, "isn't this add-on's alone")
 	}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if isNoMatch(err) {
-		r.noteRemoved(e, "") // with its kind
-		return nil, nil
+		return r.noteRemoved(e, "") // with its kind
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	key := observe.Key{Namespace: e.Namespace, Name: e.Name}
 	r.s.noting.Lock()
-	before, asked := r.s.deleted[e.Key()]
+	_, asked := r.s.deleted[e.Key()]
 	r.s.noting.Unlock()
 	if s, ok := r.s.tracker.Status(mapping.Resource, key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
-		return &before, nil
+		return nil
 	}
 	live, err := r.metadataWith(ctx, r.t.own(), e)
 	if apierrors.IsNotFound(err) {
-		r.noteRemoved(e, "")
 		// Before its CRD goes, and the watch with it.
 		r.s.tracker.Untrack(mapping.Resource, key)
-		return nil, nil
+		return r.noteRemoved(e, "")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	why, stays, err := r.whyStays(ctx, e, live)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if stays {
-		r.noteRemoved(e, why)
-		return nil, nil
+		return r.noteRemoved(e, why)
 	}
 	if live.DeletionTimestamp == nil {
 		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r.goingOf(e, live)
+	_, err = r.goingOf(e, live)
+	return err
 }
 
 // whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
@@ -189,10 +182,10 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 
 // goingOf notes that an object was asked to go, and returns what is waited for. It is going since
 // it was asked first or, after a restart, since when the object says.
-func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (*going, error) {
+func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if err != nil {
-		return nil, err
+		return going{}, err
 	}
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
@@ -206,21 +199,19 @@ func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (*goin
 		Judge: readiness.StillThere, ResourceVersion: live.ResourceVersion,
 	}
 	r.s.deleted[e.Key()] = g
-	return &g, nil
+	return g, nil
 }
 
 // noteRemoved remembers that nothing is to be done about an entry any more, and
 // why its object stays, if it does.
-func (r *run) noteRemoved(e record.Entry, why string) {
+func (r *run) noteRemoved(e record.Entry, why string) error {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	r.s.removed[e.Key()] = true
-	if why == "" {
-		return
-	}
 	note := fmt.Sprintf("%s %s", e.Key(), why)
-	if !slices.Contains(r.rec.State.Notes, note) {
+	if why != "" && !slices.Contains(r.rec.State.Notes, note) {
 		r.rec.State.Notes = append(r.rec.State.Notes, note)
 		slices.Sort(r.rec.State.Notes)
 	}
+	return nil
 }

@@ -56,11 +56,7 @@ func (r *run) begin(ctx context.Context) error {
 		return r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	crds, err := r.prepare(rendering.CRDs)
-	if err != nil {
-		return err
-	}
-	objects, err := r.prepare(rendering.Objects)
+	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
 	if err != nil {
 		return err
 	}

@@ -81,12 +81,13 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 	if r.isRollback() {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
+	before, after := r.hookEvents()
 	for _, step := range []func(context.Context) error{
 		r.applyCRDs,
-		r.preHooks,
+		func(ctx context.Context) error { return r.runHooks(ctx, before) },
 		r.applyObjects,
 		r.awaitReady,
-		r.postHooks,
+		func(ctx context.Context) error { return r.runHooks(ctx, after) },
 		r.awaitPostcondition,
 		r.prune,
 		r.retireAdopted,
@@ -115,10 +116,7 @@ func (r *run) resume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.s.crds, err = r.prepare(rec.CRDs); err != nil {
-			return err
-		}
-		if r.s.objects, err = r.prepare(objects); err != nil {
+		if r.s.crds, r.s.objects, err = r.prepareBoth(rec.CRDs, objects); err != nil {
 			return err
 		}
 		r.s.unscoped = r.scope.unknown

@@ -36,15 +36,6 @@ func (r *run) hookObject(h *helmrelease.Hook) (*unstructured.Unstructured, error
 
 var errNotOne = errors.New("the release record is damaged")
 
-func annotate(o *unstructured.Unstructured, key, value string) {
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = make(map[string]string, 1)
-	}
-	annotations[key] = value
-	o.SetAnnotations(annotations)
-}
-
 // isRun reports whether what is there is a hook's object of this very run, and stays.
 func isRun(there, o metav1.Object) bool {
 	return there.GetAnnotations()[HookRunAnnotation] == o.GetAnnotations()[HookRunAnnotation] && there.GetDeletionTimestamp() == nil
@@ -147,7 +138,7 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 			return err
 		}
 	}
-	return r.waitGone(ctx, []going{*g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
+	return r.waitGone(ctx, []going{g}, ReasonHookFailed, fmt.Sprintf("The former object of %s hook %s: ", h.event, h.Name))
 }
 
 // deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.

@@ -12,6 +12,7 @@ import (
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -38,16 +39,6 @@ func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name} }
 // progressOf returns the progress of a hook, nil if it wasn't started.
 func (r *run) progressOf(h hook) *record.HookRun {
 	return r.rec.State.Run(h.event.String(), h.Kind, h.Name)
-}
-
-func (r *run) preHooks(ctx context.Context) error {
-	before, _ := r.hookEvents()
-	return r.runHooks(ctx, before)
-}
-
-func (r *run) postHooks(ctx context.Context) error {
-	_, after := r.hookEvents()
-	return r.runHooks(ctx, after)
 }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
@@ -118,7 +109,9 @@ func (r *run) runHook(ctx context.Context, h hook) error {
 		attempt++
 		delete(r.s.hooks, h.key())
 	}
-	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.event, attempt, r.rec.UID))
+	annotations.AddAnnotations(object, map[string]string{
+		HookRunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.event, attempt, r.rec.UID),
+	})
 	if _, ok := r.s.hooks[h.key()]; !ok {
 		if err := r.applyHook(ctx, h, object, attempt); err != nil {
 			return err

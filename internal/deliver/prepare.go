@@ -3,19 +3,31 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
+
+// prepareBoth prepares CRDs of crds/ and objects of the manifest.
+func (r *run) prepareBoth(crds, objects []*unstructured.Unstructured) (_, _ []*unstructured.Unstructured, err error) {
+	if crds, err = r.prepare(crds); err != nil {
+		return nil, nil, err
+	}
+	objects, err = r.prepare(objects)
+	return crds, objects, err
+}
 
 // prepare returns copies of rendered objects as they are to be applied. Of
 // objects with the same key, the last one counts.
@@ -25,15 +37,11 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 	index := make(map[record.ObjectKey]int, len(rendered))
 	for _, original := range rendered {
 		o := original.DeepCopy()
-		namespaced, known, err := r.scope.namespaced(o.GroupVersionKind())
-		switch {
-		case err != nil:
+		namespace, err := r.namespaceOf(o.GroupVersionKind(), o.GetNamespace())
+		if err != nil {
 			return nil, err
-		case known && !namespaced:
-			o.SetNamespace("")
-		case o.GetNamespace() == "":
-			o.SetNamespace(r.release.Namespace)
 		}
+		o.SetNamespace(namespace)
 		// Neither is the author's to set, and both are in many charts: a status would
 		// be owned by us, and a null creationTimestamp makes a difference each time.
 		unstructured.RemoveNestedField(o.Object, "status")
@@ -120,20 +128,24 @@ func (r *run) inventoryOf(rec *record.Record) ([]record.Entry, error) {
 // normalize gives inventory entries the namespace that they have in the cluster:
 // one in a manifest may lack it, or have one that means nothing.
 func (r *run) normalize(entries []record.Entry) ([]record.Entry, error) {
-	out := make([]record.Entry, 0, len(entries))
-	for _, e := range entries {
-		namespaced, known, err := r.scope.namespaced(e.GroupVersionKind())
-		switch {
-		case err != nil:
+	out := slices.Clone(entries)
+	for i := range out {
+		var err error
+		if out[i].Namespace, err = r.namespaceOf(out[i].GroupVersionKind(), out[i].Namespace); err != nil {
 			return nil, err
-		case known && !namespaced:
-			e.Namespace = ""
-		case known && e.Namespace == "":
-			e.Namespace = r.release.Namespace
 		}
-		out = append(out, e)
 	}
 	return out, nil
+}
+
+// namespaceOf returns the namespace of an object in the cluster: none if its kind isn't namespaced, and
+// the release's if it names none.
+func (r *run) namespaceOf(gvk schema.GroupVersionKind, named string) (string, error) {
+	namespaced, known, err := r.scope.namespaced(gvk)
+	if known && !namespaced {
+		return "", err
+	}
+	return cmp.Or(named, r.release.Namespace), err
 }
 
 // ensureNamespace makes the release's namespace if it is missing and may be made.

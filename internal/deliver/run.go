@@ -140,13 +140,13 @@ const rollbackAfter = time.Second
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
 func (r *run) tried(digest string) string {
-	if r.want == nil && len(r.records) > 0 {
-		digest += " " + string(r.records[0].DeletionPolicy)
+	switch w := r.want; {
+	case w != nil:
+		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate, w.ServiceAccount)
+	case len(r.records) > 0:
+		return fmt.Sprint(digest, r.records[0].DeletionPolicy)
 	}
-	if r.want == nil {
-		return digest
-	}
-	return fmt.Sprintf("%s %s %s %t %s %s %t %s", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline, r.want.OnFailure, r.want.Recreate, r.want.ServiceAccount)
+	return digest
 }
 
 // refuse stops without a revision, until the time of the next attempt.

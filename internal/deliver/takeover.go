@@ -10,7 +10,6 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -42,15 +41,11 @@ func (r *run) unsettle(ctx context.Context, from Release) error {
 		return nil
 	}
 	store := r.d.storeOf(r.t, from)
-	records, _, err := store.List(ctx)
+	rec, err := store.Newest(ctx)
 	if err != nil {
 		return err
 	}
-	if len(records) > 0 && records[0].Complete && !records[0].GivenAway() {
-		rec, err := store.Load(ctx, records[0])
-		if err != nil {
-			return err
-		}
+	if rec != nil && !rec.GivenAway() {
 		rec.GiveAway()
 		r.wrote.Store(true)
 		if err := store.Update(ctx, rec); err != nil {
@@ -68,17 +63,12 @@ func (r *run) unsettle(ctx context.Context, from Release) error {
 // cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
+	crds, objects, err := r.prepareBoth(in.CRDs, in.Objects)
 	var keys []ObjectKey
-	for _, list := range [][]*unstructured.Unstructured{in.CRDs, in.Objects} {
-		objects, err := r.prepare(list)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			keys = append(keys, record.KeyOf(o))
-		}
+	for _, o := range slices.Concat(crds, objects) {
+		keys = append(keys, record.KeyOf(o))
 	}
-	return keys, nil
+	return keys, err
 }
 
 // removalHooks runs the hooks of a removal. They prepare for the end of what the
@@ -103,23 +93,12 @@ func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) err
 // Holds returns the objects that a release has by its newest record; false if that
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	store := d.storeOf(t, release)
-	records, _, err := store.List(ctx)
-	if err != nil {
-		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	if len(records) == 0 || !records[0].Complete {
-		return nil, false, nil
-	}
-	rec, err := store.Load(ctx, records[0])
-	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged {
+	rec, err := d.storeOf(t, release).Newest(ctx)
+	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged || rec == nil && err == nil {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	if rec.State == nil {
-		return nil, false, nil // Helm's
 	}
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
 	inventory, err := r.inventoryOf(rec)

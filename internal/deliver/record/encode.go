@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -43,9 +44,12 @@ func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: map[string][]byte{}}
 	var parts []*corev1.Secret
 	if !r.InParts() {
-		crds, err := crdsJSON(r.CRDs)
+		crds, err := json.Marshal(r.CRDs)
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(r.CRDs) == 0 {
+			crds = nil
 		}
 		if err := fill(secret, r, crds); err != nil {
 			return nil, nil, err

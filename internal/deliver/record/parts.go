@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,7 @@ func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
 		return nil, &TooLargeError{Bytes: len(packed), Limit: maxRecord}
 	}
 	var secrets []*corev1.Secret
-	for i, chunk := range split(packed, maxSecret) {
+	for i, chunk := range slices.Collect(slices.Chunk(packed, maxSecret)) {
 		sum := sha(chunk)
 		name := fmt.Sprintf("%s.part%d.%s", SecretName(r.Name, r.Revision), i+1, sum[:10])
 		r.State.Parts = append(r.State.Parts, Part{Name: name, SHA256: sum})

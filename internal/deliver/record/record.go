@@ -3,7 +3,6 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -155,30 +154,13 @@ func (s *State) JobDone(key ObjectKey) (Entry, bool) {
 	return s.JobsDone[i], true
 }
 
-// crdsJSON and crdsFromJSON keep CRDs as a JSON list, nothing for none.
-func crdsJSON(crds []*unstructured.Unstructured) ([]byte, error) {
-	if len(crds) == 0 {
-		return nil, nil
-	}
-	list := make([]map[string]any, 0, len(crds))
-	for _, c := range crds {
-		list = append(list, c.Object)
-	}
-	return json.Marshal(list)
-}
-
-func crdsFromJSON(data []byte) ([]*unstructured.Unstructured, error) {
-	var raw []json.RawMessage
-	if err := yamllimit.DecodeJSON(data, maxValues, &raw); err != nil {
+// crdsFromJSON reads a JSON list of CRDs.
+func crdsFromJSON(data []byte) (crds []*unstructured.Unstructured, _ error) {
+	if err := yamllimit.DecodeJSON(data, maxValues, &crds); err != nil {
 		return nil, err
 	}
-	crds := make([]*unstructured.Unstructured, 0, len(raw))
-	for _, r := range raw {
-		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(r); err != nil {
-			return nil, err
-		}
-		crds = append(crds, u)
+	if i := slices.Index(crds, nil); i >= 0 {
+		return nil, fmt.Errorf("CRD %d is null", i)
 	}
 	return crds, nil
 }

@@ -97,6 +97,15 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	return r, nil
 }
 
+// Newest returns the newest record, nil if there is none that Chandler wrote last.
+func (s *Store) Newest(ctx context.Context) (*Record, error) {
+	records, _, err := s.List(ctx)
+	if err != nil || len(records) == 0 || !records[0].Complete {
+		return nil, err
+	}
+	return s.Load(ctx, records[0])
+}
+
 var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 
 // Create writes a new record, after its continuation Secrets if it needs any.
