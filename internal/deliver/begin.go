@@ -175,9 +175,9 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		}
 	}
 	summary := r.newSummary(revision, status)
-	summary.Digest, summary.Spec = in.Digest, r.want.Spec
+	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
-	summary.Artifact, summary.ArtifactVersion = r.want.Artifact, r.want.ArtifactVersion
+	summary.Artifact = r.want.Artifact
 	summary.FactsUsed, summary.RenewAt = in.FactsUsed, in.Generated.RenewAt()
 	rec := &record.Record{
 		Summary: summary,
@@ -208,11 +208,12 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 
 // newSummary returns what the record of a new revision says whatever it is made of.
 func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary {
-	return record.Summary{
-		Release: r.release, Revision: revision, Status: status.String(),
-		Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, DependsOn: r.want.DependsOn,
-		DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
+	s := record.Summary{
+		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
 	}
+	s.SetTerms(r.want.Terms)
+	s.Postconditions = "" // until they hold
+	return s
 }
 
 func helmHooks(hooks []render.Hook) []*helmrelease.Hook {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"slices"
 
@@ -24,10 +25,7 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 		value, stack = there.Value, there.Stack
 	}
 	what := fmt.Sprintf("%T", value)
-	if err, ok := value.(interface {
-		error
-		RuntimeError()
-	}); ok {
+	if err, ok := value.(runtime.Error); ok {
 		what = err.Error()
 	}
 	logf.FromContext(ctx).Error(nil, "Recovered from a panic", "Cluster", cluster, "panic", what, "stack", string(stack))

@@ -21,9 +21,9 @@ import (
 )
 
 // patch applies an object, and returns it as the server has it.
-func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
 	result := o.DeepCopy()
-	options = append(options, client.FieldOwner(r.manager))
+	options := []client.ApplyOption{client.FieldOwner(r.manager)}
 	if force {
 		options = append(options, client.ForceOwnership)
 	}

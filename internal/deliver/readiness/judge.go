@@ -22,7 +22,8 @@ func (c Checks) Judge() observe.Judge {
 			return s
 		}
 		for _, check := range c {
-			if !check.holds(o) {
+			// An error counts as false, as of a field that isn't there yet.
+			if held, err := check.program.Holds(map[string]any{"self": o.Object}); !held || err != nil {
 				s.Phase, s.Final = observe.InProgress, false
 				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
 				return s

@@ -42,13 +42,16 @@ func (s Summary) Terms() Terms {
 	}
 }
 
+// SetTerms changes the terms that the record has.
+func (s *Summary) SetTerms(t Terms) {
+	s.Stack, s.Spec, s.DependsOn, s.DeletionPolicy, s.DataPolicy = t.Stack, t.Spec, t.DependsOn, t.DeletionPolicy, t.DataPolicy
+	s.ArtifactVersion, s.Postconditions, s.ServiceAccount = t.ArtifactVersion, t.Postconditions, t.ServiceAccount
+}
+
 // SetTerms changes the terms, in the metadata of a record and nothing else.
 func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) error {
 	changed := Record{Summary: summary}
-	changed.Stack, changed.Spec, changed.DependsOn = terms.Stack, terms.Spec, terms.DependsOn
-	changed.DeletionPolicy, changed.DataPolicy = terms.DeletionPolicy, terms.DataPolicy
-	changed.ArtifactVersion, changed.Postconditions = terms.ArtifactVersion, terms.Postconditions
-	changed.ServiceAccount = terms.ServiceAccount
+	changed.SetTerms(terms)
 	return s.patchMetadata(ctx, (&Record{Summary: summary}).metadata(summary.ModifiedAt), changed.metadata(summary.ModifiedAt))
 }
 
