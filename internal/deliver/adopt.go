@@ -40,7 +40,8 @@ func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *m
 		fields = append(fields, field)
 	}
 	return reject(record.KeyOf(o), ReasonObjectExists, fmt.Sprintf(
-		"it exists already, and the add-on would change %s. Change the add-on's values, or set its adoptionPolicy to Adopt", firstOf(fields)))
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set its adoptionPolicy to Adopt",
+		firstOf(fields)))
 }
 
 // overwritten returns the fields of an object that is there which would have another value once it is applied.
@@ -80,10 +81,10 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 	return r.patchMetadata(ctx, live, upgraded, r.manager)
 }
 
-// handOver makes an object no add-on's: our labels go, and our fields are
+// disownObject makes an object no add-on's: our labels go, and our fields are
 // Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
 // release goes, has a note by which that release may have it again.
-func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
+func (r *run) disownObject(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
 	let := live.DeepCopy()
 	if kept {
 		metav1.SetMetaDataAnnotation(&let.ObjectMeta, KeptByAnnotation, r.release.String())

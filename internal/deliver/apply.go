@@ -115,11 +115,11 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 	if left, err := r.leaveAsDeployed(ctx, o); left {
 		return err
 	}
-	o, whole, err := r.yield(ctx, o, entry)
+	o, whole, err := r.withoutIgnored(ctx, o, entry)
 	if err != nil {
 		return err
 	}
-	if err := r.applyYielded(ctx, o, entry, crd); err != nil {
+	if err := r.applyUnignored(ctx, o, entry, crd); err != nil {
 		return r.orRecreate(ctx, o, err)
 	}
 	if whole != 0 {
@@ -132,8 +132,8 @@ func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry 
 	return nil
 }
 
-// applyYielded applies what rules don't leave to others of an object.
-func (r *run) applyYielded(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
+// applyUnignored applies what rules don't leave to others of an object.
+func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.metadata(ctx, entry); !apierrors.IsNotFound(err) {
 			return r.leave(ctx, o) // an error comes up there again

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Annotations that Helm puts on the objects of a release
@@ -105,7 +107,8 @@ func (c claimant) exists(m *metav1.ObjectMeta) string {
 	if h := helmOwner(m); h != (Release{}) {
 		by += fmt.Sprintf(", of Helm release %s", h)
 	}
-	return fmt.Sprintf("it exists already%s. Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual, or change one of the two names", by)
+	return fmt.Sprintf(
+		"it exists already%s. Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual, or change one of the two names", by)
 }
 
 func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }
@@ -172,15 +175,11 @@ func managersAmong(m *metav1.ObjectMeta, releases []Release) []string {
 
 // managersOf lists who set fields of an object, but for its status.
 func managersOf(m *metav1.ObjectMeta) string {
-	var names []string
+	names := sets.New[string]()
 	for _, e := range m.ManagedFields {
-		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
-			names = append(names, e.Manager)
+		if e.Subresource == "" {
+			names.Insert(e.Manager)
 		}
 	}
-	slices.Sort(names)
-	if len(names) > maxNamed {
-		names = append(names[:maxNamed:maxNamed], "others")
-	}
-	return strings.Join(names, ", ")
+	return message.List(sets.List(names), ", ", maxNamed)
 }

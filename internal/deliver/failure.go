@@ -52,7 +52,10 @@ const maxWords = 300
 // this add-on defines the object's kind.
 func classify(err error, key record.ObjectKey, ownKind bool) *failure {
 	kind, reason, meaning := meaningOf(err, key, ownKind)
-	return &failure{kind: kind, reason: reason, message: fmt.Sprintf("%s: %s", key, meaning), err: fmt.Errorf("%s: %w", key, redact(err, key))}
+	return &failure{
+		kind: kind, reason: reason, message: fmt.Sprintf("%s: %s", key, meaning),
+		err: fmt.Errorf("%s: %w", key, redact(err, key)),
+	}
 }
 
 func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailure, reason, meaning string) {
@@ -89,7 +92,7 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailur
 		return rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
 	case immutable(status):
 		return rejected, ReasonImmutableField, words +
-			". Keep the value as it was. If nothing is lost with the object, immutableFieldPolicy Recreate of the add-on has it made anew"
+			". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
 	default:
 		return rejected, ReasonObjectRejected, words
 	}

@@ -31,7 +31,7 @@ func (r *run) prune(ctx context.Context) error {
 		_, applied := r.s.applied[e.Key()]
 		return applied
 	})
-	if err := r.takeAway(ctx, obsolete, false); err != nil {
+	if err := r.deleteEntries(ctx, obsolete, false); err != nil {
 		return err
 	}
 	r.s.pruned = true

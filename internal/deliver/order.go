@@ -102,14 +102,8 @@ func builtin(gk schema.GroupKind) bool {
 	if gk == crdKind || gk.Group == "apiregistration.k8s.io" {
 		return true
 	}
-	if !scheme.Scheme.IsGroupRegistered(gk.Group) {
-		// Kinds of groups that Kubernetes has dropped are gone, too.
-		return false
-	}
-	for _, version := range scheme.Scheme.PrioritizedVersionsForGroup(gk.Group) {
-		if scheme.Scheme.Recognizes(version.WithKind(gk.Kind)) {
-			return true
-		}
-	}
-	return false
+	// Kinds of groups that Kubernetes has dropped are gone, too.
+	return slices.ContainsFunc(scheme.Scheme.PrioritizedVersionsForGroup(gk.Group), func(version schema.GroupVersion) bool {
+		return scheme.Scheme.Recognizes(version.WithKind(gk.Kind))
+	})
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// ofRecord returns an error about a release record that can't be read or written as what stops
+// stopForRecord returns an error about a release record that can't be read or written as what stops
 // the run, if somebody has to change something. All else is returned as it is, to be tried again.
-func (r *run) ofRecord(err error) error {
+func (r *run) stopForRecord(err error) error {
 	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
 		return r.refuse(ReasonRecordUnreadable, r.unreadable(damaged))
 	}

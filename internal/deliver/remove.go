@@ -116,7 +116,7 @@ func (r *run) deleteObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.takeAway(ctx, inventory, true); err != nil {
+	if err := r.deleteEntries(ctx, inventory, true); err != nil {
 		return err
 	}
 	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
@@ -163,7 +163,7 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	failed := inParallel(len(inventory), func(i int) *failure {
-		return r.failureOf(inventory[i].Key(), r.letGo(ctx, inventory[i]))
+		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
 	})
 	if err := r.stopFor(ctx, failed, ""); err != nil {
 		return Outcome{}, err
@@ -198,11 +198,11 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 	return r.gone(ctx, message)
 }
 
-// letGo makes an object nobody's.
-func (r *run) letGo(ctx context.Context, e record.Entry) error {
+// orphanObject makes an object nobody's.
+func (r *run) orphanObject(ctx context.Context, e record.Entry) error {
 	live, err := r.metadataWith(ctx, r.t.own(), e)
 	if err == nil && OwnerOf(&live.ObjectMeta) == r.release {
-		err = r.handOver(ctx, live, false)
+		err = r.disownObject(ctx, live, false)
 	}
 	if isGone(err) {
 		return nil

@@ -65,7 +65,7 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 	}
 	o := s.manifest
 	if live != nil {
-		if err := r.reclaim(ctx, live, s.entry, want); err != nil {
+		if err := r.mayRepair(ctx, live, s.entry, want); err != nil {
 			return err
 		}
 		if o, err = r.compare(ctx, s.manifest, live, want, d); o == nil || err != nil {
@@ -80,13 +80,13 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 			return nil
 		}
 	}
-	return r.setRight(ctx, o, live, d)
+	return r.repairObject(ctx, o, live, d)
 }
 
-// reclaim returns why an object isn't the release's to change any more, nil if it is. A label
+// mayRepair returns why an object isn't the release's to change any more, nil if it is. A label
 // that names another add-on, which has set no field, is but a change. An object that another
 // client made anew is adopted by policy, as in an upgrade.
-func (r *run) reclaim(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) error {
+func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) error {
 	owner := OwnerOf(&live.ObjectMeta)
 	isOurs := live.UID == entry.UID || managedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
 	if isOurs && (owner == r.release || !managedBy(&live.ObjectMeta, FieldManager(owner))) {
@@ -201,8 +201,8 @@ func (r *run) dryRun(ctx context.Context, o *unstructured.Unstructured, live *me
 	return result, err
 }
 
-// setRight applies an object that was changed, or is gone.
-func (r *run) setRight(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
+// repairObject applies an object that was changed, or is gone.
+func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
 	r.wrote.Store(true)
 	var result *unstructured.Unstructured
 	var err error
@@ -256,10 +256,10 @@ func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Differ
 	return r.update(ctx)
 }
 
-// yield returns the object without the fields that rules leave to the managers that own them.
+// withoutIgnored returns the object without the fields that rules leave to the managers that own them.
 // If there are any, it also returns what the add-on would own with them: once the rules are
 // gone, that is what is missing.
-func (r *run) yield(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
+func (r *run) withoutIgnored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
 	rules := r.want.Ignore.For(o)
 	if len(rules) == 0 {
 		return o, 0, nil

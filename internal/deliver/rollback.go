@@ -24,7 +24,7 @@ func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 		return Summary{}, false
 	}
 	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })
-	if i < 1 || !records[i].Complete || records[i].GivenAway() {
+	if i < 1 || !records[i].Complete || records[i].Transferred() {
 		return Summary{}, false
 	}
 	return records[i], true

@@ -39,9 +39,9 @@ type run struct {
 	wrote   atomic.Bool
 	applied bool // all objects are
 
-	noting    sync.Mutex
-	unsettled map[Release]bool // by this run
-	leaving   []Release        // of a removal: those that are removed, too
+	noting      sync.Mutex
+	transferred map[Release]bool // by this run
+	leaving     []Release        // of a removal: those that are removed, too
 }
 
 func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
@@ -142,7 +142,8 @@ const rollbackAfter = time.Second
 func (r *run) tried(digest string) string {
 	switch w := r.want; {
 	case w != nil:
-		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate, w.ServiceAccount)
+		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate,
+			w.ServiceAccount)
 	case len(r.records) > 0:
 		return fmt.Sprint(digest, r.records[0].DeletionPolicy)
 	}

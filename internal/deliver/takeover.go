@@ -24,20 +24,20 @@ func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, 
 		return postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
 	}
 	if from != r.release {
-		if err := r.unsettle(ctx, from); err != nil {
+		if err := r.markTransferred(ctx, from); err != nil {
 			return err
 		}
 	}
 	return r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, r.want.Leaving)...)
 }
 
-// unsettle notes in the newest record of a release that something of it has another
+// markTransferred notes in the newest record of a release that something of it has another
 // owner now. Should the release be wanted again, it isn't as it was installed: its
 // objects are looked at and applied anew. That is noted first, as a crash may follow.
-func (r *run) unsettle(ctx context.Context, from Release) error {
+func (r *run) markTransferred(ctx context.Context, from Release) error {
 	r.noting.Lock()
 	defer r.noting.Unlock()
-	if r.unsettled[from] {
+	if r.transferred[from] {
 		return nil
 	}
 	store := r.d.storeOf(r.t, from)
@@ -45,17 +45,17 @@ func (r *run) unsettle(ctx context.Context, from Release) error {
 	if err != nil {
 		return err
 	}
-	if rec != nil && !rec.GivenAway() {
-		rec.GiveAway()
+	if rec != nil && !rec.Transferred() {
+		rec.MarkTransferred()
 		r.wrote.Store(true)
 		if err := store.Update(ctx, rec); err != nil {
 			return err
 		}
 	}
-	if r.unsettled == nil {
-		r.unsettled = map[Release]bool{}
+	if r.transferred == nil {
+		r.transferred = map[Release]bool{}
 	}
-	r.unsettled[from] = true
+	r.transferred[from] = true
 	return nil
 }
 
@@ -78,14 +78,14 @@ func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) err
 	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
 		return nil
 	}
-	object, heir, err := r.heir(ctx)
+	object, newOwner, err := r.newOwner(ctx)
 	if err != nil {
 		return err
 	}
-	if heir == (Release{}) {
+	if newOwner == (Release{}) {
 		return r.runHooks(ctx, event)
 	}
-	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, heir))
+	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, newOwner))
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
 	return r.update(ctx)
 }
@@ -114,9 +114,9 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	return keys, true, nil
 }
 
-// heir returns an object of the inventory that now belongs to another add-on, one that
+// newOwner returns an object of the inventory that now belongs to another add-on, one that
 // stays, and that add-on.
-func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
+func (r *run) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
 	inventory, err := r.inventoryOf(r.rec)
 	if err != nil {
 		return record.ObjectKey{}, Release{}, err

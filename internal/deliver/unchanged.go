@@ -66,7 +66,8 @@ func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured)
 	}
 	if r.want.Seen != nil && readiness.HasNoStatus(o) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
-			r.note(key, applied{uid: e.UID, fields: e.Fields, Object: observe.Object{Status: observe.Status{Phase: observe.Current}}})
+			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
+			r.note(key, applied{Object: ready, uid: e.UID, fields: e.Fields})
 			return true, nil
 		}
 	}

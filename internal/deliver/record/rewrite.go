@@ -50,9 +50,9 @@ func (s *Summary) SetTerms(t Terms) {
 
 // SetTerms changes the terms, in the metadata of a record and nothing else.
 func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) error {
-	changed := Record{Summary: summary}
-	changed.SetTerms(terms)
-	return s.patchMetadata(ctx, (&Record{Summary: summary}).metadata(summary.ModifiedAt), changed.metadata(summary.ModifiedAt))
+	was, is := Record{Summary: summary}, Record{Summary: summary}
+	is.SetTerms(terms)
+	return s.patchMetadata(ctx, was.metadata(summary.ModifiedAt), is.metadata(summary.ModifiedAt))
 }
 
 // patchMetadata writes what differs in the metadata of a Secret, if nobody else wrote it since.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,11 +68,7 @@ func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
 			parts[revision] = append(parts[revision], item.Name)
 		}
 	}
-	for uid := range s.cache {
-		if !seen[uid] {
-			delete(s.cache, uid)
-		}
-	}
+	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool { return !seen[uid] })
 	newestFirst(records)
 	return records, parts, nil
 }

@@ -27,10 +27,10 @@ type going struct {
 	unlabelled bool
 }
 
-// takeAway deletes what is this add-on's of the entries, wave by wave, and lets go
-// of the rest. A wave begins once the one before is gone; with toTheEnd, the last
-// one is waited for, too. The outcome is nil when there is nothing more to do.
-func (r *run) takeAway(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
+// deleteEntries deletes what is this add-on's of the entries, wave by wave. What stays loses our
+// labels. A wave begins once the one before is gone; with toTheEnd, the last
+// one is waited for, too. It returns nil when there is nothing more to do.
+func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
 	grouped := removalWaves(entries)
 	left := len(entries)
 	for _, wave := range grouped {
@@ -131,7 +131,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	r.s.noting.Lock()
 	_, asked := r.s.deleted[e.Key()]
 	r.s.noting.Unlock()
-	if s, ok := r.s.tracker.Status(mapping.Resource, key); ok && asked && s.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
+	status, watched := r.s.tracker.Status(mapping.Resource, key)
+	if asked && watched && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
 		return nil
 	}
 	live, err := r.metadataWith(ctx, r.t.own(), e)
@@ -173,11 +174,11 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 	case live.DeletionTimestamp != nil:
 		return "", false, nil
 	}
-	why, err := r.spared(ctx, e, live)
+	why, err := r.keepReason(ctx, e, live)
 	if err != nil || why == "" {
 		return "", false, err
 	}
-	return why, true, client.IgnoreNotFound(r.handOver(ctx, live, true))
+	return why, true, client.IgnoreNotFound(r.disownObject(ctx, live, true))
 }
 
 // goingOf notes that an object was asked to go, and returns what is waited for. It is going since
