@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -79,23 +80,21 @@ func (q *request) desired(in *inputs) deliver.Desired {
 	a := in.addon
 	_, ignore := a.driftOf()
 	return deliver.Desired{
-		Release:          a.release(),
-		Owner:            ownerOf(q.ca),
-		OwnerUID:         q.ca.UID,
-		Artifact:         in.artifact,
-		ArtifactVersion:  in.version,
-		Stack:            a.stack,
-		Spec:             specDigest(a),
-		DependsOn:        a.DependsOn,
+		Release:  a.release(),
+		Owner:    ownerOf(q.ca),
+		OwnerUID: q.ca.UID,
+		Artifact: in.artifact,
+		Terms: deliver.Terms{
+			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
+			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
+			Postconditions: postconditionsDigest(a),
+		},
 		Leaving:          q.leavingReleases(),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
 		Adoption:         cmp.Or(a.AdoptionPolicy, addonsv1.AdoptionPolicyFail),
 		AdoptRelease:     adoptedRelease(a),
 		Ignore:           ignore,
 		Seen:             q.seen(a),
-		DeletionPolicy:   a.deletionPolicy,
-		DataPolicy:       a.DataPolicy,
-		ServiceAccount:   a.serviceAccount,
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
@@ -104,7 +103,6 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		ProgressDeadline: progressDeadline(a),
 		Readiness:        a.Readiness,
 		Postcondition:    q.postcondition(a),
-		Postconditions:   postconditionsDigest(a),
 		Sensitive:        in.secrets,
 		WatchFilter:      q.ca.Labels[clusterv1.WatchLabel],
 		Digest: func(ctx context.Context, factsUsed string) (string, error) {
@@ -148,7 +146,7 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 
 // setTerms brings changed terms into the record.
 func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
-	if !record.Complete || record.Terms().Equal(terms) {
+	if !record.Complete || equality.Semantic.DeepEqual(record.Terms(), terms) {
 		return followUp{}
 	}
 	if err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), terms); err != nil {

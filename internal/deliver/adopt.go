@@ -4,95 +4,53 @@ package deliver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // helmManager is Helm's field manager. Helm 3 updates with it, Helm 4 applies.
 const helmManager = "helm"
 
-// differs tells whether applying an object would change a field of it beside our
-// labels. The server is asked, so that defaults and other spellings don't count.
-func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
-	key := record.KeyOf(o)
-	wayOut := "Delete it, change the add-on's values, or set its adoptionPolicy to Adopt"
-	if holdsData(key) {
-		wayOut = "Change the add-on's values, or set its adoptionPolicy to Adopt"
+// differs refuses an object if applying it would change a field of it beside our labels. The
+// server is asked, so that defaults and other spellings don't count. Values aren't told: they may
+// be secret.
+func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	changes, err := r.overwritten(ctx, unlabelled(o), live)
+	if len(changes) == 0 || err != nil {
+		return err
 	}
-	refuse := func(what string) *failure {
-		return &failure{kind: rejected, reason: ReasonObjectExists, message: fmt.Sprintf(
-			"%s: it exists already, and the add-on would change %s. %s", key, what, wayOut)}
+	fields := make([]string, 0, len(changes))
+	for _, c := range changes {
+		field := c.Path.String()
+		if len(c.Managers) > 0 {
+			field += ", which " + strings.Join(c.Managers, " and ") + " set"
+		}
+		fields = append(fields, field)
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(o.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-		return fail(err)
-	}
-	would, err := r.patch(ctx, o, false, client.DryRunAll)
+	return reject(record.KeyOf(o), ReasonObjectExists, fmt.Sprintf(
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set its adoptionPolicy to Adopt",
+		firstOf(fields)))
+}
+
+// overwritten returns the fields of an object that is there which would have another value once it is applied.
+func (r *run) overwritten(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) ([]drift.Change, error) {
+	changes, applied, err := r.changes(ctx, o, live)
 	if err != nil {
-		f := fail(err)
-		if f.reason == ReasonFieldConflict {
-			return refuse(conflictsOf(err))
-		}
-		return f
+		return nil, err
 	}
-	if fields := differences(withoutNoise(live), withoutNoise(would)); len(fields) > 0 {
-		return refuse(firstOf(fields))
-	}
-	return nil
-}
-
-// withoutNoise returns an object without what an equal apply changes.
-func withoutNoise(o *unstructured.Unstructured) map[string]any {
-	c := o.DeepCopy()
-	labels := c.GetLabels()
-	delete(labels, addonsv1.AddonLabel)
-	delete(labels, addonsv1.AddonNamespaceLabel)
-	if len(labels) == 0 {
-		labels = nil
-	}
-	c.SetLabels(labels)
-	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
-		unstructured.RemoveNestedField(c.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(c.Object, "status")
-	return c.Object
-}
-
-// differences returns the paths at which two values differ, sorted. Values aren't
-// told: they may be secret.
-func differences(a, b map[string]any) []string {
-	var paths []string
-	var walk func(path string, a, b any)
-	walk = func(path string, a, b any) {
-		am, aIsMap := a.(map[string]any)
-		bm, bIsMap := b.(map[string]any)
-		if !aIsMap || !bIsMap {
-			if !reflect.DeepEqual(a, b) {
-				paths = append(paths, path)
-			}
-			return
-		}
-		keys := sets.KeySet(am).Union(sets.KeySet(bm))
-		for _, k := range sets.List(keys) {
-			walk(path+"."+k, am[k], bm[k])
-		}
-	}
-	walk("", a, b)
-	return paths
+	return r.differing(ctx, changes, applied)
 }
 
 // takeFields moves the fields that Helm, or the Cluster Stack Operator, set on an object
@@ -120,68 +78,62 @@ func (r *run) takeFields(ctx context.Context, live *metav1.PartialObjectMetadata
 		}
 		upgraded.ManagedFields = append(upgraded.ManagedFields, kept...)
 	}
-	return r.patchManagers(ctx, live, upgraded.ManagedFields, r.manager)
+	return r.patchMetadata(ctx, live, upgraded, r.manager)
 }
 
-// handOver makes an object no add-on's: our labels go, and our fields are
+// disownObject makes an object no add-on's: our labels go, and our fields are
 // Helm's from now on, so that `helm upgrade` can change them. One that is kept, while its
 // release goes, has a note by which that release may have it again.
-func (r *run) handOver(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
-	managers := slices.Clone(live.ManagedFields)
-	taken := managedBy(&live.ObjectMeta, helmManager)
-	managers = slices.DeleteFunc(managers, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == r.manager && taken
-	})
-	for i := range managers {
-		if managers[i].Manager == r.manager {
-			managers[i].Manager = helmManager
-		}
+func (r *run) disownObject(ctx context.Context, live *metav1.PartialObjectMetadata, kept bool) error {
+	let := live.DeepCopy()
+	if kept {
+		metav1.SetMetaDataAnnotation(&let.ObjectMeta, KeptByAnnotation, r.release.String())
+	} else {
+		delete(let.Annotations, KeptByAnnotation)
 	}
-	var changes []operation
-	for _, l := range []string{addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel} {
-		if _, ok := live.Labels[l]; ok {
-			changes = append(changes, operation{Op: "remove", Path: pathOf("labels", l)})
-		}
-	}
-	switch by, noted := live.Annotations[KeptByAnnotation]; {
-	case kept && len(live.Annotations) == 0:
-		changes = append(changes, operation{"add", "/metadata/annotations", map[string]string{KeptByAnnotation: r.release.String()}})
-	case kept && by != r.release.String():
-		changes = append(changes, operation{"add", pathOf("annotations", KeptByAnnotation), r.release.String()})
-	case !kept && noted:
-		changes = append(changes, operation{Op: "remove", Path: pathOf("annotations", KeptByAnnotation)})
-	}
-	if len(changes) == 0 {
+	delete(let.Labels, addonsv1.AddonLabel)
+	delete(let.Labels, addonsv1.AddonNamespaceLabel)
+	if equality.Semantic.DeepEqual(let, live) {
 		return nil
 	}
-	return r.patchManagers(ctx, live, managers, helmManager, changes...)
+	taken := managedBy(&live.ObjectMeta, helmManager)
+	let.ManagedFields = slices.DeleteFunc(let.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == r.manager && taken
+	})
+	for i := range let.ManagedFields {
+		if let.ManagedFields[i].Manager == r.manager {
+			let.ManagedFields[i].Manager = helmManager
+		}
+	}
+	return r.patchMetadata(ctx, live, let, helmManager)
 }
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+// patchMetadata changes an object's metadata as a manager, if the object is still as it was read.
+func (r *run) patchMetadata(ctx context.Context, live, changed *metav1.PartialObjectMetadata, as string) error {
+	r.wrote.Store(true)
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	return r.t.Client.Patch(ctx, changed, patch, client.FieldOwner(as))
 }
 
-// pathOf is that of a label or an annotation in a JSON patch.
-func pathOf(field, key string) string {
-	return "/metadata/" + field + "/" + strings.ReplaceAll(key, "/", "~1")
-}
-
-// patchManagers sets managedFields and makes changes as a manager, if the object is still as
-// it was read.
-func (r *run) patchManagers(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry, as string, changes ...operation) error {
-	patch := append([]operation{
-		{"replace", "/metadata/resourceVersion", live.ResourceVersion},
-		{"replace", "/metadata/managedFields", managers},
-	}, changes...)
-	data, err := json.Marshal(patch)
+// share sets fields of a namespace that isn't this add-on's, without its labels. What
+// another manager has set differently stays as it is.
+func (r *run) share(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata) error {
+	shared := unlabelled(o)
+	theirs, err := r.overwritten(ctx, shared, live)
 	if err != nil {
 		return err
 	}
 	r.wrote.Store(true)
-	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: live.Namespace, Name: live.Name}}
-	target.SetGroupVersionKind(live.GroupVersionKind())
-	return r.t.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(as))
+	result, err := r.patch(ctx, drift.Without(shared, drift.Owned(theirs)), false)
+	return r.noteApplied(o, result, true, err)
+}
+
+// unlabelled returns an object without the labels of its add-on.
+func unlabelled(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	labels := o.GetLabels()
+	delete(labels, addonsv1.AddonLabel)
+	delete(labels, addonsv1.AddonNamespaceLabel)
+	o.SetLabels(labels)
+	return o
 }

@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
@@ -19,57 +18,48 @@ import (
 
 // inheritRelease returns the objects of the release that the add-on is to take over, nil if
 // there is none. Only an add-on without a record of its own asks.
-func (r *run) inheritRelease(ctx context.Context, digest string) ([]record.Entry, *Outcome, error) {
+func (r *run) inheritRelease(ctx context.Context) ([]record.Entry, error) {
 	if r.want.AdoptRelease == (Release{}) || r.want.Adoption != addonsv1.AdoptionPolicyAdopt {
-		return nil, nil, nil
+		return nil, nil
 	}
 	store := r.formerStore(r.want.AdoptRelease)
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || records[0].Status == string(helmcommon.StatusUninstalled) {
-		return nil, nil, err
+		return nil, err
 	}
 	newest := records[0]
 	switch {
 	case newest.Owned:
-		return nil, ptr(r.refuse(digest, ReasonReleaseOwnedByOther, fmt.Sprintf(
-			"adoptRelease names %s, which is an add-on of ClusterAddon %s. Take it out of its stack with deletionPolicy Orphan first", newest.Release, newest.Owner))), nil
+		return nil, r.refuse(ReasonReleaseOwnedByOther, fmt.Sprintf(
+			"adoptRelease names %s, which is an add-on of ClusterAddon %s. Take it out of its stack with deletionPolicy Orphan first",
+			newest.Release, newest.Owner))
 	case isLocked(newest, r.want, r.now()):
-		return nil, ptr(r.refuse(digest, ReasonReleaseLocked, fmt.Sprintf(
-			"Helm is working on release %s, which adoptRelease names: its revision %d is %s", newest.Release, newest.Revision, newest.Status))), nil
+		return nil, r.refuse(ReasonReleaseLocked, fmt.Sprintf(
+			"Helm is working on release %s, which adoptRelease names: its revision %d is %s", newest.Release, newest.Revision, newest.Status))
 	}
 	rec, err := store.Load(ctx, newest)
-	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, fmt.Sprintf(
-			"Secret %s/%s, the record of the release that adoptRelease names, is damaged: %v. Restore it, or take adoptRelease away", newest.Namespace, newest.SecretName, damaged))), nil
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if rec.Helm.Namespace != r.release.Namespace {
-		return nil, ptr(r.refuse(digest, ReasonReleaseExists, fmt.Sprintf(
-			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that", newest.Release, rec.Helm.Namespace))), nil
-	}
-	entries, err := rec.Inventory()
-	if err != nil {
-		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, fmt.Sprintf("The record of release %s, which adoptRelease names: %v", newest.Release, err))), nil
-	}
-	if entries, err = r.normalize(entries); err != nil {
-		return nil, nil, err
+		return nil, r.refuse(ReasonReleaseExists, fmt.Sprintf(
+			"The release that adoptRelease names, %s, has its objects in namespace %q. Set the add-on's namespace to that",
+			newest.Release, rec.Helm.Namespace))
 	}
 	r.adopted = &record.AdoptedRelease{Name: r.want.AdoptRelease.Name, StorageNamespace: r.want.AdoptRelease.Namespace}
-	return entries, nil, nil
+	return r.inventoryOf(rec)
 }
 
 // retireAdopted deletes the records of the release that was taken over.
-func (r *run) retireAdopted(ctx context.Context) (*Outcome, error) {
+func (r *run) retireAdopted(ctx context.Context) error {
 	adopted := r.rec.State.Adopted
 	if adopted == nil {
-		return nil, nil
+		return nil
 	}
 	store := r.formerStore(Release{Namespace: adopted.StorageNamespace, Name: adopted.Name})
 	records, _, err := store.List(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, s := range records {
 		if s.Owned {
@@ -77,11 +67,11 @@ func (r *run) retireAdopted(ctx context.Context) (*Outcome, error) {
 		}
 		r.wrote.Store(true)
 		if err := store.Delete(ctx, s.SecretName); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	r.rec.State.Adopted = nil // which is written with the end of the revision
-	return nil, nil
+	return nil
 }
 
 // formerStore has the records of the release that is taken over. They are read and deleted with

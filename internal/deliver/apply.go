@@ -26,28 +26,28 @@ const (
 )
 
 // applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
-func (r *run) applyCRDs(ctx context.Context) (*Outcome, error) {
+func (r *run) applyCRDs(ctx context.Context) error {
 	return r.applyAll(ctx, r.s.crds, true)
 }
 
 // applyObjects applies the objects of the manifest.
-func (r *run) applyObjects(ctx context.Context) (*Outcome, error) {
+func (r *run) applyObjects(ctx context.Context) error {
 	if err := r.rescope(); err != nil {
-		return nil, err
+		return err
 	}
 	return r.applyAll(ctx, r.s.objects, false)
 }
 
 // applyAll applies what isn't yet, wave by wave. One object that is rejected
 // doesn't keep the others from being applied.
-func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) (*Outcome, error) {
+func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured, crds bool) error {
 	inventory, err := r.normalize(r.rec.State.Inventory) // kinds may have come since it was written
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.rec.State.Inventory = inventory
 	if err := r.noteJobs(ctx, objects); err != nil {
-		return nil, err
+		return err
 	}
 	known := make(map[record.ObjectKey]record.Entry, len(inventory))
 	for _, e := range inventory {
@@ -56,11 +56,12 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	var failed failures
 	for _, wave := range waves(objects) {
 		todo := r.unapplied(wave)
-		failed = append(failed, r.inParallel(len(todo), func(i int) *failure {
-			return r.applyOne(ctx, todo[i], known[record.KeyOf(todo[i])], crds)
+		failed = append(failed, inParallel(len(todo), func(i int) *failure {
+			key := record.KeyOf(todo[i])
+			return r.failureOf(key, r.applyOne(ctx, todo[i], known[key], crds))
 		})...)
 		if err := failed.transient(); err != nil {
-			return nil, err
+			return err
 		}
 		if wave[0].GroupVersionKind().GroupKind() != crdKind {
 			continue
@@ -68,8 +69,8 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 		if len(todo) > 0 {
 			meta.MaybeResetRESTMapper(r.scope.mapper)
 		}
-		if o, err := r.established(ctx, wave, failed); o != nil || err != nil {
-			return o, err
+		if err := r.established(ctx, wave, failed); err != nil {
+			return err
 		}
 	}
 	if reason, message := failed.first(rejected); reason != "" {
@@ -79,7 +80,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 		return r.deferred(ctx, reason, message)
 	}
 	r.applied = !crds
-	return nil, nil
+	return nil
 }
 
 // unapplied returns the objects that weren't applied in this session, or are gone
@@ -94,7 +95,7 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 			ok = false
 		}
 		if job, isDone := r.rec.State.JobDone(key); !ok && isDone {
-			r.s.applied[key] = applied{uid: job.UID, status: jobDone}
+			r.s.applied[key] = applied{uid: job.UID, Object: observe.Object{Status: jobDone}}
 			ok = true
 		}
 		if !ok {
@@ -106,100 +107,85 @@ func (r *run) unapplied(objects []*unstructured.Unstructured) []*unstructured.Un
 
 // applyOne applies an object, if it is ours to apply. The server tells whether that is so: what is
 // new mustn't be there, and what was applied before has to have its UID.
-func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) *failure {
+func (r *run) applyOne(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
 	if key.Name == "" {
 		return &failure{kind: rejected, reason: ReasonObjectRejected, message: fmt.Sprintf("A %s has no name", key.Kind)}
 	}
-	fail := func(err error) *failure {
-		f := classify(r.conceal(err), key, r.scope.defines(o.GroupVersionKind().GroupKind()))
-		return &f
+	if left, err := r.leaveAsDeployed(ctx, o); left {
+		return err
 	}
-	if left, f := r.leaveAsDeployed(ctx, o, fail); left {
-		return f
-	}
-	o, whole, err := r.yield(ctx, o, entry)
+	o, whole, err := r.withoutIgnored(ctx, o, entry)
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	f := r.applyYielded(ctx, o, entry, crd, fail)
-	if f == nil && whole != 0 {
+	if err := r.applyUnignored(ctx, o, entry, crd); err != nil {
+		return r.orRecreate(ctx, o, err)
+	}
+	if whole != 0 {
 		r.s.noting.Lock()
 		defer r.s.noting.Unlock()
 		a := r.s.applied[key]
 		a.fields = whole
 		r.s.applied[key] = a
 	}
-	return f
+	return nil
 }
 
-// applyYielded applies what rules don't leave to others of an object.
-func (r *run) applyYielded(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
+// applyUnignored applies what rules don't leave to others of an object.
+func (r *run) applyUnignored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	if crd && r.want.CRDPolicy == addonsv1.CRDPolicyCreate {
 		if _, err := r.metadata(ctx, entry); !apierrors.IsNotFound(err) {
-			return r.leave(ctx, o, fail) // an error comes up there again
+			return r.leave(ctx, o) // an error comes up there again
 		}
 	}
 	if entry.UID != "" {
 		r.wrote.Store(true)
-		result, err := r.patchOwn(ctx, o, entry.UID)
-		if err == nil {
-			return r.noteApplied(o, result, false, fail)
-		}
-		if !errors.Is(err, errAnother) {
-			return r.orRecreate(ctx, o, fail(err))
+		if result, err := r.patchOwn(ctx, o, entry.UID); !errors.Is(err, errAnother) {
+			return r.noteApplied(o, result, false, err)
 		}
 	}
 	if !entry.Helm { // else it is there
-		result, err := r.patchNew(ctx, o)
-		if err == nil {
+		if result, err := r.patchNew(ctx, o); !isThere(err) {
 			r.wrote.Store(true)
-			return r.noteApplied(o, result, false, fail)
-		}
-		if !isThere(err) {
-			return r.orRecreate(ctx, o, fail(err))
+			return r.noteApplied(o, result, false, err)
 		}
 	}
-	return r.applyFirst(ctx, o, entry, crd, fail)
+	return r.applyFirst(ctx, o, entry, crd)
 }
 
 // applyFirst applies an object that is there, and isn't known to be ours, after a look at it.
-func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool, fail func(error) *failure) *failure {
+func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entry record.Entry, crd bool) error {
 	key := record.KeyOf(o)
-	force := false
 	live, err := r.metadata(ctx, entry)
-	switch {
-	case apierrors.IsNotFound(err):
-		// Nobody's. If somebody makes it in this moment, there is a conflict.
-	case err != nil:
-		return fail(err)
-	default:
-		c := claimant{release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving}
-		verdict, reason, message := c.decide(&live.ObjectMeta)
-		switch verdict {
-		case claimRefuse:
-			return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
-		case claimLeave:
-			return r.leave(ctx, o, fail)
-		case claimShare:
-			return r.share(ctx, o, fail)
-		case claimIfEqual:
-			if f := r.differs(ctx, o, fail); f != nil {
-				return f
-			}
-		case claimAdopt:
-			if err := r.takeFields(ctx, live); err != nil {
-				return fail(err)
-			}
-			force = true
-		case claimTakeOver:
-			if f := r.takeOver(ctx, live, key, fail); f != nil {
-				return f
-			}
-			force = true
-		case claimOwn:
-			force = true
-		}
+	if apierrors.IsNotFound(err) { // if somebody makes it in this moment, there is a conflict
+		r.wrote.Store(true)
+		result, err := r.patch(ctx, o, false)
+		return r.noteApplied(o, result, false, err)
+	}
+	if err != nil {
+		return err
+	}
+	force := true
+	c := claimant{
+		release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving,
+	}
+	switch verdict, reason, message := c.decide(&live.ObjectMeta); verdict {
+	case claimRefuse:
+		return reject(key, reason, message)
+	case claimLeave:
+		return r.leave(ctx, o)
+	case claimShare:
+		return r.share(ctx, o, live)
+	case claimIfEqual:
+		force, err = false, r.differs(ctx, o, live)
+	case claimAdopt:
+		err = r.takeFields(ctx, live)
+	case claimTakeOver:
+		err = r.takeOver(ctx, live, key)
+	}
+	if err != nil {
+		return err
 	}
 	r.wrote.Store(true)
 	var result *unstructured.Unstructured
@@ -208,40 +194,50 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	} else {
 		result, err = r.patch(ctx, o, false)
 	}
-	if err != nil {
-		return r.orRecreate(ctx, o, fail(err))
-	}
-	return r.noteApplied(o, result, false, fail)
+	return r.noteApplied(o, result, false, err)
+}
+
+// get reads an object as it is in the cluster.
+func (r *run) get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	return live, r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
 }
 
 // leave takes an object as it is.
-func (r *run) leave(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) *failure {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(o.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-		return fail(err)
-	}
-	return r.noteApplied(o, live, true, fail)
+func (r *run) leave(ctx context.Context, o *unstructured.Unstructured) error {
+	live, err := r.get(ctx, o)
+	return r.noteApplied(o, live, true, err)
 }
 
-// noteApplied remembers what became of an object.
-func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, fail func(error) *failure) *failure {
-	mapping, err := r.scope.mapping(o.GroupVersionKind())
+// noteApplied remembers what became of an object, unless there is an error.
+func (r *run) noteApplied(o, result *unstructured.Unstructured, left bool, err error) error {
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	judge := r.checks.For(o).Judge()
-	status := judge(result)
+	object, err := r.observed(o, result, r.checks.For(o).Judge())
+	if err != nil {
+		return err
+	}
 	if left {
-		status.Phase = observe.Current // whoever owns it looks after it
+		object.Status.Phase = observe.Current // whoever owns it looks after it
 	}
 	r.note(record.KeyOf(o), applied{
-		uid: result.GetUID(), version: result.GetResourceVersion(),
-		fields:   drift.FieldsOf(result.GetManagedFields(), r.manager),
-		resource: mapping.Resource, key: client.ObjectKeyFromObject(result),
-		status: status, judge: judge, left: left,
+		Object: object, uid: result.GetUID(), fields: drift.FieldsOf(result.GetManagedFields(), r.manager), left: left,
 	})
 	return nil
+}
+
+// observed returns how an object is watched that was applied, or is to go, as it is now.
+func (r *run) observed(o *unstructured.Unstructured, now *unstructured.Unstructured, judge observe.Judge) (observe.Object, error) {
+	mapping, err := r.scope.mapping(o.GroupVersionKind())
+	if err != nil {
+		return observe.Object{}, err
+	}
+	return observe.Object{
+		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(now), Judge: judge,
+		Status: judge(now), ResourceVersion: now.GetResourceVersion(),
+	}, nil
 }
 
 func (r *run) note(key record.ObjectKey, a applied) {
@@ -255,7 +251,7 @@ func (r *run) note(key record.ObjectKey, a applied) {
 
 // deferred waits for what may come by itself, such as the add-on's own webhook,
 // until the deadline.
-func (r *run) deferred(ctx context.Context, reason, message string) (*Outcome, error) {
+func (r *run) deferred(ctx context.Context, reason, message string) error {
 	since := r.rec.Helm.Info.LastDeployed
 	if reason == ReasonWaitingForDeletion && r.s.recreatesSince.After(since) {
 		since = r.s.recreatesSince // to be made anew
@@ -268,5 +264,5 @@ func (r *run) deferred(ctx context.Context, reason, message string) (*Outcome, e
 	if reason == ReasonWaitingForCRDs {
 		after = discoveryRetry
 	}
-	return r.wait(reason, "Waiting: "+message, after), nil
+	return r.wait(reason, "Waiting: "+message, after)
 }

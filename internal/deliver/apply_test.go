@@ -159,7 +159,7 @@ func TestImmutableField(t *testing.T) {
 	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
 	o := e.settle(e.want(ns, chart{version: "2", manifest: strings.Replace(deployment("app"), "app: app", "app: other", 2)}))
 	e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField), o.Message)
-	e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("Delete")))
+	e.Expect(o.Message).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutableFieldPolicy")))
 }
 
 func TestKindMissing(t *testing.T) {

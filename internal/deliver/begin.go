@@ -23,10 +23,10 @@ import (
 
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
 // but its record says what may be from now on.
-func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
-	inventory, generated, o, err := r.inherit(ctx, digest)
-	if o != nil || err != nil {
-		return o, err
+func (r *run) begin(ctx context.Context) error {
+	inventory, generated, err := r.inherit(ctx)
+	if err != nil {
+		return err
 	}
 	revision := 1
 	if len(r.records) > 0 {
@@ -41,134 +41,114 @@ func (r *run) begin(ctx context.Context, digest string) (*Outcome, error) {
 	}
 	rendering, err := r.want.Render(ctx, input)
 	if err != nil {
-		return r.renderFailed(digest, err)
+		return r.renderFailed(err)
 	}
 	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
 	if len(rendering.Objects) == 0 && len(removable) > 0 {
-		return ptr(r.refuse(digest, ReasonEmptyRendering, fmt.Sprintf(
+		return r.refuse(ReasonEmptyRendering, fmt.Sprintf(
 			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
-			len(removable)))), nil
+			len(removable)))
 	}
 	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
 		rendering.CRDs = nil
 	}
-	if check, ok := r.checks.Unmatched(append(rendering.Objects[:len(rendering.Objects):len(rendering.Objects)], rendering.CRDs...)); ok {
-		return ptr(r.refuse(digest, ReasonReadinessInvalid, fmt.Sprintf(
-			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))), nil
+	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
+		return r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
+			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	r.scope.learn(rendering.CRDs, rendering.Objects)
-	crds, err := r.prepare(rendering.CRDs)
+	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
 	if err != nil {
-		return nil, err
-	}
-	objects, err := r.prepare(rendering.Objects)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	rec, err := r.newRecord(ctx, rendering, revision)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rec.State.Generated = rendering.Generated
-	return r.createAfter(ctx, digest, rec, inventory, crds, objects)
-}
-
-// createAfter records a new revision that was rendered, where that may be, and notes what it has
-// just as the deployed one.
-func (r *run) createAfter(ctx context.Context, digest string, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) (*Outcome, error) {
 	former, err := r.deployedObjects(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if o, err := r.ensureNamespace(ctx, digest); o != nil || err != nil {
-		return o, err
+	if err := r.ensureNamespace(ctx); err != nil {
+		return err
 	}
-	if o, err := r.mayKeepRecords(ctx, digest); o != nil || err != nil {
-		return o, err
+	if err := r.mayKeepRecords(ctx); err != nil {
+		return err
 	}
-	if o, err := r.create(ctx, digest, rec, inventory, crds, objects); o != nil || err != nil {
-		return o, err
+	if err := r.create(ctx, rec, inventory, crds, objects); err != nil {
+		return err
 	}
 	r.s.asDeployed = asDeployed(former, objects, inventory)
-	return nil, nil
+	return nil
 }
 
 // create records a new revision with these CRDs and objects, beside what is in the inventory
 // of those before it. Nothing of it is in the cluster yet.
-func (r *run) create(ctx context.Context, digest string, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) (*Outcome, error) {
+func (r *run) create(ctx context.Context, rec *record.Record, inventory []record.Entry, crds, objects []*unstructured.Unstructured) error {
 	entries := entriesOf(crds, objects)
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
 	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
-		if _, ok := errors.AsType[*record.TooLargeError](err); ok {
-			return ptr(r.refuse(digest, ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", err))), nil
-		}
-		return nil, err
+		return err
 	}
 	r.rec = rec
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
 	r.s.crds, r.s.objects, r.s.unscoped = crds, objects, r.scope.unknown
-	return nil, r.trim(ctx)
+	return r.trim(ctx)
 }
 
 // inherit returns the inventory and the generated values that the new revision
 // takes over. The newest record's inventory contains those of all before it,
 // unless Helm wrote it: then what our last one had is still to be looked after.
-func (r *run) inherit(ctx context.Context, digest string) ([]record.Entry, map[string]string, *Outcome, error) {
+func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, error) {
 	var inventory []record.Entry
 	for _, s := range r.records {
 		if s.Status == string(helmcommon.StatusUninstalled) {
 			break
 		}
-		rec, o, err := r.load(ctx, s, digest)
-		if o != nil || err != nil {
-			return nil, nil, o, err
-		}
-		entries, err := rec.Inventory()
+		rec, err := r.load(ctx, s)
 		if err != nil {
-			return nil, nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, err))), nil
+			return nil, nil, err
 		}
-		if entries, err = r.normalize(entries); err != nil {
-			return nil, nil, nil, err
+		entries, err := r.inventoryOf(rec)
+		if err != nil {
+			return nil, nil, err
 		}
 		inventory = record.Union(entries, inventory)
 		if s.Complete {
-			return inventory, rec.State.Generated, nil, nil
+			return inventory, rec.State.Generated, nil
 		}
 		if !s.Owned {
 			break // what Helm did before its newest revision is over
 		}
 	}
-	if len(inventory) == 0 && !installed(r.records) {
-		var o *Outcome
-		var err error
-		inventory, o, err = r.inheritRelease(ctx, digest)
-		return inventory, nil, o, err
+	if len(inventory) > 0 || record.Installed(r.records) {
+		return inventory, nil, nil
 	}
-	return inventory, nil, nil, nil
+	inventory, err := r.inheritRelease(ctx)
+	return inventory, nil, err
 }
 
-func (r *run) renderFailed(digest string, err error) (*Outcome, error) {
+// renderFailed returns what stops the run, if the error is one of rendering or of the source.
+func (r *run) renderFailed(err error) error {
 	if e, ok := errors.AsType[*render.Error](err); ok {
-		return ptr(r.refuse(digest, e.Reason, e.Err.Error())), nil
+		return r.refuse(e.Reason, e.Err.Error())
 	}
-	if e, ok := errors.AsType[*sourcefailure.Error](err); ok {
-		phase := addonsv1.AddonFailed
-		if e.Wait {
-			phase = addonsv1.AddonPending
-		}
-		if e.RetryAfter > 0 { // the source keeps its own backoff, which all clusters share
-			o := r.refusal(phase, e.Reason, e.Error())
-			o.RetryAfter = e.RetryAfter
-			return o, nil
-		}
-		o := r.refuse(digest, e.Reason, e.Error())
-		o.Phase = phase
-		return &o, nil
+	e, ok := errors.AsType[*sourcefailure.Error](err)
+	if !ok {
+		return err
 	}
-	return nil, err
+	phase := addonsv1.AddonFailed
+	if e.Wait {
+		phase = addonsv1.AddonPending
+	}
+	if e.RetryAfter > 0 { // the source keeps its own backoff, which all clusters share
+		o := r.refusal(phase, e.Reason, e.Error())
+		o.RetryAfter = e.RetryAfter
+		return &stopped{o}
+	}
+	return r.refuseAs(phase, e.Reason, e.Error())
 }
 
 // newRecord is the record of a rendering, pending.
@@ -195,9 +175,9 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		}
 	}
 	summary := r.newSummary(revision, status)
-	summary.Digest, summary.Spec = in.Digest, r.want.Spec
+	summary.Digest = in.Digest
 	summary.Chart, summary.Version, summary.AppVersion = in.Name, in.Version, in.AppVersion
-	summary.Artifact, summary.ArtifactVersion = r.want.Artifact, r.want.ArtifactVersion
+	summary.Artifact = r.want.Artifact
 	summary.FactsUsed, summary.RenewAt = in.FactsUsed, in.Generated.RenewAt()
 	rec := &record.Record{
 		Summary: summary,
@@ -212,7 +192,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 			Hooks:       helmHooks(in.Hooks),
 			ApplyMethod: string(helmrelease.ApplyMethodServerSideApply),
 		},
-		State:       &record.State{Format: 1, Adopted: r.adopted},
+		State:       &record.State{Format: 1, Adopted: r.adopted, Generated: in.Generated},
 		CRDs:        in.CRDs,
 		WatchFilter: r.want.WatchFilter,
 	}
@@ -228,11 +208,12 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 
 // newSummary returns what the record of a new revision says whatever it is made of.
 func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary {
-	return record.Summary{
-		Release: r.release, Revision: revision, Status: status.String(),
-		Owner: r.want.Owner, OwnerUID: r.want.OwnerUID, Stack: r.want.Stack, DependsOn: r.want.DependsOn,
-		DeletionPolicy: r.want.DeletionPolicy, DataPolicy: r.want.DataPolicy, ServiceAccount: r.want.ServiceAccount,
+	s := record.Summary{
+		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
 	}
+	s.SetTerms(r.want.Terms)
+	s.Postconditions = "" // until they hold
+	return s
 }
 
 func helmHooks(hooks []render.Hook) []*helmrelease.Hook {

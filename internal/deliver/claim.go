@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Annotations that Helm puts on the objects of a release
@@ -106,11 +107,8 @@ func (c claimant) exists(m *metav1.ObjectMeta) string {
 	if h := helmOwner(m); h != (Release{}) {
 		by += fmt.Sprintf(", of Helm release %s", h)
 	}
-	wayOut := "Delete it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
-	if holdsData(c.key) {
-		wayOut = "Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual"
-	}
-	return fmt.Sprintf("it exists already%s. %s", by, wayOut)
+	return fmt.Sprintf(
+		"it exists already%s. Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual, or change one of the two names", by)
 }
 
 func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }
@@ -131,23 +129,6 @@ func (c claimant) shares(m *metav1.ObjectMeta) bool {
 // isOfKubernetes says whether a namespace is one of those that each cluster has.
 func isOfKubernetes(namespace string) bool {
 	return strings.HasPrefix(namespace, "kube-") || namespace == metav1.NamespaceDefault
-}
-
-// remade are groups whose objects hold nothing but what their manifest says, so that people
-// may be told to delete them. Of the group "" only the kinds in remadeCore do, of "apps" all
-// but StatefulSets. A custom resource may be a database.
-var (
-	remade = sets.New("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "rbac.authorization.k8s.io",
-		"admissionregistration.k8s.io", "apiregistration.k8s.io", "scheduling.k8s.io", "storage.k8s.io")
-	remadeCore = sets.New("Service", "ServiceAccount", "ConfigMap", "LimitRange", "ResourceQuota")
-)
-
-// holdsData reports whether people's data may go with an object: nobody is told to delete it.
-func holdsData(key record.ObjectKey) bool {
-	if key.Group == "" {
-		return !remadeCore.Has(key.Kind)
-	}
-	return !remade.Has(key.Group) || key.Kind == "StatefulSet"
 }
 
 // OwnerOf returns the add-on that an object's labels name, zero if none.
@@ -194,15 +175,11 @@ func managersAmong(m *metav1.ObjectMeta, releases []Release) []string {
 
 // managersOf lists who set fields of an object, but for its status.
 func managersOf(m *metav1.ObjectMeta) string {
-	var names []string
+	names := sets.New[string]()
 	for _, e := range m.ManagedFields {
-		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
-			names = append(names, e.Manager)
+		if e.Subresource == "" {
+			names.Insert(e.Manager)
 		}
 	}
-	slices.Sort(names)
-	if len(names) > maxNamed {
-		names = append(names[:maxNamed:maxNamed], "others")
-	}
-	return strings.Join(names, ", ")
+	return message.List(sets.List(names), ", ", maxNamed)
 }

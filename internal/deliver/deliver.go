@@ -85,14 +85,9 @@ type Desired struct {
 	// OwnerUID is the ClusterAddon's. It tells one from that of the same name in another
 	// management cluster.
 	OwnerUID types.UID
-	// Artifact and ArtifactVersion are kept in the record: see Summary.
-	Artifact, ArtifactVersion string
-	// Stack is the name of the AddonStack.
-	Stack string
-	// Spec is a digest of what the user wrote; informative.
-	Spec string
-	// DependsOn are add-ons of the stack that have to be removed after this one.
-	DependsOn []string
+	// Artifact is kept in the record, and so are the terms: see [Summary].
+	Artifact string
+	Terms
 	// Leaving are releases of the same Owner that are to be removed once this one is
 	// installed: what they have of it is taken over.
 	Leaving []Release
@@ -109,13 +104,8 @@ type Desired struct {
 	Ignore drift.Rules
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them; false if
 	// that isn't known. What an upgrade leaves as it is needn't be read then. Nil knows nothing.
-	Seen           func(ObjectKey) (drift.Fields, bool)
-	DeletionPolicy addonsv1.DeletionPolicy
-	// DataPolicy is that of the record when something goes.
-	DataPolicy addonsv1.DataPolicy
-	// ServiceAccount is the name of the one that Target.Client acts as, for the record.
-	ServiceAccount string
-	OnFailure      addonsv1.FailurePolicy
+	Seen      func(ObjectKey) (drift.Fields, bool)
+	OnFailure addonsv1.FailurePolicy
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
 	// Recreate makes objects anew of which a field is to change that can't be changed.
@@ -130,8 +120,6 @@ type Desired struct {
 	// Postcondition has to hold before the add-on is ready, after all else; nil: there
 	// is none. It tells what is waited for, "" if nothing is, and when to ask again.
 	Postcondition func(ctx context.Context) (waiting string, retryAfter time.Duration, err error)
-	// Postconditions is a digest of what Postcondition looks at: see Summary.
-	Postconditions string
 	// Sensitive are strings from Secrets: they are hidden where the server quotes them.
 	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
@@ -174,9 +162,6 @@ type Options struct {
 	Notify func(target string)
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
-	// MaxParallel is the number of objects of an add-on that are written at the
-	// same time. Defaults to 6.
-	MaxParallel int
 }
 
 // Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
@@ -195,9 +180,6 @@ func New(o Options) *Deliverer {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	if o.MaxParallel <= 0 {
-		o.MaxParallel = 6
 	}
 	return &Deliverer{options: o, sessions: make(map[sessionKey]*session)}
 }

@@ -4,8 +4,8 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -41,28 +41,27 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if len(r.records) > 0 && r.records[0].Complete {
 		factsUsed = r.records[0].FactsUsed
 	}
-	digest, err := r.want.Digest(ctx, factsUsed)
-	if err != nil {
+	var err error
+	if r.digest, err = r.want.Digest(ctx, factsUsed); err != nil {
 		return Outcome{}, err
 	}
-	r.digest = digest
-	d := next(r.records, digest, r.want, r.now())
-	if d.step == stepSettled {
+	d := next(r.records, r.digest, r.want, r.now())
+	switch d.step {
+	case stepSettled:
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
-	}
-	if d.step == stepRolledBack {
+	case stepRolledBack:
 		r.d.settle(r.t, r.release, r.s)
 		return rolledBackOutcome(r.records[0]), nil
 	}
-	if o, early := r.s.backoff.waiting(r.now(), r.tried(digest)); early && !r.want.Again && d.step != stepRollBack {
+	if o, early := r.s.backoff.waiting(r.now(), r.tried(r.digest)); early && !r.want.Again && d.step != stepRollBack {
 		return o, nil
 	}
 	if d.step == stepRefuse {
-		return r.refuse(digest, d.reason, d.message), nil
+		return Outcome{}, r.refuse(d.reason, d.message)
 	}
 	if r.checks, err = readiness.Compile(r.want.Readiness); err != nil {
-		return r.refuse(digest, ReasonReadinessInvalid, err.Error()), nil
+		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
 	}
 	prepare := r.resume
 	switch d.step {
@@ -71,8 +70,8 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	case stepRollBack:
 		prepare = r.rollBack
 	}
-	if o, err := prepare(ctx, digest); o != nil || err != nil {
-		return value(o), err
+	if err := prepare(ctx); err != nil {
+		return Outcome{}, err
 	}
 	return r.advance(ctx)
 }
@@ -82,19 +81,20 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 	if r.isRollback() {
 		r.checks = readiness.Checks{} // those that are wanted may be why it failed
 	}
-	for _, step := range []func(context.Context) (*Outcome, error){
+	before, after := r.hookEvents()
+	for _, step := range []func(context.Context) error{
 		r.applyCRDs,
-		r.preHooks,
+		func(ctx context.Context) error { return r.runHooks(ctx, before) },
 		r.applyObjects,
 		r.awaitReady,
-		r.postHooks,
+		func(ctx context.Context) error { return r.runHooks(ctx, after) },
 		r.awaitPostcondition,
 		r.prune,
 		r.retireAdopted,
 		r.finish,
 	} {
-		if o, err := step(ctx); o != nil || err != nil {
-			return value(o), err
+		if err := step(ctx); err != nil {
+			return Outcome{}, err
 		}
 	}
 	if r.isRollback() {
@@ -103,62 +103,35 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 	return readyOutcome(r.rec.Summary), nil
 }
 
-// errNoState is what is wrong with a record that was Chandler's, and is Helm's alone now.
-var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
-
 // resume goes on with the newest revision.
-func (r *run) resume(ctx context.Context, digest string) (*Outcome, error) {
-	rec, o, err := r.load(ctx, r.records[0], digest)
-	if o != nil || err != nil {
-		return o, err
+func (r *run) resume(ctx context.Context) error {
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil {
+		return err
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, false)
 	if r.s.objects == nil {
-		objects, err := record.ParseManifest(rec.Helm.Manifest)
+		objects, err := rec.Manifest()
 		if err != nil {
-			return ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err))), nil
+			return err
 		}
-		r.scope.learn(rec.CRDs, objects)
-		if r.s.crds, err = r.prepare(rec.CRDs); err != nil {
-			return nil, err
-		}
-		if r.s.objects, err = r.prepare(objects); err != nil {
-			return nil, err
+		if r.s.crds, r.s.objects, err = r.prepareBoth(rec.CRDs, objects); err != nil {
+			return err
 		}
 		r.s.unscoped = r.scope.unknown
 	}
-	r.scope.learn(r.s.crds, r.s.objects)
-	return nil, nil
+	r.scope.learn(slices.Concat(r.s.crds, r.s.objects))
+	return nil
 }
 
-// load reads a record. One that can't be decoded is an outcome, and so is one that had a state
-// when the records were listed, and has none now.
-func (r *run) load(ctx context.Context, s Summary, digest string) (*record.Record, *Outcome, error) {
+// load reads a record.
+func (r *run) load(ctx context.Context, s Summary) (*record.Record, error) {
 	rec, err := r.s.store.Load(ctx, s)
-	if err == nil && s.Complete && rec.State == nil {
-		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, errNoState))), nil
+	if err == nil && rec.State != nil && rec.State.Adopted != nil {
+		r.adopted = rec.State.Adopted
 	}
-	if err == nil {
-		if rec.State != nil && rec.State.Adopted != nil {
-			r.adopted = rec.State.Adopted
-		}
-		return rec, nil, nil
-	}
-	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-		return nil, ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(s, damaged))), nil
-	}
-	return nil, nil, err
-}
-
-// unreadable says what is wrong with a record, and what is lost with it.
-func (r *run) unreadable(s Summary, err error) string {
-	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, and objects that only this record names stay in the cluster for ever"
-	if r.want == nil {
-		lost = "objects that only this record names then stay in the cluster for ever"
-	}
-	return fmt.Sprintf("Secret %s/%s, the release record, is damaged: %v. Restore it from a backup. Only without one delete it: %s",
-		s.Namespace, s.SecretName, err, lost)
+	return rec, err
 }
 
 // readyOutcome is that of an add-on that is installed as wanted.
@@ -169,12 +142,3 @@ func readyOutcome(s Summary) Outcome {
 		Total: s.Objects, Ready: s.Objects,
 	}
 }
-
-func value(o *Outcome) Outcome {
-	if o == nil {
-		return Outcome{}
-	}
-	return *o
-}
-
-func ptr[T any](v T) *T { return &v }

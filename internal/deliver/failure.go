@@ -14,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // kindOfFailure says what to do about an error of the API server.
@@ -38,68 +40,61 @@ type failure struct {
 	err     error
 }
 
+func (f *failure) Error() string { return f.message }
+
+// Unwrap returns what the API server, or the connection to it, said.
+func (f *failure) Unwrap() error { return f.err }
+
 // maxWords bounds what is quoted of the API server, in bytes.
 const maxWords = 300
 
 // classify tells what an error about an object means. ownKind says that a CRD of
 // this add-on defines the object's kind.
-func classify(err error, key record.ObjectKey, ownKind bool) failure {
-	f := failure{err: fmt.Errorf("%s: %w", key, redact(err, key))}
-	reject := func(reason, message string) failure {
-		f.kind, f.reason, f.message = rejected, reason, fmt.Sprintf("%s: %s", key, message)
-		return f
+func classify(err error, key record.ObjectKey, ownKind bool) *failure {
+	kind, reason, meaning := meaningOf(err, key, ownKind)
+	return &failure{
+		kind: kind, reason: reason, message: fmt.Sprintf("%s: %s", key, meaning),
+		err: fmt.Errorf("%s: %w", key, redact(err, key)),
 	}
-	put := func(reason, message string) failure {
-		f.kind, f.reason, f.message = deferred, reason, fmt.Sprintf("%s: %s", key, message)
-		return f
-	}
-	if isNoMatch(err) {
-		if ownKind { // its CRD is established, yet discovery is a moment behind
-			return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
-		}
-		return reject(ReasonKindMissing, fmt.Sprintf(
-			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
-			key.Kind, key.Group))
-	}
-	var api apierrors.APIStatus
-	if !errors.As(err, &api) {
-		if wrong := unaskable(key); wrong != "" {
-			return reject(ReasonObjectRejected, wrong)
-		}
-		return f
-	}
-	status := api.Status()
+}
+
+func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailure, reason, meaning string) {
+	status, answered := answerOf(err)
 	words := wordsOf(status, key)
 	switch {
+	case isNoMatch(err) && ownKind, apierrors.IsNotFound(err) && ownKind && status.Details.Kind != "namespaces":
+		// Its CRD is established, yet discovery is a moment behind.
+		return deferred, ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet"
+	case isNoMatch(err):
+		return rejected, ReasonKindMissing, fmt.Sprintf(
+			"the cluster has no kind %s in API group %q. Install its CustomResourceDefinition first, as with an add-on that this one depends on",
+			key.Kind, key.Group)
+	case !answered && unaskable(key) != "":
+		return rejected, ReasonObjectRejected, unaskable(key)
+	case !answered:
+		return transient, "", err.Error()
 	case malformed(status):
-		return reject(ReasonObjectRejected, words)
+		return rejected, ReasonObjectRejected, words
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return put(ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace))
+		return deferred, ReasonNamespaceMissing, fmt.Sprintf("namespace %s is being deleted", key.Namespace)
 	case webhookUnavailable(status):
-		return put(ReasonWaitingForWebhook, words)
+		return deferred, ReasonWaitingForWebhook, words
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
-		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError:
-		return f
+		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), status.Code >= http.StatusInternalServerError,
+		apierrors.IsConflict(err) && conflicts(status) == "":
+		return transient, "", words
 	case apierrors.IsForbidden(err):
-		return reject(ReasonForbidden, words)
+		return rejected, ReasonForbidden, words
 	case apierrors.IsConflict(err):
-		if causes := conflicts(status); causes != "" {
-			return reject(ReasonFieldConflict, causes+
-				". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values")
-		}
-		return f
-	case apierrors.IsNotFound(err) && status.Details != nil && status.Details.Kind == "namespaces":
-		return reject(ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace))
-	case apierrors.IsNotFound(err) && ownKind:
-		return put(ReasonWaitingForCRDs, "the cluster doesn't serve this kind yet")
+		return rejected, ReasonFieldConflict, conflicts(status) +
+			". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values"
+	case apierrors.IsNotFound(err) && status.Details.Kind == "namespaces":
+		return rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
 	case immutable(status):
-		wayOut := "Delete the object, so that it is made anew with the new value, or keep the value as it was"
-		if holdsData(key) {
-			wayOut = "Keep the value as it was"
-		}
-		return reject(ReasonImmutableField, words+". "+wayOut)
+		return rejected, ReasonImmutableField, words +
+			". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
 	default:
-		return reject(ReasonObjectRejected, words)
+		return rejected, ReasonObjectRejected, words
 	}
 }
 
@@ -133,22 +128,17 @@ var safeWords = regexp.MustCompile(`\.[^ :]+: expected [a-z]+|\.[^ :]+: field no
 
 // immutable says that all that is wrong is a field that can't be changed.
 func immutable(s metav1.Status) bool {
-	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
-		return strings.Contains(c.Message, "immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
-			strings.Contains(c.Message, "may not be changed") || strings.Contains(c.Message, "may not change once set") ||
-			strings.Contains(c.Message, "cannot change roleRef") || strings.Contains(c.Message, "pod updates may not change fields other than") ||
-			strings.HasPrefix(c.Message, "Forbidden: updates to ") && strings.Contains(c.Message, "are forbidden")
+	return s.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return immutableWords.MatchString(c.Message)
 	})
 }
 
+// immutableWords are those of the API server about a field that can't be changed.
+var immutableWords = regexp.MustCompile(`immutable|may not be changed|may not change once set|cannot change roleRef|` +
+	`updates to statefulset spec for fields other than|pod updates may not change fields other than|^Forbidden: updates to .* are forbidden`)
+
 // conflicts names the fields that another manager owns, and that manager.
 func conflicts(s metav1.Status) string {
-	if s.Details == nil {
-		return ""
-	}
 	var texts []string
 	for _, c := range s.Details.Causes {
 		if c.Type == metav1.CauseTypeFieldManagerConflict {
@@ -156,14 +146,14 @@ func conflicts(s metav1.Status) string {
 		}
 	}
 	slices.Sort(texts)
-	return truncate(firstOf(texts), maxWords)
+	return message.Shorten(firstOf(texts), maxWords)
 }
 
 // wordsOf is what the server said. Of a Secret only the fields are told, as the
 // server quotes values.
 func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if key.Kind != "Secret" || key.Group != "" {
-		return truncate(s.Message, maxWords)
+		return message.Shorten(s.Message, maxWords)
 	}
 	text := string(s.Reason)
 	if text == "" {
@@ -171,9 +161,6 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	}
 	if malformed(s) {
 		return "it is malformed. " + safeWords.FindString(s.Message)
-	}
-	if s.Details == nil {
-		return text
 	}
 	var fields []string
 	for _, c := range s.Details.Causes {
@@ -185,25 +172,42 @@ func wordsOf(s metav1.Status, key record.ObjectKey) string {
 	if fields = slices.Compact(fields); len(fields) > 0 {
 		text += " (" + firstOf(fields) + ")"
 	}
-	return truncate(text, maxWords)
+	return message.Shorten(text, maxWords)
 }
 
 // redact drops the words about a Secret from an error that is to be returned.
 func redact(err error, key record.ObjectKey) error {
-	var api apierrors.APIStatus
-	if key.Kind != "Secret" || key.Group != "" || !errors.As(err, &api) {
+	status, answered := answerOf(err)
+	if key.Kind != "Secret" || key.Group != "" || !answered {
 		return err
 	}
-	status := api.Status()
 	status.Message = wordsOf(status, key)
-	if status.Details != nil { // its causes quote values, too
-		status.Details = &metav1.StatusDetails{Name: status.Details.Name, RetryAfterSeconds: status.Details.RetryAfterSeconds}
-	}
+	// Its causes quote values, too.
+	status.Details = &metav1.StatusDetails{Name: status.Details.Name, RetryAfterSeconds: status.Details.RetryAfterSeconds}
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
+// failureOf returns what an error about an object means, nil for none. It tells nothing that comes
+// from Secrets.
+func (r *run) failureOf(key record.ObjectKey, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok || err == nil {
+		return f
+	}
+	return classify(r.conceal(err), key, r.scope.defines(schema.GroupKind{Group: key.Group, Kind: key.Kind}))
+}
+
+// reject returns the failure of an object that somebody has to change something for.
+func reject(key record.ObjectKey, reason, message string) error {
+	return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", key, message)}
+}
+
+// postpone returns the failure of an object that is gone, or there, after a while.
+func postpone(key record.ObjectKey, message string) error {
+	return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf("%s: %s", key, message)}
+}
+
 // failures are those of one pass over the objects, in the objects' order.
-type failures []failure
+type failures []*failure
 
 // transient returns an error of those that are to be retried, nil if there is none.
 func (f failures) transient() error {
@@ -230,19 +234,24 @@ func (f failures) first(kind kindOfFailure) (reason, message string) {
 	return reason, firstOf(messages)
 }
 
-// conflictsOf names the fields of a conflict, and their managers.
-func conflictsOf(err error) string {
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
-		return conflicts(api.Status())
+// answerOf returns what the API server answered; false if the error is none of its answers.
+func answerOf(err error) (metav1.Status, bool) {
+	api := apierrors.APIStatus(nil)
+	answered := errors.As(err, &api)
+	status := metav1.Status{}
+	if answered {
+		status = api.Status()
 	}
-	return ""
+	if status.Details = status.Details.DeepCopy(); status.Details == nil {
+		status.Details = &metav1.StatusDetails{}
+	}
+	return status, answered
 }
 
 // isAbout says that the server found a field wrong.
 func isAbout(err error, field string) bool {
-	var api apierrors.APIStatus
-	return errors.As(err, &api) && api.Status().Details != nil &&
-		slices.ContainsFunc(api.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
+	status, _ := answerOf(err)
+	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
 // isGone says that an object isn't there, or its kind isn't.

@@ -10,35 +10,36 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // prune deletes what earlier revisions had and this one hasn't.
-func (r *run) prune(ctx context.Context) (*Outcome, error) {
+func (r *run) prune(ctx context.Context) error {
 	if r.s.pruned {
-		return nil, nil
+		return nil
 	}
-	inventory, err := r.normalize(r.rec.State.Inventory)
+	inventory, err := r.inventoryOf(r.rec)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	wanted, err := r.entries()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	wanted = append(wanted, r.crdsOfRollback()...)
 	obsolete := slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
 		_, applied := r.s.applied[e.Key()]
 		return applied
 	})
-	if o, err := r.takeAway(ctx, obsolete, false); o != nil || err != nil {
-		return o, err
+	if err := r.deleteEntries(ctx, obsolete, false); err != nil {
+		return err
 	}
 	r.s.pruned = true
-	return nil, nil
+	return nil
 }
 
 // finish marks the revision deployed. That comes last, as then nobody looks again.
-func (r *run) finish(ctx context.Context) (*Outcome, error) {
+func (r *run) finish(ctx context.Context) error {
 	for _, older := range r.records {
 		if older.Revision >= r.rec.Revision {
 			continue
@@ -53,7 +54,7 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 		}
 		r.wrote.Store(true)
 		if err := r.s.store.SetStatus(ctx, older, status, description); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	description := "Install complete"
@@ -68,7 +69,7 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 	}
 	wanted, err := r.entries()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.rec.State.Inventory = append(r.withUIDs(wanted), r.crdsOfRollback()...)
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
@@ -78,10 +79,10 @@ func (r *run) finish(ctx context.Context) (*Outcome, error) {
 	if !r.isRollback() {
 		r.rec.Postconditions, r.rec.Failure = r.want.Postconditions, ""
 	}
-	r.rec.SetStatus(helmcommon.StatusDeployed, truncate(description, 1024))
+	r.rec.SetStatus(helmcommon.StatusDeployed, message.Shorten(description, 1024))
 	if err := r.update(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	r.d.settle(r.t, r.release, r.s)
-	return nil, nil
+	return nil
 }

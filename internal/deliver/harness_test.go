@@ -193,10 +193,12 @@ func (c chart) render(t *testing.T) *deliver.Rendering {
 func (e *env) want(ns string, c chart) deliver.Desired {
 	return deliver.Desired{
 		Release: deliver.Release{Namespace: ns, Name: "demo"},
-		Owner:   "fleet/cluster-a", Stack: "platform", Spec: "spec",
+		Owner:   "fleet/cluster-a",
+		Terms: deliver.Terms{
+			Stack: "platform", Spec: "spec", DeletionPolicy: addonsv1.DeletionPolicyDelete, DataPolicy: addonsv1.DataPolicyDelete,
+		},
 		Digest:          func(context.Context, string) (string, error) { return c.digest(), nil },
-		CreateNamespace: true, Adoption: addonsv1.AdoptionPolicyFail, DeletionPolicy: addonsv1.DeletionPolicyDelete,
-		DataPolicy:       addonsv1.DataPolicyDelete,
+		CreateNamespace: true, Adoption: addonsv1.AdoptionPolicyFail,
 		ProgressDeadline: 2 * time.Minute,
 		WatchFilter:      "blue",
 		Render: func(context.Context, deliver.RenderInput) (*deliver.Rendering, error) {

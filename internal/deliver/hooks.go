@@ -10,11 +10,14 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // HookRunAnnotation on a hook's object says which run of the hook it is:
@@ -22,17 +25,20 @@ import (
 // started again.
 const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
 
+// hook is a hook of the revision, as it is run for an event.
+type hook struct {
+	*helmrelease.Hook
+	event helmrelease.HookEvent
+}
+
 // hookKey identifies a hook within a revision.
 type hookKey struct{ event, kind, name string }
 
-func (r *run) preHooks(ctx context.Context) (*Outcome, error) {
-	before, _ := r.hookEvents()
-	return r.runHooks(ctx, before)
-}
+func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name} }
 
-func (r *run) postHooks(ctx context.Context) (*Outcome, error) {
-	_, after := r.hookEvents()
-	return r.runHooks(ctx, after)
+// progressOf returns the progress of a hook, nil if it wasn't started.
+func (r *run) progressOf(h hook) *record.HookRun {
+	return r.rec.State.Run(h.event.String(), h.Kind, h.Name)
 }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
@@ -48,21 +54,21 @@ func hooksFor(hooks []*helmrelease.Hook, event helmrelease.HookEvent) []*helmrel
 		return cmp.Or(
 			cmp.Compare(a.Weight, b.Weight),
 			cmp.Compare(a.Name, b.Name),
-			cmp.Compare(rankOr(installRank, a.Kind), rankOr(installRank, b.Kind)),
+			cmp.Compare(rank(releaseutil.InstallOrder, a.Kind), rank(releaseutil.InstallOrder, b.Kind)),
 		)
 	})
 	return matching
 }
 
 // runHooks runs the hooks of an event, one after another.
-func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outcome, error) {
+func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) error {
 	hooks := hooksFor(r.rec.Helm.Hooks, event)
 	if len(hooks) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
-		return nil, nil
+		return nil
 	}
 	for _, h := range hooks {
-		if o, err := r.runHook(ctx, event, h); o != nil || err != nil {
-			return o, err
+		if err := r.runHook(ctx, hook{h, event}); err != nil {
+			return err
 		}
 	}
 	// The record says first that they are done: once they are deleted, nothing else tells. That
@@ -70,29 +76,29 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) (*Outco
 	cleanup := whenSucceeded(hooks)
 	if len(cleanup) > 0 && !r.s.cleaned[event] {
 		if err := r.update(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		if err := r.deleteHooks(ctx, event, cleanup); err != nil {
-			return nil, err
+			return err
 		}
 		r.s.cleaned[event] = true
 	}
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
 	if len(cleanup) > 0 {
-		return nil, nil
+		return nil
 	}
-	return nil, r.update(ctx)
+	return r.update(ctx)
 }
 
 // runHook starts a hook, or goes on waiting for it. Nil means that it is done.
-func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (*Outcome, error) {
-	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+func (r *run) runHook(ctx context.Context, h hook) error {
+	progress := r.progressOf(h)
 	if progress != nil && progress.Phase == helmrelease.HookPhaseSucceeded {
-		return nil, nil
+		return nil
 	}
-	object, err := r.hookObject(h)
+	object, err := r.hookObject(h.Hook)
 	if err != nil {
-		return r.failHook(ctx, event, h, err.Error())
+		return r.failHook(ctx, h, err.Error())
 	}
 	starts := progress == nil || progress.Phase == helmrelease.HookPhaseFailed || progress.Phase == helmrelease.HookPhaseUnknown
 	attempt := 0
@@ -101,65 +107,62 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	}
 	if starts {
 		attempt++
+		delete(r.s.hooks, h.key())
 	}
-	annotate(object, HookRunAnnotation, fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, event, attempt, r.rec.UID))
-	key := hookKey{event.String(), h.Kind, h.Name}
-	if starts {
-		delete(r.s.hooks, key)
-	}
-	if _, ok := r.s.hooks[key]; !ok {
-		if o, err := r.applyHook(ctx, event, h, key, object, attempt); o != nil || err != nil {
-			return o, err
+	annotations.AddAnnotations(object, map[string]string{
+		HookRunAnnotation: fmt.Sprintf("%d.%s.%d.%s", r.rec.Revision, h.event, attempt, r.rec.UID),
+	})
+	if _, ok := r.s.hooks[h.key()]; !ok {
+		if err := r.applyHook(ctx, h, object, attempt); err != nil {
+			return err
 		}
 	}
 	if starts {
-		progress = r.startRun(event, h)
+		r.startRun(h)
 	}
-	return r.awaitHook(ctx, event, h, progress, key, object)
+	return r.awaitHook(ctx, h, object)
 }
 
 // awaitHook looks whether a running hook is done.
-func (r *run) awaitHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, progress *record.HookRun, key hookKey, object *unstructured.Unstructured) (*Outcome, error) {
-	a := r.s.hooks[key]
+func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstructured) error {
+	a, progress := r.s.hooks[h.key()], r.progressOf(h)
 	status := r.statusOf(a)
 	if a.watched && !status.Final && r.s.tracker.Failing() != nil {
 		var err error
-		if status, err = r.lookAtHook(ctx, a, object); err != nil {
-			return nil, err
+		if status, err = r.lookAtHook(ctx, object); err != nil {
+			return err
 		}
 	}
-	what := fmt.Sprintf("%s hook %s %s", event, h.Kind, a.key)
+	what := fmt.Sprintf("%s hook %s %s", h.event, h.Kind, a.Key)
 	switch status.Phase {
 	case observe.Current:
 		progress.Phase = helmrelease.HookPhaseSucceeded
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
-		return nil, nil
+		return nil
 	case observe.Failed:
-		return r.failHook(ctx, event, h, what+": "+truncate(status.Message, maxWords)+
+		return r.failHook(ctx, h, what+": "+message.Shorten(status.Message, maxWords)+
 			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
-		return r.failHook(ctx, event, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
+		return r.failHook(ctx, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
 	}
-	if !a.watched || !r.s.tracker.Live(a.resource) {
+	if !a.watched || !r.s.tracker.Live(a.Resource) {
 		a.watched = true
-		r.s.hooks[key] = a
-		r.s.tracker.Track(r.root(), r.t.Dynamic, observe.Object{
-			Resource: a.resource, Key: a.key, Judge: a.judge, Status: a.status, ResourceVersion: a.version,
-		})
+		r.s.hooks[h.key()] = a
+		r.track(a.Object)
 	}
 	left := progress.StartedAt.Add(r.deadline()).Sub(r.now())
 	if left <= 0 {
 		return r.failed(ctx, ReasonHookFailed, fmt.Sprintf(
-			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message))
+			"%s hasn't finished within %s: %s. It is still waited for", what, r.deadline(), status.Message), 0)
 	}
-	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left), nil
+	return r.wait(ReasonRunningHook, fmt.Sprintf("Waiting for %s: %s", what, status.Message), left)
 }
 
 // startRun notes a new attempt.
-func (r *run) startRun(event helmrelease.HookEvent, h *helmrelease.Hook) *record.HookRun {
-	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+func (r *run) startRun(h hook) *record.HookRun {
+	progress := r.progressOf(h)
 	if progress == nil {
-		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: event.String(), Kind: h.Kind, Name: h.Name})
+		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name})
 		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
 	}
 	progress.Attempt++
@@ -177,20 +180,20 @@ func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 
 // failHook notes that a hook failed. It is tried again as a new attempt. Those before it are
 // deleted by their policy, as in Helm; what of them doesn't run is made anew with the attempt.
-func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, message string) (*Outcome, error) {
-	progress := r.rec.State.Run(event.String(), h.Kind, h.Name)
+func (r *run) failHook(ctx context.Context, h hook, message string) error {
+	progress := r.progressOf(h)
 	if progress == nil {
-		progress = r.startRun(event, h)
+		progress = r.startRun(h)
 	}
 	if r.want == nil {
 		message += fmt.Sprintf(". To let go of the add-on without this hook, set annotation %s of Secret %s/%s in the cluster to %s",
 			record.DeletionPolicyAnnotation, r.release.Namespace, r.rec.SecretName, addonsv1.DeletionPolicyOrphan)
 	}
 	progress.Phase, progress.Message = helmrelease.HookPhaseFailed, message
-	all := hooksFor(r.rec.Helm.Hooks, event)
-	cleanup := whenSucceeded(all[:slices.Index(all, h)])
+	all := hooksFor(r.rec.Helm.Hooks, h.event)
+	cleanup := whenSucceeded(all[:slices.Index(all, h.Hook)])
 	for _, before := range cleanup {
-		if run := r.rec.State.Run(event.String(), before.Kind, before.Name); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
+		if run := r.progressOf(hook{before, h.event}); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}
@@ -199,15 +202,16 @@ func (r *run) failHook(ctx context.Context, event helmrelease.HookEvent, h *helm
 		r.markFailed(ReasonHookFailed, message)
 	}
 	if err := r.update(ctx); err != nil { // first, as deleting them takes away what tells
-		return nil, err
+		return err
 	}
 	if slices.Contains(h.DeletePolicies, helmrelease.HookFailed) {
-		cleanup = append(cleanup, h)
+		cleanup = append(cleanup, h.Hook)
 	}
-	if err := r.deleteHooks(ctx, event, cleanup); err != nil {
-		return nil, err
+	if err := r.deleteHooks(ctx, h.event, cleanup); err != nil {
+		return err
 	}
-	return ptr(r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message))), nil
+	o := r.outcome(addonsv1.AddonFailed, ReasonHookFailed, message)
+	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o)}
 }
 
 // deadline of hooks and objects. Removal has none of its own.

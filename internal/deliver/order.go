@@ -40,28 +40,6 @@ var installWaves = [][]string{
 	{"ValidatingWebhookConfiguration"},
 }
 
-var (
-	installRank   = ranks(releaseutil.InstallOrder)
-	uninstallRank = ranks(releaseutil.UninstallOrder)
-	waveOf        = func() map[string]int {
-		waves := make(map[string]int)
-		for i, kinds := range installWaves {
-			for _, kind := range kinds {
-				waves[kind] = i
-			}
-		}
-		return waves
-	}()
-)
-
-func ranks(order releaseutil.KindSortOrder) map[string]int {
-	m := make(map[string]int, len(order))
-	for i, kind := range order {
-		m[kind] = i
-	}
-	return m
-}
-
 // waves groups objects for applying. Custom resources, and kinds that Helm
 // doesn't rank, come last: after the CRDs that define them and the webhooks that
 // default and check them.
@@ -69,8 +47,8 @@ func waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured 
 	grouped := make([][]*unstructured.Unstructured, len(installWaves)+1)
 	for _, o := range objects {
 		gk := o.GroupVersionKind().GroupKind()
-		wave, ranked := waveOf[gk.Kind]
-		if !ranked || !builtin(gk) {
+		wave := slices.IndexFunc(installWaves, func(kinds []string) bool { return slices.Contains(kinds, gk.Kind) })
+		if wave < 0 || !builtin(gk) {
 			wave = len(installWaves)
 		}
 		grouped[wave] = append(grouped[wave], o)
@@ -105,17 +83,18 @@ func removalWaves(entries []record.Entry) [removalWaveCount][]record.Entry {
 	}
 	for _, wave := range grouped {
 		slices.SortStableFunc(wave, func(a, b record.Entry) int {
-			return cmp.Compare(rankOr(uninstallRank, a.Kind), rankOr(uninstallRank, b.Kind))
+			return cmp.Compare(rank(releaseutil.UninstallOrder, a.Kind), rank(releaseutil.UninstallOrder, b.Kind))
 		})
 	}
 	return grouped
 }
 
-func rankOr(rank map[string]int, kind string) int {
-	if r, ok := rank[kind]; ok {
-		return r
+// rank returns the place of a kind in Helm's order. Kinds that Helm doesn't rank come last.
+func rank(order releaseutil.KindSortOrder, kind string) int {
+	if i := slices.Index(order, kind); i >= 0 {
+		return i
 	}
-	return len(rank)
+	return len(order)
 }
 
 // builtin says whether a kind is part of Kubernetes itself.
@@ -123,14 +102,8 @@ func builtin(gk schema.GroupKind) bool {
 	if gk == crdKind || gk.Group == "apiregistration.k8s.io" {
 		return true
 	}
-	if !scheme.Scheme.IsGroupRegistered(gk.Group) {
-		// Kinds of groups that Kubernetes has dropped are gone, too.
-		return false
-	}
-	for _, version := range scheme.Scheme.PrioritizedVersionsForGroup(gk.Group) {
-		if scheme.Scheme.Recognizes(version.WithKind(gk.Kind)) {
-			return true
-		}
-	}
-	return false
+	// Kinds of groups that Kubernetes has dropped are gone, too.
+	return slices.ContainsFunc(scheme.Scheme.PrioritizedVersionsForGroup(gk.Group), func(version schema.GroupVersion) bool {
+		return scheme.Scheme.Recognizes(version.WithKind(gk.Kind))
+	})
 }

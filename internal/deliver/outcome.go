@@ -40,6 +40,11 @@ type Outcome struct {
 	Wrote bool
 }
 
+// stopped ends a call early, with its outcome. To all code between it is an error.
+type stopped struct{ Outcome }
+
+func (s *stopped) Error() string { return s.Reason + ": " + s.Message }
+
 // Reasons of an Outcome. They are stable API.
 const (
 	// ReasonReady: installed as wanted, and was ready.

@@ -4,12 +4,15 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"slices"
 
+	"golang.org/x/sync/errgroup"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 )
 
@@ -22,10 +25,7 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 		value, stack = there.Value, there.Stack
 	}
 	what := fmt.Sprintf("%T", value)
-	if err, ok := value.(interface {
-		error
-		RuntimeError()
-	}); ok {
+	if err, ok := value.(runtime.Error); ok {
 		what = err.Error()
 	}
 	logf.FromContext(ctx).Error(nil, "Recovered from a panic", "Cluster", cluster, "panic", what, "stack", string(stack))
@@ -34,20 +34,45 @@ func Panicked(ctx context.Context, cluster string, value any) (message string) {
 }
 
 // contained calls act. A panic becomes the add-on's failure: no cluster's answer may end
-// the process, which serves all others.
+// the process, which serves all others. So does any error that somebody can act on.
 func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome, error)) (o Outcome, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.s.restart(r.d.storeOf(r.t, r.release))
-			r.rec = nil
-			o, err = r.s.backoff.fail(r.now(), "panic", *r.refusal(addonsv1.AddonFailed, ReasonInternalError, Panicked(ctx, r.t.Name, value))), nil
+			err = r.refuse(ReasonInternalError, Panicked(ctx, r.t.Name, value))
+		}
+		if stop, ok := errors.AsType[*stopped](err); ok {
+			o, err = stop.Outcome, nil
 		}
 	}()
 	if there := r.s.tracker.Panicked(); there != nil {
 		panic(there)
 	}
-	if o, err = act(ctx); err != nil {
-		return r.unrecorded(o, err)
+	o, err = act(ctx)
+	return o, r.stopForRecord(err)
+}
+
+// maxParallel is the number of objects of an add-on that are written at the same time.
+const maxParallel = 6
+
+// inParallel calls f for 0 to n-1, and returns what failed, in that order. It panics if
+// one of them does.
+func inParallel(n int, f func(int) *failure) failures {
+	results, panics := make(failures, n), make([]*observe.Panic, n)
+	group := errgroup.Group{}
+	group.SetLimit(maxParallel)
+	for i := range n {
+		group.Go(func() error {
+			defer func() { panics[i] = observe.PanicOf(recover()) }()
+			results[i] = f(i)
+			return nil
+		})
 	}
-	return o, nil
+	_ = group.Wait() // failures are told for each object
+	for _, there := range panics {
+		if there != nil {
+			panic(there) // where it is contained
+		}
+	}
+	return slices.DeleteFunc(results, func(f *failure) bool { return f == nil })
 }

@@ -4,22 +4,26 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // patch applies an object, and returns it as the server has it.
-func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool, options ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
 	result := o.DeepCopy()
-	options = append(options, client.FieldOwner(r.manager))
+	options := []client.ApplyOption{client.FieldOwner(r.manager)}
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
@@ -52,7 +56,8 @@ func (r *run) patchNew(ctx context.Context, o *unstructured.Unstructured) (*unst
 // isThere reports whether a new object wasn't applied as there is one. So it may be, too, if an
 // aggregated API server has something to say about resourceVersions.
 func isThere(err error) bool {
-	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answerOf(err)), "resourceversion")
+	answer, _ := answerOf(err)
+	return apierrors.IsConflict(err) || strings.Contains(strings.ToLower(answer.Message), "resourceversion")
 }
 
 // errAnother: an object is gone, or somebody made another one of its name.
@@ -72,6 +77,12 @@ func (r *run) patchOwn(ctx context.Context, o *unstructured.Unstructured, uid ty
 
 func isOfAnother(err error) bool { return apierrors.IsConflict(err) || isAbout(err, "metadata.uid") }
 
+// delete deletes an object, if it has this UID still. One that is gone is no error.
+func (r *run) delete(ctx context.Context, o client.Object, uid types.UID, propagation metav1.DeletionPropagation) error {
+	r.wrote.Store(true)
+	return client.IgnoreNotFound(r.t.Client.Delete(ctx, o, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
+}
+
 // metadata reads an object's metadata.
 func (r *run) metadata(ctx context.Context, e record.Entry) (*metav1.PartialObjectMetadata, error) {
 	return r.metadataWith(ctx, r.t.Client, e)
@@ -85,4 +96,38 @@ func (r *run) metadataWith(ctx context.Context, reader client.Reader, e record.E
 	}
 	m.SetGroupVersionKind(mapping.GroupVersionKind)
 	return m, reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, m)
+}
+
+// strategyType is the field that says how a Deployment is brought up to date.
+var strategyType = fieldpath.MakePathOrDie("spec", "strategy", "type")
+
+var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// isRolled says that a Deployment was refused for what the server once set by default: how to
+// roll it, which must not be set beside the strategy Recreate.
+func isRolled(o *unstructured.Unstructured, err error) bool {
+	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
+	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
+		strategy == string(appsv1.RecreateDeploymentStrategyType) && isAbout(err, "spec.strategy.rollingUpdate")
+}
+
+// stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.
+// Server-side apply can't drop what it doesn't own. It returns the object's new version.
+func (r *run) stopRolling(ctx context.Context, o *unstructured.Unstructured) (version string, _ error) {
+	metadata := map[string]any{}
+	if uid := o.GetUID(); uid != "" {
+		metadata["uid"] = uid
+	}
+	if version := o.GetResourceVersion(); version != "" {
+		metadata["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{
+		"strategy": map[string]any{"type": appsv1.RecreateDeploymentStrategyType, "rollingUpdate": nil},
+	}})
+	if err != nil {
+		return "", err
+	}
+	rolled := o.DeepCopy()
+	err = r.t.Client.Patch(ctx, rolled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.manager))
+	return rolled.GetResourceVersion(), err
 }

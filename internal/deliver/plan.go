@@ -10,7 +10,6 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // step is what is to be done about an add-on that is wanted.
@@ -108,10 +107,4 @@ func takenOver(records []Summary, want *Desired) bool {
 		return false
 	}
 	return slices.ContainsFunc(records, func(s Summary) bool { return s.OwnerUID == want.OwnerUID })
-}
-
-// installed says whether the add-on is there at least in part, so that a new
-// revision is an upgrade: a revision of it was deployed, and none was removed since.
-func installed(records []Summary) bool {
-	return record.Installed(records)
 }

@@ -3,12 +3,12 @@
 package deliver
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const (
@@ -55,14 +55,19 @@ func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedField
 		if e.Manager != operatorManager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
 			continue
 		}
-		fields := map[string]any{}
-		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
+		fields, labels := fieldpath.NewSet(), fieldpath.NewSet()
+		if err := fields.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("fields of manager %s: %w", e.Manager, err)
 		}
-		if fields = leadingTo(fields, "f:"+operatorLabel); fields == nil {
+		for path := range fields.Leaves().All() {
+			if name := path[len(path)-1].FieldName; name != nil && *name == operatorLabel {
+				labels.Insert(path.Copy())
+			}
+		}
+		if labels.Empty() {
 			continue
 		}
-		raw, err := json.Marshal(fields)
+		raw, err := labels.ToJSON()
 		if err != nil {
 			return nil, err
 		}
@@ -70,21 +75,4 @@ func operatorLabels(managers []metav1.ManagedFieldsEntry) ([]metav1.ManagedField
 		kept = append(kept, e)
 	}
 	return kept, nil
-}
-
-// leadingTo returns the branches of a tree of fields that lead to a key, nil if none does.
-func leadingTo(fields map[string]any, key string) map[string]any {
-	kept := map[string]any{}
-	for name, value := range fields {
-		below, isTree := value.(map[string]any)
-		if name == key {
-			kept[name] = value
-		} else if below = leadingTo(below, key); isTree && below != nil {
-			kept[name] = below
-		}
-	}
-	if len(kept) == 0 {
-		return nil
-	}
-	return kept
 }

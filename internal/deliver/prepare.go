@@ -3,36 +3,45 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
+// prepareBoth prepares CRDs of crds/ and objects of the manifest.
+func (r *run) prepareBoth(crds, objects []*unstructured.Unstructured) (_, _ []*unstructured.Unstructured, err error) {
+	if crds, err = r.prepare(crds); err != nil {
+		return nil, nil, err
+	}
+	objects, err = r.prepare(objects)
+	return crds, objects, err
+}
+
 // prepare returns copies of rendered objects as they are to be applied. Of
 // objects with the same key, the last one counts.
 func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	r.scope.learn(rendered)
 	objects := make([]*unstructured.Unstructured, 0, len(rendered))
 	index := make(map[record.ObjectKey]int, len(rendered))
 	for _, original := range rendered {
 		o := original.DeepCopy()
-		namespaced, known, err := r.scope.namespaced(o.GroupVersionKind())
-		switch {
-		case err != nil:
+		namespace, err := r.namespaceOf(o.GroupVersionKind(), o.GetNamespace())
+		if err != nil {
 			return nil, err
-		case known && !namespaced:
-			o.SetNamespace("")
-		case o.GetNamespace() == "":
-			o.SetNamespace(r.release.Namespace)
 		}
+		o.SetNamespace(namespace)
 		// Neither is the author's to set, and both are in many charts: a status would
 		// be owned by us, and a null creationTimestamp makes a difference each time.
 		unstructured.RemoveNestedField(o.Object, "status")
@@ -107,53 +116,88 @@ func label(o *unstructured.Unstructured, r Release) {
 	o.SetLabels(labels)
 }
 
+// inventoryOf returns the inventory of a record, as far as kinds are known now.
+func (r *run) inventoryOf(rec *record.Record) ([]record.Entry, error) {
+	entries, err := rec.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	return r.normalize(entries)
+}
+
 // normalize gives inventory entries the namespace that they have in the cluster:
 // one in a manifest may lack it, or have one that means nothing.
 func (r *run) normalize(entries []record.Entry) ([]record.Entry, error) {
-	out := make([]record.Entry, 0, len(entries))
-	for _, e := range entries {
-		namespaced, known, err := r.scope.namespaced(e.GroupVersionKind())
-		switch {
-		case err != nil:
+	out := slices.Clone(entries)
+	for i := range out {
+		var err error
+		if out[i].Namespace, err = r.namespaceOf(out[i].GroupVersionKind(), out[i].Namespace); err != nil {
 			return nil, err
-		case known && !namespaced:
-			e.Namespace = ""
-		case known && e.Namespace == "":
-			e.Namespace = r.release.Namespace
 		}
-		out = append(out, e)
 	}
 	return out, nil
 }
 
+// namespaceOf returns the namespace of an object in the cluster: none if its kind isn't namespaced, and
+// the release's if it names none.
+func (r *run) namespaceOf(gvk schema.GroupVersionKind, named string) (string, error) {
+	namespaced, known, err := r.scope.namespaced(gvk)
+	if known && !namespaced {
+		return "", err
+	}
+	return cmp.Or(named, r.release.Namespace), err
+}
+
 // ensureNamespace makes the release's namespace if it is missing and may be made.
 // It isn't part of the inventory: it stays when the add-on goes.
-func (r *run) ensureNamespace(ctx context.Context, digest string) (*Outcome, error) {
+func (r *run) ensureNamespace(ctx context.Context) error {
 	name := r.release.Namespace
 	if len(r.records) > 0 {
-		return nil, nil // the records are in it
+		return nil // the records are in it
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.t.own().Get(ctx, client.ObjectKey{Name: name}, ns)
 	switch {
 	case err == nil && ns.DeletionTimestamp != nil:
-		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))), nil
+		return r.refuse(ReasonNamespaceMissing, fmt.Sprintf("Namespace %s is being deleted", name))
 	case err == nil:
-		return nil, nil
+		return nil
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("looking for namespace %s: %w", name, err)
+		return fmt.Errorf("looking for namespace %s: %w", name, err)
 	case !r.want.CreateNamespace:
-		return ptr(r.refuse(digest, ReasonNamespaceMissing, fmt.Sprintf(
-			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))), nil
+		return r.refuse(ReasonNamespaceMissing, fmt.Sprintf(
+			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))
 	}
 	r.wrote.Store(true)
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := r.t.Client.Create(ctx, made, client.FieldOwner(r.manager)); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsForbidden(err) {
-			return ptr(r.refuse(digest, ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))), nil
+			return r.refuse(ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))
 		}
-		return nil, fmt.Errorf("making namespace %s: %w", name, err)
+		return fmt.Errorf("making namespace %s: %w", name, err)
 	}
-	return nil, nil
+	return nil
+}
+
+// Where Target.Client acts as a ServiceAccount, the manager still writes the records. So that
+// nobody takes over the release of a namespace by it, or fills one, the ServiceAccount has to be
+// allowed what the manager does there.
+
+// mayKeepRecords refuses a release without a record of ours in a namespace in which the
+// ServiceAccount may not create Secrets.
+func (r *run) mayKeepRecords(ctx context.Context) error {
+	if r.t.Own == nil || len(r.records) > 0 && r.records[0].Owned {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.release.Namespace, GenerateName: "chandler-"}}
+	err := r.t.Client.Create(ctx, secret, client.DryRunAll, client.FieldOwner(r.manager))
+	if apierrors.IsForbidden(err) {
+		return r.refuse(ReasonForbidden, fmt.Sprintf(
+			"ServiceAccount %s has to be allowed to create Secrets in namespace %s, where the release is recorded: %v", r.want.ServiceAccount, r.release.Namespace, err))
+	}
+	if err != nil {
+		return fmt.Errorf("asking whether ServiceAccount %s may create Secrets in namespace %s: %w", r.want.ServiceAccount, r.release.Namespace, err)
+	}
+	return nil
 }

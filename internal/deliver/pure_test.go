@@ -93,7 +93,7 @@ func TestInstalled(t *testing.T) {
 		for _, s := range strings.Fields(statuses) {
 			records = append(records, Summary{Status: s})
 		}
-		if got := installed(records); got != want {
+		if got := record.Installed(records); got != want {
 			t.Errorf("%q: %t", statuses, got)
 		}
 	}
@@ -353,19 +353,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	a := map[string]any{"x": map[string]any{"same": 1, "other": "a"}, "list": []any{1}, "gone": 1}
-	b := map[string]any{"x": map[string]any{"same": 1, "other": "b"}, "list": []any{2}, "new": map[string]any{"k": 1}}
-	if d := cmp.Diff([]string{".gone", ".list", ".new", ".x.other"}, differences(a, b)); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestMessagesAreBounded(t *testing.T) {
 	if got := firstOf([]string{"a", "b", "c", "d", "e"}); got != "a; b; c; and 2 more" {
 		t.Error(got)
-	}
-	if got := truncate("aé", 2); got != "a" {
-		t.Errorf("%q", got)
 	}
 }

@@ -10,17 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // statusOf returns the newest status of an object that was applied.
 func (r *run) statusOf(a applied) observe.Status {
 	if a.watched {
-		if s, ok := r.s.tracker.Status(a.resource, a.key); ok {
+		if s, ok := r.s.tracker.Status(a.Resource, a.Key); ok {
 			return s
 		}
 	}
-	return a.status
+	return a.Status
 }
 
 // readyCount counts the objects of a revision that are ready. Before the first of them is
@@ -49,29 +51,24 @@ func (r *run) watchUnready(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		key := record.KeyOf(o)
 		a, ok := r.s.applied[key]
-		if !ok || !a.watched && a.status.Phase == observe.Current {
+		if !ok || !a.watched && a.Status.Phase == observe.Current {
 			continue
 		}
-		if a.watched && r.s.tracker.Live(a.resource) {
+		if a.watched && r.s.tracker.Live(a.Resource) {
 			continue
 		}
 		a.watched = true
 		r.s.applied[key] = a
-		watch = append(watch, observe.Object{
-			Resource: a.resource, Key: a.key, Judge: a.judge, Status: a.status, ResourceVersion: a.version,
-		})
+		watch = append(watch, a.Object)
 	}
-	if len(watch) > 0 {
-		r.s.tracker.Track(r.root(), r.t.Dynamic, watch...)
-	}
+	r.track(watch...)
 }
 
-// root is what watches hang on.
-func (r *run) root() context.Context {
-	if r.t.Context != nil {
-		return r.t.Context
+// track watches objects for as long as the connection to the cluster lasts.
+func (r *run) track(objects ...observe.Object) {
+	if len(objects) > 0 {
+		r.s.tracker.Track(r.t.Context, r.t.Dynamic, objects...)
 	}
-	return context.Background() // a Target without a connection to end
 }
 
 // unready describes the objects that aren't ready: those that failed, and the rest.
@@ -82,7 +79,7 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 			continue
 		}
 		s := r.statusOf(a)
-		text := fmt.Sprintf("%s: %s", record.KeyOf(o), truncate(s.Message, maxWords))
+		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(s.Message, maxWords))
 		switch s.Phase {
 		case observe.Current:
 		case observe.Failed:
@@ -95,45 +92,44 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 }
 
 // established waits for CRDs to be served.
-func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) (*Outcome, error) {
+func (r *run) established(ctx context.Context, crds []*unstructured.Unstructured, rejections failures) error {
 	failed, waiting := r.unready(crds)
-	if len(failed) > 0 {
-		r.watchUnready(crds)
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
-	}
-	if len(waiting) == 0 {
-		return nil, nil
+	if len(failed)+len(waiting) == 0 {
+		return nil
 	}
 	r.watchUnready(crds)
+	if len(failed) > 0 {
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
+	}
 	deadline := r.rec.Helm.Info.LastDeployed.Add(r.want.ProgressDeadline)
 	if !r.now().Before(deadline) {
-		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting))
+		return r.failed(ctx, ReasonReadinessTimeout, firstOf(waiting), 0)
 	}
 	if _, message := rejections.first(rejected); message != "" {
 		waiting = append(waiting, message)
 	}
-	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now())), nil
+	return r.wait(ReasonWaitingForCRDs, "Waiting for "+firstOf(waiting), deadline.Sub(r.now()))
 }
 
 // awaitReady waits until all objects are ready. When they aren't in time, the
 // add-on counts as failed, yet they are still watched.
-func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
+func (r *run) awaitReady(ctx context.Context) error {
 	failed, waiting := r.unready(r.s.objects)
 	if len(failed)+len(waiting) == 0 {
-		return nil, nil
+		return nil
 	}
 	r.watchUnready(r.s.objects)
 	left, retryAfter, err := r.noteWaiting(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(failed) > 0 {
-		return r.failed(ctx, ReasonObjectFailed, firstOf(failed))
+		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
 	}
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
 			"%d of %d objects aren't ready within %s: %s",
-			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)))
+			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)), 0)
 	}
 	if r.s.tracker.Failing() != nil {
 		// What can't be watched is applied again, to see its status.
@@ -143,7 +139,7 @@ func (r *run) awaitReady(ctx context.Context) (*Outcome, error) {
 			}
 		}
 	}
-	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter), nil
+	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter)
 }
 
 // noteAfter is how long objects are waited for before the record says that they were applied. An
@@ -183,4 +179,53 @@ func (r *run) withUIDs(entries []record.Entry) []record.Entry {
 		out = append(out, e)
 	}
 	return out
+}
+
+// awaitPostcondition waits until what has to hold after the add-on was applied does
+// so. When that takes too long the add-on counts as failed, yet is still waited for.
+func (r *run) awaitPostcondition(ctx context.Context) error {
+	if r.want.Postcondition == nil || r.isRollback() {
+		return nil
+	}
+	waiting, retryAfter, err := r.want.Postcondition(ctx)
+	if waiting == "" || err != nil {
+		return err
+	}
+	left, soon, err := r.noteWaiting(ctx)
+	if err != nil {
+		return err
+	}
+	if left <= 0 {
+		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
+			"a postcondition doesn't hold within %s: %s", r.want.ProgressDeadline, waiting), retryAfter)
+	}
+	return r.wait(ReasonWaitingForPostcondition, "Waiting for "+waiting, shorter(retryAfter, soon))
+}
+
+// jobDone is the status of a Job that is known from the record to have run to its end.
+var jobDone = observe.Status{Phase: observe.Current, Final: true, Message: "it ran to its end"}
+
+// noteJobs records the Jobs of the manifest that ran to their end. Nothing else tells of it
+// once they are gone by their ttlSecondsAfterFinished, and each is to run once for a revision.
+func (r *run) noteJobs(ctx context.Context, objects []*unstructured.Unstructured) error {
+	known := len(r.rec.State.JobsDone)
+	for _, o := range objects {
+		key := record.KeyOf(o)
+		if !readiness.IsJob(o) {
+			continue
+		}
+		a, ok := r.s.applied[key]
+		if status := r.statusOf(a); !ok || a.left || !status.Final || status.Phase != observe.Current {
+			continue
+		}
+		if _, noted := r.rec.State.JobDone(key); !noted {
+			e := record.EntryOf(o)
+			e.UID = a.uid
+			r.rec.State.JobsDone = append(r.rec.State.JobsDone, e)
+		}
+	}
+	if len(r.rec.State.JobsDone) == known {
+		return nil
+	}
+	return r.update(ctx)
 }

@@ -10,51 +10,71 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// unrecorded returns the outcome of a release record that couldn't be written, if
-// somebody has to change something. All else is an error, to be tried again.
-func (r *run) unrecorded(o Outcome, err error) (Outcome, error) {
+// stopForRecord returns an error about a release record that can't be read or written as what stops
+// the run, if somebody has to change something. All else is returned as it is, to be tried again.
+func (r *run) stopForRecord(err error) error {
+	if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
+		return r.refuse(ReasonRecordUnreadable, r.unreadable(damaged))
+	}
+	if large, ok := errors.AsType[*record.TooLargeError](err); ok {
+		return r.refuse(ReasonRecordTooLarge, fmt.Sprintf("The add-on is too large: %v. Split the chart", large))
+	}
 	if answer, ok := errors.AsType[*record.AnswerError](err); ok {
-		return r.notRecorded(ReasonAnswerInvalid, fmt.Sprintf(
-			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", answer)), nil
+		return r.refuse(ReasonAnswerInvalid, fmt.Sprintf(
+			"%v. See whether the kubeconfig's server is the cluster's API server, and what is between", answer))
 	}
 	write, ok := errors.AsType[*record.WriteError](err)
 	if !ok || apierrors.IsAlreadyExists(err) {
-		return o, err // another write came first
+		return err // another write came first
 	}
 	namespace, name, _ := strings.Cut(write.Secret, "/")
 	f := classify(write.Err, record.ObjectKey{Kind: "Secret", Namespace: namespace, Name: name}, false)
 	gone := apierrors.IsNotFound(err) && f.reason != ReasonNamespaceMissing
 	switch {
 	case f.kind == transient || gone:
-		return o, err
+		return err
 	case f.kind == deferred:
-		return *r.wait(f.reason, "Waiting: "+f.message, webhookRetry), nil
+		return r.wait(f.reason, "Waiting: "+f.message, webhookRetry)
 	}
-	if why := refusalWords.FindString(answerOf(write.Err)); why != "" {
+	if answer, _ := answerOf(write.Err); refusalWords.MatchString(answer.Message) {
+		why := refusalWords.FindString(answer.Message)
 		f.message += " (" + why + ")"
 	}
 	f.message += ". It is to hold the release record"
 	if f.reason == ReasonForbidden || f.reason == ReasonObjectRejected {
 		f.message += fmt.Sprintf(": let the kubeconfig's user create, update and delete Secrets in namespace %s", namespace)
 	}
-	return r.notRecorded(f.reason, f.message), nil
+	return r.refuse(f.reason, f.message)
+}
+
+// unreadable says what is wrong with a record, and what is lost with it.
+func (r *run) unreadable(damaged *record.UnreadableError) string {
+	lost := "the add-on is then installed anew, with other generated passwords and certificates, its hooks run again, " +
+		"and objects that only this record names stay in the cluster for ever"
+	if r.want == nil {
+		lost = "objects that only this record names then stay in the cluster for ever"
+	}
+	return fmt.Sprintf("%v. Restore it from a backup. Only without one delete it: %s", damaged, lost)
 }
 
 // refusalWords are those of a refused write of a Secret that quote nothing of it.
 var refusalWords = regexp.MustCompile(`cannot [a-z]+ resource "secrets"|exceeded quota: [^,:]+|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+'`)
 
-func answerOf(err error) string {
-	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
-		return api.Status().Message
+// conceal takes what comes from Secrets out of an answer of the API server, which
+// quotes what it refuses. It does so before the words are shortened. Of the many objects of
+// one call the later ones get no words at all if it takes too much work.
+func (r *run) conceal(err error) error {
+	status, answered := answerOf(err)
+	if r.want == nil || len(r.want.Sensitive) == 0 || !answered {
+		return err
 	}
-	return ""
-}
-
-func (r *run) notRecorded(reason, message string) Outcome {
-	r.rec = nil // what it says was lost
-	return r.s.backoff.fail(r.now(), r.tried(r.digest), *r.refusal(addonsv1.AddonFailed, reason, message))
+	status.Message = r.secrets().Redact(status.Message)
+	for i := range status.Details.Causes {
+		cause := &status.Details.Causes[i]
+		cause.Message = r.secrets().Redact(cause.Message)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
 }

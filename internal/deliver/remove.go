@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -43,6 +42,7 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 		for _, s := range r.records { // they need what is theirs
 			delete(r.parts, s.Revision)
 		}
+		r.records = nil
 		return r.gone(ctx, "")
 	}
 	newest := r.records[0]
@@ -50,8 +50,8 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 	if o, early := r.s.backoff.waiting(r.now(), r.tried(newest.Digest)); early && r.s.about.removing {
 		return o, nil
 	}
-	if o, err := r.openForRemoval(ctx); o != nil || err != nil {
-		return value(o), err
+	if err := r.openForRemoval(ctx); err != nil {
+		return Outcome{}, err
 	}
 	if newest.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		return r.orphan(ctx)
@@ -64,14 +64,14 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	for _, step := range []func(context.Context) (*Outcome, error){
-		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
-		func(ctx context.Context) (*Outcome, error) { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
+		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
 		r.retireAdopted,
 	} {
-		if o, err := step(ctx); o != nil || err != nil {
-			return value(o), err
+		if err := step(ctx); err != nil {
+			return Outcome{}, err
 		}
 	}
 	message := ""
@@ -83,14 +83,14 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 
 // openForRemoval loads the newest record. One that Helm wrote last gets a state
 // of ours again, so that the removal can be resumed.
-func (r *run) openForRemoval(ctx context.Context) (*Outcome, error) {
-	rec, o, err := r.load(ctx, r.records[0], r.records[0].Digest)
-	if o != nil || err != nil {
-		return o, err
+func (r *run) openForRemoval(ctx context.Context) error {
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil {
+		return err
 	}
-	inventory, _, o, err := r.inherit(ctx, rec.Digest)
-	if o != nil || err != nil {
-		return o, err
+	inventory, _, err := r.inherit(ctx)
+	if err != nil {
+		return err
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, true)
@@ -104,42 +104,47 @@ func (r *run) openForRemoval(ctx context.Context) (*Outcome, error) {
 		}
 		rec.Objects = int32(len(inventory))
 	}
-	return nil, nil
+	return nil
 }
 
 // deleteObjects deletes what the inventory says, and notes when that is done.
-func (r *run) deleteObjects(ctx context.Context) (*Outcome, error) {
+func (r *run) deleteObjects(ctx context.Context) error {
 	if r.rec.State.ObjectsGone {
-		return nil, nil
+		return nil
 	}
-	inventory, err := r.normalize(r.rec.State.Inventory)
+	inventory, err := r.inventoryOf(r.rec)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if o, err := r.takeAway(ctx, inventory, true); o != nil || err != nil {
-		return o, err
+	if err := r.deleteEntries(ctx, inventory, true); err != nil {
+		return err
 	}
 	if len(hooksFor(r.rec.Helm.Hooks, helmrelease.HookPostDelete)) == 0 {
-		return nil, nil
+		return nil
 	}
 	r.rec.State.ObjectsGone = true
-	return nil, r.update(ctx)
+	return r.update(ctx)
 }
 
-// gone deletes the records, the newest last, as it says what is to be done.
+// gone deletes the records. The newest comes last, as it says what is to be done. Its parts, which
+// are needed to read it, come after it.
 func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
-	var names []string
-	for _, parts := range r.parts {
-		names = append(names, parts...)
-	}
-	slices.Sort(names)
-	if len(r.records) > 0 && r.records[0].Owned {
-		for _, s := range r.records {
+	var names, last []string
+	for i, s := range r.records {
+		if i == 0 {
+			last = append(last, s.SecretName)
+		} else {
 			names = append(names, s.SecretName)
 		}
-		// The newest record's parts are needed to read it.
-		names = partsOfNewestLast(names, r.records[0].SecretName)
 	}
+	for revision, parts := range r.parts {
+		if len(r.records) > 0 && r.records[0].Revision == revision {
+			last = append(last, parts...)
+		} else {
+			names = append(names, parts...)
+		}
+	}
+	names = append(names, last...)
 	if len(names) > 0 {
 		r.wrote.Store(true)
 	}
@@ -150,46 +155,24 @@ func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
 	return Outcome{Gone: true, Message: message}, nil
 }
 
-// partsOfNewestLast orders Secrets for deletion so that the newest record can be
-// read until it is deleted itself; its continuations follow.
-func partsOfNewestLast(names []string, newest string) []string {
-	var first, last []string
-	for _, name := range names {
-		switch {
-		case name == newest:
-			last = append([]string{name}, last...)
-		case strings.HasPrefix(name, newest+".part"):
-			last = append(last, name)
-		default:
-			first = append(first, name)
-		}
-	}
-	return append(first, last...)
-}
-
 // orphan lets go of all objects, and makes the records plain Helm ones. The
 // objects lose our labels, as what has them is never taken over by another add-on.
 func (r *run) orphan(ctx context.Context) (Outcome, error) {
-	inventory, err := r.normalize(r.rec.State.Inventory)
+	inventory, err := r.inventoryOf(r.rec)
 	if err != nil {
 		return Outcome{}, err
 	}
-	failed := r.inParallel(len(inventory), func(i int) *failure { return r.letGo(ctx, inventory[i]) })
-	if err := failed.transient(); err != nil {
+	failed := inParallel(len(inventory), func(i int) *failure {
+		return r.failureOf(inventory[i].Key(), r.orphanObject(ctx, inventory[i]))
+	})
+	if err := r.stopFor(ctx, failed, ""); err != nil {
 		return Outcome{}, err
-	}
-	if reason, message := failed.first(rejected); reason != "" {
-		o, err := r.fail(ctx, reason, message)
-		return value(o), err
-	}
-	if reason, message := failed.first(deferred); reason != "" {
-		return value(r.wait(reason, "Waiting: "+message, webhookRetry)), nil
 	}
 	message := fmt.Sprintf("Left in the cluster as Helm release %s", r.release)
 	kept := map[int]bool{}
 	for _, s := range slices.Backward(r.records) { // the newest last
 		rec, err := r.s.store.Load(ctx, s)
-		if damaged := (*record.UnreadableError)(nil); errors.As(err, &damaged) {
+		if _, damaged := errors.AsType[*record.UnreadableError](err); damaged {
 			continue
 		}
 		if err != nil {
@@ -215,24 +198,14 @@ func (r *run) orphan(ctx context.Context) (Outcome, error) {
 	return r.gone(ctx, message)
 }
 
-// letGo makes an object nobody's.
-func (r *run) letGo(ctx context.Context, e record.Entry) *failure {
-	fail := func(err error) *failure {
-		f := classify(err, e.Key(), false)
-		return &f
-	}
+// orphanObject makes an object nobody's.
+func (r *run) orphanObject(ctx context.Context, e record.Entry) error {
 	live, err := r.metadataWith(ctx, r.t.own(), e)
+	if err == nil && OwnerOf(&live.ObjectMeta) == r.release {
+		err = r.disownObject(ctx, live, false)
+	}
 	if isGone(err) {
 		return nil
 	}
-	if err != nil {
-		return fail(err)
-	}
-	if OwnerOf(&live.ObjectMeta) != r.release {
-		return nil
-	}
-	if err := r.handOver(ctx, live, false); !isGone(err) && err != nil {
-		return fail(err)
-	}
-	return nil
+	return err
 }

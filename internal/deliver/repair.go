@@ -96,22 +96,24 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	if len(r.records) == 0 || !r.records[0].Repairable() {
 		return Outcome{}, nil, nil
 	}
-	rec, o, err := r.load(ctx, r.records[0], r.records[0].Digest)
-	if o != nil || err != nil {
-		return value(o), nil, err
+	r.digest = r.records[0].Digest
+	rec, err := r.load(ctx, r.records[0])
+	if err != nil {
+		return Outcome{}, nil, err
 	}
-	suspects, o, err := r.suspects(rec, want)
-	if o != nil || err != nil {
-		return value(o), nil, err
+	suspects, err := r.suspects(rec, want)
+	if err != nil {
+		return Outcome{}, nil, err
 	}
 	var found []Difference
 	var failed failures
 	for _, wave := range suspects {
 		differences := make([]Difference, len(wave))
-		failed = append(failed, r.inParallel(len(wave), func(i int) (f *failure) {
-			differences[i], f = r.repairOne(ctx, wave[i], want)
+		failed = append(failed, inParallel(len(wave), func(i int) *failure {
+			d := &differences[i]
+			f := r.failureOf(wave[i].entry.Key(), r.repairOne(ctx, wave[i], want, d))
 			if f != nil && f.kind == rejected && want.Report {
-				differences[i].Refused, f = f.message, nil
+				d.Refused, f = f.message, nil
 			}
 			return f
 		})...)
@@ -145,31 +147,26 @@ type suspect struct {
 }
 
 // suspects returns the objects that may differ, wave by wave.
-func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, *Outcome, error) {
-	unreadable := func(err error) (_ [][]suspect, o *Outcome, _ error) {
-		return nil, ptr(r.refuse(rec.Digest, ReasonRecordUnreadable, r.unreadable(rec.Summary, err))), nil
-	}
-	objects, err := record.ParseManifest(rec.Helm.Manifest)
+func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, error) {
+	objects, err := rec.Manifest()
 	if err != nil {
-		return unreadable(err)
+		return nil, err
 	}
-	inventory, err := rec.Inventory()
-	if err != nil {
-		return unreadable(err)
-	}
-	r.scope.learn(objects)
 	if objects, err = r.prepare(objects); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if inventory, err = r.normalize(inventory); err != nil {
-		return nil, nil, err
+	inventory, err := r.inventoryOf(rec)
+	if err != nil {
+		return nil, err
 	}
 	entries := make(map[record.ObjectKey]record.Entry, len(inventory))
 	for _, e := range inventory {
 		if e.Shared || e.UID == "" { // whoever owns it looks after it
 			continue
 		}
-		if seen, known := want.seen(e.Key()); !known || seen == 0 || seen != e.Fields {
+		if want.Seen == nil {
+			entries[e.Key()] = e
+		} else if seen, known := want.Seen(e.Key()); !known || seen == 0 || seen != e.Fields {
 			entries[e.Key()] = e
 		}
 	}
@@ -191,12 +188,5 @@ func (r *run) suspects(rec *record.Record, want *Repair) ([][]suspect, *Outcome,
 			crds = append(crds, suspect{entry: e})
 		}
 	}
-	return append(all, crds), nil, nil
-}
-
-func (w *Repair) seen(key ObjectKey) (drift.Fields, bool) {
-	if w.Seen == nil {
-		return 0, false
-	}
-	return w.Seen(key)
+	return append(all, crds), nil
 }

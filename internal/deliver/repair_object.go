@@ -5,7 +5,6 @@ package deliver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,71 +29,64 @@ var raceBackoff = wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitte
 
 // repairOne looks at an object, and applies it if it isn't as it was applied. It doesn't if
 // the object belongs to another now: another add-on, or the client that made it anew.
-func (r *run) repairOne(ctx context.Context, s suspect, want *Repair) (Difference, *failure) {
+func (r *run) repairOne(ctx context.Context, s suspect, want *Repair, d *Difference) error {
 	pauses := raceBackoff
 	for {
-		d, f := r.tryRepair(ctx, s, want)
+		err := r.tryRepair(ctx, s, want, d)
 		if !d.raced || pauses.Steps == 0 {
-			return d, f
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return d, f
+			return err
 		case <-time.After(pauses.Step()):
 		}
 	}
 }
 
-func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair) (Difference, *failure) {
-	d := Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields}
-	fail := func(err error) (Difference, *failure) {
-		f := classify(r.conceal(err), d.Object, r.scope.defines(s.entry.GroupVersionKind().GroupKind()))
-		return d, &f
-	}
+func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Difference) error {
+	*d = Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields}
 	live, err := r.metadata(ctx, s.entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		d.Gone, d.Now, live = true, 0, nil
 	case err != nil:
-		return fail(err)
+		return err
 	default:
 		d.Now = drift.FieldsOf(live.ManagedFields, r.manager)
 	}
 	switch {
 	case s.manifest == nil: // nothing says what it is to be
-		return d, nil
+		return nil
 	case live != nil && d.Now == d.Applied && d.Now != 0 && OwnerOf(&live.ObjectMeta) == r.release:
-		return d, nil // whoever saw a difference was late, or another run has repaired it
+		return nil // whoever saw a difference was late, or another run has repaired it
 	case live != nil && live.DeletionTimestamp != nil:
-		return d, nil // once it is gone it is made anew
+		return nil // once it is gone it is made anew
 	}
 	o := s.manifest
 	if live != nil {
-		if f := r.reclaim(ctx, live, s.entry, want); f != nil {
-			return d, f
+		if err := r.mayRepair(ctx, live, s.entry, want); err != nil {
+			return err
 		}
-		if o, err = r.compare(ctx, s.manifest, live, want, &d); err != nil {
-			return fail(err)
-		}
-		if o == nil {
-			return d, nil
+		if o, err = r.compare(ctx, s.manifest, live, want, d); o == nil || err != nil {
+			return err
 		}
 	}
 	if want.Report {
-		return d, nil
+		return nil
 	}
 	if want.Wait != nil {
 		if d.Wait = want.Wait(d.Object, d.Changes); d.Wait > 0 {
-			return d, nil
+			return nil
 		}
 	}
-	return r.setRight(ctx, o, live, d, fail)
+	return r.repairObject(ctx, o, live, d)
 }
 
-// reclaim returns why an object isn't the release's to change any more, nil if it is. A label
+// mayRepair returns why an object isn't the release's to change any more, nil if it is. A label
 // that names another add-on, which has set no field, is but a change. An object that another
 // client made anew is adopted by policy, as in an upgrade.
-func (r *run) reclaim(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) *failure {
+func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata, entry record.Entry, want *Repair) error {
 	owner := OwnerOf(&live.ObjectMeta)
 	isOurs := live.UID == entry.UID || managedBy(&live.ObjectMeta, r.manager) // the record may be of the one before
 	if isOurs && (owner == r.release || !managedBy(&live.ObjectMeta, FieldManager(owner))) {
@@ -106,16 +98,11 @@ func (r *run) reclaim(ctx context.Context, live *metav1.PartialObjectMetadata, e
 	case verdict == claimOwn, verdict == claimAdopt && want.Report:
 		return nil
 	case verdict == claimAdopt:
-		err := r.takeFields(ctx, live)
-		if err == nil {
-			return nil
-		}
-		f := classify(r.conceal(err), entry.Key(), false)
-		return &f
+		return r.takeFields(ctx, live)
 	case message == "": // it might be shared, or taken if it is equal: people are to see it
 		reason, message = ReasonObjectExists, c.exists(&live.ObjectMeta)
 	}
-	return &failure{kind: rejected, reason: reason, message: fmt.Sprintf("%s: %s", entry.Key(), message)}
+	return reject(entry.Key(), reason, message)
 }
 
 // compare finds out what was changed of an object, by a dry run, and notes it. It returns what
@@ -184,7 +171,9 @@ func (r *run) displace(ctx context.Context, live *metav1.PartialObjectMetadata, 
 	if managers == nil {
 		return nil
 	}
-	err := r.patchManagers(ctx, live, managers, r.manager)
+	displaced := live.DeepCopy()
+	displaced.ManagedFields = managers
+	err := r.patchMetadata(ctx, live, displaced, r.manager)
 	if apierrors.IsConflict(err) {
 		return errAnother
 	}
@@ -193,9 +182,8 @@ func (r *run) displace(ctx context.Context, live *metav1.PartialObjectMetadata, 
 
 // differing returns the changes that are still of consequence.
 func (r *run) differing(ctx context.Context, changes []drift.Change, applied *unstructured.Unstructured) ([]drift.Change, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(applied.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(applied), live); err != nil {
+	live, err := r.get(ctx, applied)
+	if err != nil {
 		return nil, err
 	}
 	return drift.Differing(changes, live.Object, applied.Object), nil
@@ -213,8 +201,8 @@ func (r *run) dryRun(ctx context.Context, o *unstructured.Unstructured, live *me
 	return result, err
 }
 
-// setRight applies an object that was changed, or is gone.
-func (r *run) setRight(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d Difference, fail func(error) (Difference, *failure)) (Difference, *failure) {
+// repairObject applies an object that was changed, or is gone.
+func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, d *Difference) error {
 	r.wrote.Store(true)
 	var result *unstructured.Unstructured
 	var err error
@@ -226,16 +214,16 @@ func (r *run) setRight(ctx context.Context, o *unstructured.Unstructured, live *
 	}
 	if errors.Is(err, errAnother) {
 		d.raced, d.Wait = true, raceRetry
-		return d, nil
+		return nil
 	}
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	if live == nil && o.GroupVersionKind().GroupKind() == crdKind {
 		meta.MaybeResetRESTMapper(r.scope.mapper)
 	}
 	d.Repaired, d.Now = true, drift.FieldsOf(result.GetManagedFields(), r.manager)
-	return d, nil
+	return nil
 }
 
 // noteFields brings the record up to date with the fields of objects that are as the manifest
@@ -254,7 +242,7 @@ func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Differ
 	if len(now) == 0 && rec.Applied != "" {
 		return nil
 	}
-	inventory, err := r.normalize(rec.State.Inventory)
+	inventory, err := r.inventoryOf(rec)
 	if err != nil {
 		return err
 	}
@@ -268,10 +256,10 @@ func (r *run) noteFields(ctx context.Context, rec *record.Record, found []Differ
 	return r.update(ctx)
 }
 
-// yield returns the object without the fields that rules leave to the managers that own them.
+// withoutIgnored returns the object without the fields that rules leave to the managers that own them.
 // If there are any, it also returns what the add-on would own with them: once the rules are
 // gone, that is what is missing.
-func (r *run) yield(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
+func (r *run) withoutIgnored(ctx context.Context, o *unstructured.Unstructured, entry record.Entry) (*unstructured.Unstructured, drift.Fields, error) {
 	rules := r.want.Ignore.For(o)
 	if len(rules) == 0 {
 		return o, 0, nil

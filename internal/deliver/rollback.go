@@ -24,7 +24,7 @@ func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 		return Summary{}, false
 	}
 	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })
-	if i < 1 || !records[i].Complete || records[i].GivenAway() {
+	if i < 1 || !records[i].Complete || records[i].Transferred() {
 		return Summary{}, false
 	}
 	return records[i], true
@@ -32,26 +32,25 @@ func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 
 // rollBack records a revision with what the last deployed one had. Nothing is rendered. CRDs of
 // crds/ stay as they are, as in Helm.
-func (r *run) rollBack(ctx context.Context, digest string) (*Outcome, error) {
+func (r *run) rollBack(ctx context.Context) error {
 	failed := r.records[0]
 	to, _ := deployedBefore(r.records, r.want)
-	old, o, err := r.load(ctx, to, digest)
-	if o != nil || err != nil {
-		return o, err
-	}
-	objects, err := record.ParseManifest(old.Helm.Manifest)
+	old, err := r.load(ctx, to)
 	if err != nil {
-		return ptr(r.refuse(digest, ReasonRecordUnreadable, r.unreadable(to, err))), nil
+		return err
 	}
-	inventory, _, o, err := r.inherit(ctx, digest)
-	if o != nil || err != nil {
-		return o, err
+	objects, err := old.Manifest()
+	if err != nil {
+		return err
 	}
-	r.scope.learn(objects)
+	inventory, _, err := r.inherit(ctx)
+	if err != nil {
+		return err
+	}
 	if objects, err = r.prepare(objects); err != nil {
-		return nil, err
+		return err
 	}
-	return r.create(ctx, digest, r.copyOf(old, failed), inventory, nil, objects)
+	return r.create(ctx, r.copyOf(old, failed), inventory, nil, objects)
 }
 
 // copyOf returns the record of an older revision as a new one, pending.

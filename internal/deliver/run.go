@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -38,11 +39,9 @@ type run struct {
 	wrote   atomic.Bool
 	applied bool // all objects are
 
-	recreating sync.Mutex // of objects, one after the other
-
-	noting    sync.Mutex
-	unsettled map[Release]bool // by this run
-	leaving   []Release        // of a removal: those that are removed, too
+	noting      sync.Mutex
+	transferred map[Release]bool // by this run
+	leaving     []Release        // of a removal: those that are removed, too
 }
 
 func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
@@ -59,8 +58,8 @@ func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
 func (r *run) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
-func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcome {
-	o := &Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
+func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
+	o := Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
 		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
@@ -68,8 +67,8 @@ func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) *Outcom
 	return o
 }
 
-// wait is an outcome for what an event will tell about, or the time.
-func (r *run) wait(reason, message string, after time.Duration) *Outcome {
+// wait stops for what an event will tell about, or the time.
+func (r *run) wait(reason, message string, after time.Duration) error {
 	phase := addonsv1.AddonInstalling
 	switch {
 	case r.want == nil:
@@ -83,7 +82,7 @@ func (r *run) wait(reason, message string, after time.Duration) *Outcome {
 		// Watching doesn't work, so look again instead.
 		o.RetryAfter = shorter(o.RetryAfter, unwatchedRetry)
 	}
-	return o
+	return &stopped{o}
 }
 
 // unwatchedRetry is how often is looked at what can't be watched.
@@ -96,47 +95,43 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// fail marks the revision failed, and returns the outcome with the time of the
-// next attempt.
-func (r *run) fail(ctx context.Context, reason, message string) (*Outcome, error) {
-	o, err := r.failed(ctx, reason, message)
-	if err != nil {
-		return nil, err
+// fail marks the revision failed, and stops until the time of the next attempt.
+func (r *run) fail(ctx context.Context, reason, message string) error {
+	err := r.failed(ctx, reason, message, 0)
+	if o, ok := errors.AsType[*stopped](err); ok && o.RetryAfter == 0 {
+		o.Outcome = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), o.Outcome)
 	}
-	if o.RetryAfter == 0 {
-		*o = r.s.backoff.fail(r.now(), r.tried(r.rec.Digest), *o)
-	}
-	return o, nil
+	return err
 }
 
-// failed marks the revision failed. Only an event, or a change, leads to more, unless the
-// outcome says when to go on: with a rollback.
-func (r *run) failed(ctx context.Context, reason, text string) (*Outcome, error) {
-	phase := addonsv1.AddonFailed
+// failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
+// there is a time to look again, or to go on with a rollback.
+func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
 	if r.want != nil {
-		description := truncate(reason+": "+text, 1024)
+		description := message.Shorten(reason+": "+text, 1024)
 		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
 			r.markFailed(reason, text)
 			if err := r.update(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
+	o := r.outcome(addonsv1.AddonFailed, reason, text)
+	o.RetryAfter = retryAfter
 	if r.want != nil && len(r.records) > 0 {
 		r.records[0] = r.rec.Summary
 		if to, ok := deployedBefore(r.records, r.want); ok {
-			o := r.outcome(addonsv1.AddonUpgrading, ReasonRollingBack, fmt.Sprintf("Rolling back to revision %d: %s: %s", to.Revision, reason, text))
-			o.RetryAfter = rollbackAfter
-			return o, nil
+			o.Phase, o.Reason, o.RetryAfter = addonsv1.AddonUpgrading, ReasonRollingBack, rollbackAfter
+			o.Message = fmt.Sprintf("Rolling back to revision %d: %s: %s", to.Revision, reason, text)
 		}
 	}
-	return r.outcome(phase, reason, text), nil
+	return &stopped{o}
 }
 
 // markFailed notes in the record why the revision failed.
 func (r *run) markFailed(reason, text string) {
-	r.rec.SetStatus(helmcommon.StatusFailed, truncate(reason+": "+text, 1024))
-	r.rec.Failure = truncate(reason+": "+message.Redact(text, r.want.Sensitive), 512)
+	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
+	r.rec.Failure = message.Shorten(reason+": "+message.Redact(text, r.want.Sensitive), 512)
 }
 
 // rollbackAfter is when a rollback begins.
@@ -145,27 +140,33 @@ const rollbackAfter = time.Second
 // tried identifies what an attempt is about: a change of the inputs, or of how they
 // may be brought into the cluster, is worth another one at once.
 func (r *run) tried(digest string) string {
-	if r.want == nil && len(r.records) > 0 {
-		digest += " " + string(r.records[0].DeletionPolicy)
+	switch w := r.want; {
+	case w != nil:
+		return fmt.Sprint(digest, w.Spec, w.Adoption, w.CreateNamespace, w.ProgressDeadline, w.OnFailure, w.Recreate,
+			w.ServiceAccount)
+	case len(r.records) > 0:
+		return fmt.Sprint(digest, r.records[0].DeletionPolicy)
 	}
-	if r.want == nil {
-		return digest
-	}
-	return fmt.Sprintf("%s %s %s %t %s %s %t %s", digest, r.want.Spec, r.want.Adoption, r.want.CreateNamespace, r.want.ProgressDeadline, r.want.OnFailure, r.want.Recreate, r.want.ServiceAccount)
+	return digest
 }
 
-// refuse is a failure before there is a revision.
-func (r *run) refuse(digest, reason, message string) Outcome {
+// refuse stops without a revision, until the time of the next attempt.
+func (r *run) refuse(reason, message string) error {
 	phase := addonsv1.AddonFailed
 	if reason == ReasonReleaseLocked {
 		phase = addonsv1.AddonPending
 	}
-	return r.s.backoff.fail(r.now(), r.tried(digest), *r.refusal(phase, reason, message))
+	return r.refuseAs(phase, reason, message)
+}
+
+func (r *run) refuseAs(phase addonsv1.AddonPhase, reason, message string) error {
+	return &stopped{r.s.backoff.fail(r.now(), r.tried(r.digest), r.refusal(phase, reason, message))}
 }
 
 // refusal is the outcome of something that stopped the run before anything was
-// written: it says what is installed.
-func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) *Outcome {
+// written, or of which nothing is known to be written: it says what is installed.
+func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
+	r.rec = nil
 	o := r.outcome(phase, reason, message)
 	if len(r.records) > 0 {
 		newest := r.records[0]
@@ -194,7 +195,7 @@ func (r *run) upgrading() bool {
 	if r.rec != nil {
 		older = slices.DeleteFunc(slices.Clone(older), func(s Summary) bool { return s.Revision >= r.rec.Revision })
 	}
-	return r.adopted != nil || installed(older)
+	return r.adopted != nil || record.Installed(older)
 }
 
 // recordsStay is how long a session takes the records for those that it knows. Others rarely
@@ -228,14 +229,4 @@ func (r *run) list(ctx context.Context) error {
 	var err error
 	r.records, r.parts, err = r.s.store.List(ctx)
 	return err
-}
-
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 { // not within a character
-		n--
-	}
-	return s[:n]
 }

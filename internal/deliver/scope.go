@@ -21,20 +21,18 @@ type scope struct {
 }
 
 // learn takes in the CRDs among objects.
-func (s *scope) learn(lists ...[]*unstructured.Unstructured) {
+func (s *scope) learn(objects []*unstructured.Unstructured) {
 	if s.own == nil {
 		s.own = make(map[schema.GroupKind]bool)
 	}
-	for _, list := range lists {
-		for _, o := range list {
-			if o.GroupVersionKind().GroupKind() != crdKind {
-				continue
-			}
-			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-			where, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
-			s.own[schema.GroupKind{Group: group, Kind: kind}] = where == "Namespaced"
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() != crdKind {
+			continue
 		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		where, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+		s.own[schema.GroupKind{Group: group, Kind: kind}] = where == "Namespaced"
 	}
 }
 

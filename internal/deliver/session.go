@@ -9,7 +9,6 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -57,8 +56,8 @@ type session struct {
 	cleaned map[helmrelease.HookEvent]bool
 	// removed are those that are known to be gone, or were let go of.
 	removed map[record.ObjectKey]bool
-	// deleted are those that were asked to go, and since when they are going.
-	deleted map[record.ObjectKey]time.Time
+	// deleted are those that were asked to go.
+	deleted map[record.ObjectKey]going
 	// recreates is the object that is deleted to be made anew; none if it is zero.
 	recreates      record.ObjectKey
 	recreatesSince time.Time
@@ -72,17 +71,13 @@ type session struct {
 	backoff backoff
 }
 
-// applied is an object as it was left.
+// applied is an object as it was left, with its status when it was applied.
 type applied struct {
-	uid      types.UID
-	fields   drift.Fields // that we own
-	version  string       // resourceVersion
-	resource schema.GroupVersionResource
-	key      observe.Key
-	judge    observe.Judge
-	status   observe.Status // when it was applied
-	watched  bool
-	left     bool // as it was: it isn't ours
+	observe.Object
+	uid     types.UID
+	fields  drift.Fields // that we own
+	watched bool
+	left    bool // as it was: it isn't ours
 }
 
 // backoff of an add-on that failed.
@@ -159,7 +154,7 @@ func (s *session) turn(about subject) {
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
-	s.deleted = make(map[record.ObjectKey]time.Time)
+	s.deleted = make(map[record.ObjectKey]going)
 	s.pruned, s.unwritten, s.recreates, s.asDeployed = false, false, record.ObjectKey{}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -19,55 +18,44 @@ import (
 // installed. It goes over from the one to the other: it is never deleted.
 
 // takeOver makes an object of a leaving release ours to apply.
-func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey, fail func(error) *failure) *failure {
+func (r *run) takeOver(ctx context.Context, live *metav1.PartialObjectMetadata, key record.ObjectKey) error {
 	from := OwnerOf(&live.ObjectMeta)
 	if from != r.release && live.DeletionTimestamp != nil {
-		return &failure{kind: deferred, reason: ReasonWaitingForDeletion, message: fmt.Sprintf(
-			"%s: it was deleted with add-on %s, and isn't gone yet", key, from)}
+		return postpone(key, fmt.Sprintf("it was deleted with add-on %s, and isn't gone yet", from))
 	}
 	if from != r.release {
-		if f := r.unsettle(ctx, from, key, fail); f != nil {
-			return f
+		if err := r.markTransferred(ctx, from); err != nil {
+			return err
 		}
 	}
-	if err := r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, r.want.Leaving)...); err != nil {
-		return fail(err)
-	}
-	return nil
+	return r.takeFields(ctx, live, managersAmong(&live.ObjectMeta, r.want.Leaving)...)
 }
 
-// unsettle notes in the newest record of a release that something of it has another
+// markTransferred notes in the newest record of a release that something of it has another
 // owner now. Should the release be wanted again, it isn't as it was installed: its
 // objects are looked at and applied anew. That is noted first, as a crash may follow.
-func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, fail func(error) *failure) *failure {
+func (r *run) markTransferred(ctx context.Context, from Release) error {
 	r.noting.Lock()
 	defer r.noting.Unlock()
-	if r.unsettled[from] {
+	if r.transferred[from] {
 		return nil
 	}
 	store := r.d.storeOf(r.t, from)
-	records, _, err := store.List(ctx)
+	rec, err := store.Newest(ctx)
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	if len(records) > 0 && records[0].Complete && !records[0].GivenAway() {
-		rec, err := store.Load(ctx, records[0])
-		if damaged, ok := errors.AsType[*record.UnreadableError](err); ok {
-			return &failure{kind: rejected, reason: ReasonRecordUnreadable, message: fmt.Sprintf("%s: %s", key, r.unreadable(records[0], damaged))}
-		}
-		if err != nil {
-			return fail(err)
-		}
-		rec.GiveAway()
+	if rec != nil && !rec.Transferred() {
+		rec.MarkTransferred()
 		r.wrote.Store(true)
 		if err := store.Update(ctx, rec); err != nil {
-			return fail(err)
+			return err
 		}
 	}
-	if r.unsettled == nil {
-		r.unsettled = map[Release]bool{}
+	if r.transferred == nil {
+		r.transferred = map[Release]bool{}
 	}
-	r.unsettled[from] = true
+	r.transferred[from] = true
 	return nil
 }
 
@@ -75,62 +63,45 @@ func (r *run) unsettle(ctx context.Context, from Release, key record.ObjectKey, 
 // cluster.
 func (d *Deliverer) Keys(t Target, release Release, in *Rendering) ([]ObjectKey, error) {
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
-	r.scope.learn(in.CRDs, in.Objects)
+	crds, objects, err := r.prepareBoth(in.CRDs, in.Objects)
 	var keys []ObjectKey
-	for _, list := range [][]*unstructured.Unstructured{in.CRDs, in.Objects} {
-		objects, err := r.prepare(list)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			keys = append(keys, record.KeyOf(o))
-		}
+	for _, o := range slices.Concat(crds, objects) {
+		keys = append(keys, record.KeyOf(o))
 	}
-	return keys, nil
+	return keys, err
 }
 
 // removalHooks runs the hooks of a removal. They prepare for the end of what the
 // add-on has, or clear up after it. So they aren't run if something of it lives on in
 // another add-on: the Job that is to uninstall a storage system would do so.
-func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) (*Outcome, error) {
+func (r *run) removalHooks(ctx context.Context, event helmrelease.HookEvent) error {
 	if len(hooksFor(r.rec.Helm.Hooks, event)) == 0 || slices.Contains(r.rec.State.EventsDone, event.String()) {
-		return nil, nil
+		return nil
 	}
-	object, heir, err := r.heir(ctx)
+	object, newOwner, err := r.newOwner(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if heir == (Release{}) {
+	if newOwner == (Release{}) {
 		return r.runHooks(ctx, event)
 	}
-	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, heir))
+	r.rec.State.Notes = append(r.rec.State.Notes, fmt.Sprintf("%s hooks weren't run, as %s belongs to add-on %s now", event, object, newOwner))
 	r.rec.State.EventsDone = append(r.rec.State.EventsDone, event.String())
-	return nil, r.update(ctx)
+	return r.update(ctx)
 }
 
 // Holds returns the objects that a release has by its newest record; false if that
 // doesn't say.
 func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]ObjectKey, bool, error) {
-	store := d.storeOf(t, release)
-	records, _, err := store.List(ctx)
-	if err != nil {
-		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	if len(records) == 0 || !records[0].Complete {
-		return nil, false, nil
-	}
-	rec, err := store.Load(ctx, records[0])
-	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged {
+	rec, err := d.storeOf(t, release).Newest(ctx)
+	if _, damaged := errors.AsType[*record.UnreadableError](err); damaged || rec == nil && err == nil {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	if rec.State == nil {
-		return nil, false, nil // Helm's
 	}
 	r := &run{d: d, t: t, release: release, scope: &scope{mapper: t.Client.RESTMapper()}}
-	inventory, err := r.normalize(rec.State.Inventory)
+	inventory, err := r.inventoryOf(rec)
 	if err != nil {
 		return nil, false, fmt.Errorf("add-on %s: %w", release, err)
 	}
@@ -143,10 +114,10 @@ func (d *Deliverer) Holds(ctx context.Context, t Target, release Release) ([]Obj
 	return keys, true, nil
 }
 
-// heir returns an object of the inventory that now belongs to another add-on, one that
+// newOwner returns an object of the inventory that now belongs to another add-on, one that
 // stays, and that add-on.
-func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
-	inventory, err := r.normalize(r.rec.State.Inventory)
+func (r *run) newOwner(ctx context.Context) (record.ObjectKey, Release, error) {
+	inventory, err := r.inventoryOf(r.rec)
 	if err != nil {
 		return record.ObjectKey{}, Release{}, err
 	}
@@ -159,7 +130,7 @@ func (r *run) heir(ctx context.Context) (record.ObjectKey, Release, error) {
 			continue
 		}
 		if err != nil {
-			return record.ObjectKey{}, Release{}, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
+			return record.ObjectKey{}, Release{}, r.failureOf(e.Key(), err)
 		}
 		if owner := OwnerOf(&live.ObjectMeta); owner != r.release && owner != (Release{}) && !e.CRD && !slices.Contains(r.leaving, owner) {
 			return e.Key(), owner, nil

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -59,7 +58,7 @@ func asDeployed(deployed, wanted []*unstructured.Unstructured, inventory []recor
 
 // leaveAsDeployed reports whether an object stays as the deployed revision applied it, as nobody
 // has changed it since. It is read, unless a watch shows it and it has no status to wait for.
-func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured, fail func(error) *failure) (left bool, _ *failure) {
+func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured) (left bool, _ error) {
 	key := record.KeyOf(o)
 	e, same := r.s.asDeployed[key]
 	if !same {
@@ -67,17 +66,17 @@ func (r *run) leaveAsDeployed(ctx context.Context, o *unstructured.Unstructured,
 	}
 	if r.want.Seen != nil && readiness.HasNoStatus(o) && len(r.checks.For(o)) == 0 {
 		if seen, known := r.want.Seen(key); known && seen == e.Fields {
-			r.note(key, applied{uid: e.UID, fields: e.Fields, status: observe.Status{UID: e.UID, Phase: observe.Current}})
+			ready := observe.Object{Status: observe.Status{Phase: observe.Current}}
+			r.note(key, applied{Object: ready, uid: e.UID, fields: e.Fields})
 			return true, nil
 		}
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(o.GroupVersionKind())
-	if err := r.t.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-		return false, nil // applying it tells what is wrong
+	live, err := r.get(ctx, o)
+	if err != nil {
+		return false, nil //nolint:nilerr // applying it tells what is wrong
 	}
 	if live.GetUID() != e.UID || live.GetDeletionTimestamp() != nil || drift.FieldsOf(live.GetManagedFields(), r.manager) != e.Fields {
 		return false, nil
 	}
-	return true, r.noteApplied(o, live, false, fail)
+	return true, r.noteApplied(o, live, false, nil)
 }

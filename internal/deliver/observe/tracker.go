@@ -37,7 +37,6 @@ const (
 type Status struct {
 	Phase   Phase
 	Message string
-	UID     types.UID
 	// Final says that the object has come to its end: it stays Current or Failed, also
 	// when it is deleted, as a Job is by its ttlSecondsAfterFinished.
 	Final bool
@@ -111,35 +110,32 @@ func (t *Tracker) Track(root context.Context, cluster dynamic.Interface, objects
 			t.kinds[o.Resource] = k
 		}
 		seen := version(o.ResourceVersion)
-		old, known := k.objects[o.Key]
-		switch {
-		case !known:
-			k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status, seen: seen}
-			// Its events until now went by unseen.
-			start[o.Resource] = true
-		case seen >= old.seen:
-			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
-		default:
-			// What came since was judged otherwise.
-			*old = tracked{judge: o.Judge, status: o.Status, seen: seen}
+		// Its events until now went by unseen, or were judged otherwise.
+		if old, known := k.objects[o.Key]; !known || seen < old.seen || !k.live() {
 			start[o.Resource] = true
 		}
-		if k.root == nil || k.root.Err() != nil {
-			start[o.Resource] = true
-		}
+		k.objects[o.Key] = &tracked{judge: o.Judge, status: o.Status, seen: seen}
 	}
 	for resource := range start {
 		k := t.kinds[resource]
-		if k.stop != nil {
-			k.stop()
-		}
 		from := ""
-		if k.root == nil || k.root.Err() == nil { // else events may be too old, or of another server
+		if k.root == nil || k.live() { // else events may be too old, or of another server
 			from = k.unseen()
 		}
+		k.end()
 		ctx, cancel := context.WithCancel(root)
 		k.stop, k.root, k.failing = cancel, root, nil
-		go t.watch(ctx, cluster, resource, k, from)
+		go t.watch(ctx, cluster.Resource(resource), k, from)
+	}
+}
+
+// live reports whether the watch is on a connection that still is.
+func (k *kind) live() bool { return k.root != nil && k.root.Err() == nil }
+
+// end ends the watch.
+func (k *kind) end() {
+	if k.stop != nil {
+		k.stop()
 	}
 }
 
@@ -160,15 +156,10 @@ func (k *kind) unseen() string {
 func (t *Tracker) Status(resource schema.GroupVersionResource, key Key) (Status, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := t.kinds[resource]
-	if k == nil {
-		return Status{}, false
+	if k := t.kinds[resource]; k != nil && k.objects[key] != nil {
+		return k.objects[key].status, true
 	}
-	o, ok := k.objects[key]
-	if !ok {
-		return Status{}, false
-	}
-	return o.status, true
+	return Status{}, false
 }
 
 // Untrack forgets an object, and ends its resource's watch if that was the last one.
@@ -181,9 +172,7 @@ func (t *Tracker) Untrack(resource schema.GroupVersionResource, key Key) {
 	}
 	delete(k.objects, key)
 	if len(k.objects) == 0 {
-		if k.stop != nil {
-			k.stop()
-		}
+		k.end()
 		delete(t.kinds, resource)
 	}
 }
@@ -193,7 +182,7 @@ func (t *Tracker) Live(resource schema.GroupVersionResource) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[resource]
-	return k != nil && k.root != nil && k.root.Err() == nil
+	return k != nil && k.live()
 }
 
 // Failing returns why a resource can't be watched at present, nil if all can.
@@ -213,9 +202,7 @@ func (t *Tracker) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.kinds {
-		if k.stop != nil {
-			k.stop()
-		}
+		k.end()
 	}
 	clear(t.kinds)
 	t.panicked = nil

@@ -6,63 +6,80 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"time"
 
-	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
-// watch watches a resource until ctx ends, from a resourceVersion on. It lists first if
-// that is "", and again if the API server doesn't remember so far back.
-func (t *Tracker) watch(ctx context.Context, cluster dynamic.Interface, resource schema.GroupVersionResource, k *kind, from string) {
-	// The Reflector logs each failed request as an error. They are told by Failing.
-	ctx = klog.NewContext(ctx, logr.Discard())
+// watchTimeout is how long the API server lets a watch go on. The next one begins where it ended.
+const watchTimeout = 10 * time.Minute
+
+// watchBackoff is between requests that fail.
+var watchBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
+
+// watch watches a resource until ctx ends, from a resourceVersion on. All of it is in this
+// goroutine, so that a panic is recovered from.
+func (t *Tracker) watch(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) {
 	defer func() { t.ended(ctx, PanicOf(recover())) }()
-	logger := logr.Discard()
-	objects := cluster.Resource(resource)
-	note := func(err error) {
-		t.mu.Lock()
-		k.failing = err
-		t.mu.Unlock()
+	pause := watchBackoff.DelayWithReset(t.clock, watchTimeout)
+	for {
+		from = t.watchOnce(ctx, objects, k, from)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.clock.After(pause()):
+		}
 	}
-	events := &sink{ctx: ctx, tracker: t, kind: k}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			if from != "" {
-				unlisted := &unstructured.UnstructuredList{}
-				unlisted.SetResourceVersion(from)
-				from, events.unlisted = "", true
-				return unlisted, nil
-			}
-			options.LabelSelector = t.selector
-			if options.ResourceVersion == "0" {
-				// A cache may be behind, and would show an object as gone that was just made.
-				options.ResourceVersion = ""
-			}
-			list, err := objects.List(ctx, options)
-			note(err)
-			if err != nil {
-				return nil, err
-			}
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = t.selector
-			w, err := objects.Watch(ctx, options)
-			note(err)
-			return w, err
-		},
+}
+
+// watchOnce lists first if it is to watch from "", and returns where to go on from: "" if the API
+// server doesn't remember so far back.
+func (t *Tracker) watchOnce(ctx context.Context, objects dynamic.ResourceInterface, k *kind, from string) string {
+	options := metav1.ListOptions{LabelSelector: t.selector}
+	if from == "" {
+		list, err := objects.List(ctx, options)
+		if t.note(k, err); err != nil {
+			return ""
+		}
+		t.listed(ctx, k, list)
+		from = list.GetResourceVersion()
 	}
-	reflector := cache.NewReflectorWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(lw, listing{}), &unstructured.Unstructured{}, events,
-		cache.ReflectorOptions{Logger: &logger, Name: "deliver", TypeDescription: resource.String()})
-	reflector.RunWithContext(ctx)
+	options.ResourceVersion, options.TimeoutSeconds = from, new(int64(watchTimeout.Seconds()))
+	w, err := objects.Watch(ctx, options)
+	if t.note(k, err); err != nil {
+		return unlessForgotten(from, err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		u, ok := event.Object.(*unstructured.Unstructured)
+		if !ok { // why it doesn't go on
+			return unlessForgotten(from, apierrors.FromObject(event.Object))
+		}
+		from = u.GetResourceVersion()
+		t.seen(ctx, k, u, event.Type == watch.Deleted)
+	}
+	return from
+}
+
+// unlessForgotten returns from where to watch after an error: "" if the API server has forgotten
+// what came after.
+func unlessForgotten(from string, err error) string {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return ""
+	}
+	return from
+}
+
+// note notes whether a resource can be watched at present.
+func (t *Tracker) note(k *kind, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k.failing = err
 }
 
 // ended notes that a watch ended with a panic, if it did.
@@ -76,94 +93,56 @@ func (t *Tracker) ended(ctx context.Context, there *Panic) {
 	t.notify()
 }
 
-// listing makes a Reflector list, instead of watching for all that is there.
-type listing struct{}
-
-// IsWatchListSemanticsUnSupported is how client-go asks.
-func (listing) IsWatchListSemanticsUnSupported() bool { return true }
-
-// sink is a Reflector's store that keeps statuses instead of objects.
-type sink struct {
-	ctx     context.Context //nolint:containedctx // that of the watch, whose last events may come after its end
-	tracker *Tracker
-	kind    *kind
-	// unlisted says that the next list is none: see [Tracker.watch].
-	unlisted bool
+// seen takes in an event. That of a deletion comes with the last state, which no event may have told
+// of before.
+func (t *Tracker) seen(ctx context.Context, k *kind, u *unstructured.Unstructured, deleted bool) {
+	t.change(ctx, func() bool {
+		changed := t.judge(k, u)
+		if o, ok := k.objects[keyOf(u)]; ok && deleted {
+			changed = t.observe(o, gone, version(u.GetResourceVersion())) || changed
+		}
+		return changed
+	})
 }
 
-func (s *sink) Add(obj any) error    { return s.seen(obj) }
-func (s *sink) Update(obj any) error { return s.seen(obj) }
-func (s *sink) Resync() error        { return nil }
-
-func (s *sink) seen(obj any) error {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		s.change(func() bool { return s.judge(u) })
-	}
-	return nil
-}
-
-func (s *sink) Delete(obj any) error {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		s.change(func() bool {
-			// It comes with the last state, which no event may have told of before.
-			changed := s.judge(u)
-			o, ok := s.kind.objects[keyOf(u)]
-			return ok && s.tracker.observe(o, gone, version(u.GetResourceVersion())) || changed
-		})
-	}
-	return nil
-}
-
-// Replace takes in a list: what isn't in it is gone, if the list is new enough.
-func (s *sink) Replace(list []any, resourceVersion string) error {
-	if s.unlisted {
-		s.unlisted = false
-		return nil
-	}
-	at := version(resourceVersion)
+// listed takes in a list: what isn't in it is gone, if the list is new enough.
+func (t *Tracker) listed(ctx context.Context, k *kind, list *unstructured.UnstructuredList) {
+	at := version(list.GetResourceVersion())
 	if at == 0 {
 		at = math.MaxUint64
 	}
-	s.change(func() bool {
+	t.change(ctx, func() bool {
 		changed := false
-		listed := make(map[Key]bool, len(list))
-		for _, obj := range list {
-			if u, ok := obj.(*unstructured.Unstructured); ok {
-				listed[keyOf(u)] = true
-				changed = s.judge(u) || changed
-			}
+		there := make(map[Key]bool, len(list.Items))
+		for i := range list.Items {
+			u := &list.Items[i]
+			there[keyOf(u)] = true
+			changed = t.judge(k, u) || changed
 		}
-		for key, o := range s.kind.objects {
-			if !listed[key] && at >= o.seen && o.status.Phase != Gone {
-				changed = s.tracker.observe(o, gone, o.seen) || changed
+		for key, o := range k.objects {
+			if !there[key] && at >= o.seen && o.status.Phase != Gone {
+				changed = t.observe(o, gone, o.seen) || changed
 			}
 		}
 		return changed
 	})
-	return nil
 }
 
-func (s *sink) judge(u *unstructured.Unstructured) bool {
-	o, ok := s.kind.objects[keyOf(u)]
-	if !ok {
-		return false
-	}
+func (t *Tracker) judge(k *kind, u *unstructured.Unstructured) bool {
+	o, ok := k.objects[keyOf(u)]
 	seen := version(u.GetResourceVersion())
-	if seen < o.seen {
-		return false
-	}
-	return s.tracker.observe(o, o.judge(u), seen)
+	return ok && seen >= o.seen && t.observe(o, o.judge(u), seen)
 }
 
-// change runs f under the lock, and notifies if it says so.
-func (s *sink) change(f func() bool) {
+// change runs f under the lock, unless the watch has ended, and notifies if f says so.
+func (t *Tracker) change(ctx context.Context, f func() bool) {
 	changed := func() bool {
-		s.tracker.mu.Lock()
-		defer s.tracker.mu.Unlock() // also if a judge panics
-		return s.ctx.Err() == nil && f()
+		t.mu.Lock()
+		defer t.mu.Unlock() // also if a judge panics
+		return ctx.Err() == nil && f()
 	}()
 	if changed {
-		s.tracker.notify()
+		t.notify()
 	}
 }
 

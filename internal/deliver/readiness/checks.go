@@ -6,6 +6,7 @@ package readiness
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,39 +38,18 @@ type Checks []Check
 
 // For returns the checks that are about an object.
 func (c Checks) For(o *unstructured.Unstructured) Checks {
-	var matching Checks
-	for _, check := range c {
-		if check.matches(o) {
-			matching = append(matching, check)
-		}
-	}
-	return matching
+	return slices.DeleteFunc(slices.Clone(c), func(check Check) bool { return !check.matches(o) })
 }
 
 // Unmatched returns the first check that names an object which isn't among these.
 func (c Checks) Unmatched(objects []*unstructured.Unstructured) (Check, bool) {
-next:
-	for _, check := range c {
-		if check.Name == "" {
-			continue
-		}
-		for _, o := range objects {
-			if check.matches(o) {
-				continue next
-			}
-		}
-		return check, true
+	i := slices.IndexFunc(c, func(check Check) bool { return check.Name != "" && !slices.ContainsFunc(objects, check.matches) })
+	if i < 0 {
+		return Check{}, false
 	}
-	return Check{}, false
+	return c[i], true
 }
 
 func (c Check) matches(o *unstructured.Unstructured) bool {
 	return c.APIVersion == o.GetAPIVersion() && c.Kind == o.GetKind() && (c.Name == "" || c.Name == o.GetName())
-}
-
-// holds evaluates the check. An error counts as false, as of a field that isn't
-// there yet.
-func (c Check) holds(o *unstructured.Unstructured) bool {
-	held, err := c.program.Holds(map[string]any{"self": o.Object})
-	return err == nil && held
 }

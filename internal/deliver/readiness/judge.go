@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -21,7 +22,8 @@ func (c Checks) Judge() observe.Judge {
 			return s
 		}
 		for _, check := range c {
-			if !check.holds(o) {
+			// An error counts as false, as of a field that isn't there yet.
+			if held, err := check.program.Holds(map[string]any{"self": o.Object}); !held || err != nil {
 				s.Phase, s.Final = observe.InProgress, false
 				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
 				return s
@@ -36,7 +38,7 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); IsJob(o) && !suspended {
 		return jobDone(o)
 	}
-	s := observe.Status{UID: o.GetUID()}
+	s := observe.Status{}
 	result, err := status.Compute(o)
 	if err != nil {
 		s.Message = "Its status can't be read: " + err.Error()
@@ -76,7 +78,7 @@ func HasNoStatus(o *unstructured.Unstructured) bool {
 
 // jobDone tells whether a Job has come to its end.
 func jobDone(o *unstructured.Unstructured) observe.Status {
-	s := observe.Status{UID: o.GetUID(), Message: "Job is running"}
+	s := observe.Status{Message: "Job is running"}
 	for kind, phase := range map[string]observe.Phase{"Failed": observe.Failed, "Complete": observe.Current} {
 		if message, ok := condition(o, kind); ok {
 			s.Phase, s.Message, s.Final = phase, message, true
@@ -88,7 +90,7 @@ func jobDone(o *unstructured.Unstructured) observe.Status {
 // HookDone tells whether a hook's object is done, as Helm sees it: a Job when it
 // is complete, a Pod when it has succeeded, anything else at once.
 func HookDone(o *unstructured.Unstructured) observe.Status {
-	s := observe.Status{UID: o.GetUID(), Phase: observe.Current}
+	s := observe.Status{Phase: observe.Current}
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Job.batch":
 		return jobDone(o)
@@ -109,25 +111,25 @@ func HookDone(o *unstructured.Unstructured) observe.Status {
 
 // condition returns reason and message of a condition that is true.
 func condition(o *unstructured.Unstructured, kind string) (string, bool) {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range conditions {
-		fields, ok := c.(map[string]any)
-		if !ok || fields["type"] != kind || fields["status"] != "True" {
+	object, err := status.GetObjectWithConditions(o.Object)
+	if err != nil {
+		return "", false
+	}
+	for _, c := range object.Status.Conditions {
+		if c.Type != kind || c.Status != corev1.ConditionTrue {
 			continue
 		}
-		reason, _ := fields["reason"].(string)
-		message, _ := fields["message"].(string)
-		if reason != "" && message != "" {
-			return reason + ": " + message, true
+		if c.Reason != "" && c.Message != "" {
+			return c.Reason + ": " + c.Message, true
 		}
-		return cmp.Or(message, reason, kind), true
+		return cmp.Or(c.Message, c.Reason, kind), true
 	}
 	return "", false
 }
 
 // StillThere tells that an object that is to go still exists, and what it waits for.
 func StillThere(o *unstructured.Unstructured) observe.Status {
-	s := observe.Status{UID: o.GetUID(), Phase: observe.InProgress}
+	s := observe.Status{Phase: observe.InProgress}
 	if f := o.GetFinalizers(); len(f) > 0 {
 		s.Message = fmt.Sprintf("It waits for its finalizers %v", f)
 	}

@@ -84,11 +84,7 @@ func inflate(data []byte) ([]byte, error) {
 
 // encodeRelease writes a release as Helm does (pkg/storage/driver/util.go).
 func encodeRelease(r *helmrelease.Release) ([]byte, error) {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := deflate(data)
+	packed, err := packJSON(r)
 	if err != nil {
 		return nil, err
 	}
@@ -144,15 +140,6 @@ type bulk struct {
 	Hooks    map[string]string `json:"hooks,omitempty"` // manifests by index
 	Config   map[string]any    `json:"config,omitempty"`
 	CRDs     json.RawMessage   `json:"crds,omitempty"`
-}
-
-// split cuts data in chunks of at most size bytes.
-func split(data []byte, size int) [][]byte {
-	var chunks [][]byte
-	for len(data) > size {
-		chunks, data = append(chunks, data[:size]), data[size:]
-	}
-	return append(chunks, data)
 }
 
 func sha(data []byte) string {

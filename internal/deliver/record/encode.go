@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -24,10 +25,15 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the release record takes %d bytes when compressed, more than the %d that may be stored", e.Bytes, e.Limit)
 }
 
-// UnreadableError says that a record is damaged.
-type UnreadableError struct{ Err error }
+// UnreadableError says that a record is damaged, and no other try would help.
+type UnreadableError struct {
+	Secret string // "namespace/name"
+	Err    error
+}
 
-func (e *UnreadableError) Error() string { return e.Err.Error() }
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("Secret %s, the release record, is damaged: %v", e.Secret, e.Err)
+}
 
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
@@ -36,27 +42,24 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 // record is new and doesn't fit in one.
 func (s *Store) encode(r *Record) (*corev1.Secret, []*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: r.metadata(s.Clock.Now()), Type: secretType, Data: map[string][]byte{}}
-	var crds []byte
-	if len(r.CRDs) > 0 {
-		var err error
-		if crds, err = crdsJSON(r.CRDs); err != nil {
+	var parts []*corev1.Secret
+	if !r.InParts() {
+		crds, err := json.Marshal(r.CRDs)
+		if err != nil {
 			return nil, nil, err
 		}
-	}
-	if len(r.State.Parts) == 0 {
+		if len(r.CRDs) == 0 {
+			crds = nil
+		}
 		if err := fill(secret, r, crds); err != nil {
 			return nil, nil, err
 		}
 		if size(secret) <= r.limit() {
 			return secret, nil, nil
 		}
-	}
-	var parts []*corev1.Secret
-	if len(r.State.Parts) == 0 {
 		if r.UID != "" {
 			return nil, nil, &TooLargeError{Bytes: size(secret), Limit: r.limit()}
 		}
-		var err error
 		if parts, err = s.partsOf(r, crds); err != nil {
 			return nil, nil, err
 		}
@@ -84,13 +87,13 @@ func (r *Record) limit() int {
 }
 
 // decode reads a Secret and its continuations. The error is an *UnreadableError if what
-// was read is damaged, and no other try would help.
+// was read is damaged.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
 	r, err := decode(secret)
 	if err != nil {
-		return nil, &UnreadableError{Err: err}
+		return nil, &UnreadableError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	if r.State == nil || len(r.State.Parts) == 0 {
+	if !r.InParts() {
 		return r, nil
 	}
 	packed, err := s.readParts(ctx, r)
@@ -98,7 +101,7 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 		return nil, err
 	}
 	if err := r.join(packed); err != nil {
-		return nil, &UnreadableError{Err: err}
+		return nil, r.unreadable(err)
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -149,14 +150,9 @@ func SumsOf(entries []Entry) drift.Sums {
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
 func sorted(m map[ObjectKey]Entry) []Entry {
-	entries := make([]Entry, 0, len(m))
-	for _, e := range m {
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, func(a, b Entry) int {
+	return slices.SortedFunc(maps.Values(m), func(a, b Entry) int {
 		return slices.Compare(
 			[]string{a.Group, a.Kind, a.Namespace, a.Name},
 			[]string{b.Group, b.Kind, b.Namespace, b.Name})
 	})
-	return entries
 }

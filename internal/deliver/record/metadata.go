@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -30,7 +29,8 @@ const (
 	ownerParts = "chandler"
 )
 
-// Annotations on records. Together they say what is installed, without the data.
+// Annotations on records. Together they say what is installed, without the data. Those that
+// hold a field of the [Summary] as it is are in [Summary.annotated].
 const (
 	annotationPrefix = "addons.cluster.x-k8s.io/"
 
@@ -38,47 +38,43 @@ const (
 	DigestAnnotation = annotationPrefix + "digest"
 	// OwnerAnnotation is the "namespace/name" of the ClusterAddon.
 	OwnerAnnotation = annotationPrefix + "owner"
-	// OwnerUIDAnnotation is the UID of the ClusterAddon that made the revision.
-	OwnerUIDAnnotation = annotationPrefix + "owner-uid"
-	// SpecAnnotation is a digest of what the user wrote of the add-on.
-	SpecAnnotation = annotationPrefix + "spec"
-	// PostconditionsAnnotation is a digest of the postconditions that held.
-	PostconditionsAnnotation = annotationPrefix + "postconditions"
-	// DependsOnAnnotation are the add-ons that this one depends on, joined by commas.
-	DependsOnAnnotation = annotationPrefix + "depends-on"
-	// StackAnnotation is the name of the AddonStack.
-	StackAnnotation = annotationPrefix + "stack"
-	// ChartAnnotation, ChartVersionAnnotation and AppVersionAnnotation are the chart's.
-	ChartAnnotation        = annotationPrefix + "chart"
-	ChartVersionAnnotation = annotationPrefix + "chart-version"
-	AppVersionAnnotation   = annotationPrefix + "app-version"
-	// FactsUsedAnnotation are the facts of the cluster that rendering used, in JSON.
-	FactsUsedAnnotation = annotationPrefix + "facts-used"
 	// DeletionPolicyAnnotation is the deletion policy.
 	DeletionPolicyAnnotation = annotationPrefix + "deletion-policy"
-	// RolledBackAnnotation is the digest of inputs whose upgrade failed before a rollback.
-	RolledBackAnnotation = annotationPrefix + "rolled-back"
-	// FailureAnnotation says why a revision failed.
-	FailureAnnotation = annotationPrefix + "failure"
-	// DataPolicyAnnotation is the data policy.
-	DataPolicyAnnotation = annotationPrefix + "data-policy"
-	// ServiceAccountAnnotation is the name of the ServiceAccount that delivers the objects.
-	ServiceAccountAnnotation = annotationPrefix + "service-account"
-	// ObjectsAnnotation is the number of the revision's objects, CRDs included.
-	ObjectsAnnotation = annotationPrefix + "objects"
-	// KindsAnnotation are the kinds of the inventory: see Kinds.
-	KindsAnnotation = annotationPrefix + "kinds"
-	// AppliedAnnotation are sums of the fields that were applied: see [Summary].
-	AppliedAnnotation = annotationPrefix + "applied-fields"
-	// FormatAnnotation is the version of the format of our part of the record.
-	FormatAnnotation = annotationPrefix + "record-format"
-	// ArtifactAnnotation is the digest of the chart, and ArtifactVersionAnnotation the
-	// version of the object it was in, if it was in one.
-	ArtifactAnnotation        = annotationPrefix + "artifact"
-	ArtifactVersionAnnotation = annotationPrefix + "artifact-version"
-	// RenewAtAnnotation is when a generated certificate is to be renewed (RFC 3339).
-	RenewAtAnnotation = annotationPrefix + "renew-at"
+
+	stackAnnotation = annotationPrefix + "stack"
+	// dependsOnAnnotation has the add-ons joined by commas.
+	dependsOnAnnotation = annotationPrefix + "depends-on"
+	objectsAnnotation   = annotationPrefix + "objects"
+	// formatAnnotation is the version of the format of our part of the record.
+	formatAnnotation = annotationPrefix + "record-format"
+	// renewAtAnnotation has the time by RFC 3339.
+	renewAtAnnotation = annotationPrefix + "renew-at"
 )
+
+// annotated returns the fields that annotations hold as they are, by the annotation's key.
+func (s *Summary) annotated() map[string]*string {
+	return map[string]*string{
+		DigestAnnotation:                      &s.Digest,
+		OwnerAnnotation:                       &s.Owner,
+		DeletionPolicyAnnotation:              (*string)(&s.DeletionPolicy),
+		stackAnnotation:                       &s.Stack,
+		annotationPrefix + "owner-uid":        (*string)(&s.OwnerUID),
+		annotationPrefix + "artifact":         &s.Artifact,
+		annotationPrefix + "artifact-version": &s.ArtifactVersion,
+		annotationPrefix + "spec":             &s.Spec,
+		annotationPrefix + "postconditions":   &s.Postconditions,
+		annotationPrefix + "chart":            &s.Chart,
+		annotationPrefix + "chart-version":    &s.Version,
+		annotationPrefix + "app-version":      &s.AppVersion,
+		annotationPrefix + "facts-used":       &s.FactsUsed,
+		annotationPrefix + "service-account":  &s.ServiceAccount,
+		annotationPrefix + "rolled-back":      &s.RolledBack,
+		annotationPrefix + "failure":          &s.Failure,
+		annotationPrefix + "data-policy":      (*string)(&s.DataPolicy),
+		annotationPrefix + "kinds":            &s.Kinds,
+		annotationPrefix + "applied-fields":   &s.Applied,
+	}
+}
 
 const currentFormat = 1
 
@@ -97,44 +93,31 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	if err != nil || labels[helmOwnerLabel] != ownerHelm || m.Name != SecretName(name, revision) {
 		return Summary{}, false
 	}
-	objects, _ := strconv.ParseInt(notes[ObjectsAnnotation], 10, 32)
+	objects, _ := strconv.ParseInt(notes[objectsAnnotation], 10, 32)
 	modified, _ := strconv.ParseInt(cmp.Or(labels[helmModifiedLabel], labels[helmCreatedLabel]), 10, 64)
 	s := Summary{
 		Release:         Release{Namespace: m.Namespace, Name: name},
 		Revision:        revision,
 		Status:          labels[helmStatusLabel],
 		Owned:           labels[addonsv1.AddonLabel] == name && labels[addonsv1.AddonNamespaceLabel] == m.Namespace,
-		Digest:          notes[DigestAnnotation],
-		Artifact:        notes[ArtifactAnnotation],
-		ArtifactVersion: notes[ArtifactVersionAnnotation],
-		OwnerUID:        types.UID(notes[OwnerUIDAnnotation]),
-		Owner:           cmp.Or(notes[OwnerAnnotation], strings.Replace(labels[OwnerAnnotation], "_", "/", 1)),
-		Stack:           cmp.Or(notes[StackAnnotation], labels[addonsv1.StackNameLabel]),
-		Spec:            notes[SpecAnnotation],
-		Postconditions:  notes[PostconditionsAnnotation],
-		Chart:           notes[ChartAnnotation],
-		Version:         notes[ChartVersionAnnotation],
-		AppVersion:      notes[AppVersionAnnotation],
-		FactsUsed:       notes[FactsUsedAnnotation],
-		DeletionPolicy:  addonsv1.DeletionPolicy(cmp.Or(notes[DeletionPolicyAnnotation], labels[DeletionPolicyAnnotation])),
-		DataPolicy:      addonsv1.DataPolicy(notes[DataPolicyAnnotation]),
-		ServiceAccount:  notes[ServiceAccountAnnotation],
-		RolledBack:      notes[RolledBackAnnotation],
-		Failure:         notes[FailureAnnotation],
 		Objects:         int32(objects),
-		Kinds:           notes[KindsAnnotation],
-		Applied:         notes[AppliedAnnotation],
 		SecretName:      m.Name,
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
 		CreatedAt:       m.CreationTimestamp.Time,
 		ModifiedAt:      time.Unix(modified, 0),
 	}
-	if list := notes[DependsOnAnnotation]; list != "" {
+	for key, field := range s.annotated() {
+		*field = notes[key]
+	}
+	s.Owner = cmp.Or(s.Owner, strings.Replace(labels[OwnerAnnotation], "_", "/", 1))
+	s.Stack = cmp.Or(s.Stack, labels[addonsv1.StackNameLabel])
+	s.DeletionPolicy = cmp.Or(s.DeletionPolicy, addonsv1.DeletionPolicy(labels[DeletionPolicyAnnotation]))
+	if list := notes[dependsOnAnnotation]; list != "" {
 		s.DependsOn = strings.Split(list, ",")
 	}
-	s.RenewAt, _ = time.Parse(time.RFC3339, notes[RenewAtAnnotation])
-	s.Complete = s.Owned && notes[FormatAnnotation] == strconv.Itoa(currentFormat) && s.Digest != ""
+	s.RenewAt, _ = time.Parse(time.RFC3339, notes[renewAtAnnotation])
+	s.Complete = s.Owned && notes[formatAnnotation] == strconv.Itoa(currentFormat) && s.Digest != ""
 	return s, true
 }
 
@@ -162,36 +145,19 @@ func (r *Record) metadata(modified time.Time) metav1.ObjectMeta {
 		labels[watchLabel] = r.WatchFilter
 	}
 	annotations := map[string]string{
-		FormatAnnotation:          strconv.Itoa(currentFormat),
-		DigestAnnotation:          r.Digest,
-		StackAnnotation:           r.Stack,
-		OwnerAnnotation:           r.Owner,
-		OwnerUIDAnnotation:        string(r.OwnerUID),
-		ArtifactAnnotation:        r.Artifact,
-		ArtifactVersionAnnotation: r.ArtifactVersion,
-		SpecAnnotation:            r.Spec,
-		PostconditionsAnnotation:  r.Postconditions,
-		DependsOnAnnotation:       strings.Join(r.DependsOn, ","),
-		ChartAnnotation:           r.Chart,
-		ChartVersionAnnotation:    r.Version,
-		AppVersionAnnotation:      r.AppVersion,
-		FactsUsedAnnotation:       r.FactsUsed,
-		DeletionPolicyAnnotation:  string(r.DeletionPolicy),
-		ServiceAccountAnnotation:  r.ServiceAccount,
-		RolledBackAnnotation:      r.RolledBack,
-		FailureAnnotation:         r.Failure,
-		DataPolicyAnnotation:      string(r.DataPolicy),
-		ObjectsAnnotation:         strconv.Itoa(int(r.Objects)),
-		KindsAnnotation:           r.Kinds,
-		AppliedAnnotation:         r.Applied,
+		formatAnnotation:  strconv.Itoa(currentFormat),
+		objectsAnnotation: strconv.Itoa(int(r.Objects)),
+	}
+	for key, field := range r.annotated() {
+		if *field != "" {
+			annotations[key] = *field
+		}
+	}
+	if len(r.DependsOn) > 0 {
+		annotations[dependsOnAnnotation] = strings.Join(r.DependsOn, ",")
 	}
 	if !r.RenewAt.IsZero() {
-		annotations[RenewAtAnnotation] = r.RenewAt.UTC().Format(time.RFC3339)
-	}
-	for k, v := range annotations {
-		if v == "" {
-			delete(annotations, k)
-		}
+		annotations[renewAtAnnotation] = r.RenewAt.UTC().Format(time.RFC3339)
 	}
 	return metav1.ObjectMeta{
 		Name:            SecretName(r.Name, r.Revision),

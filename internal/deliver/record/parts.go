@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,7 @@ func (s *Store) partsOf(r *Record, crds []byte) ([]*corev1.Secret, error) {
 		return nil, &TooLargeError{Bytes: len(packed), Limit: maxRecord}
 	}
 	var secrets []*corev1.Secret
-	for i, chunk := range split(packed, maxSecret) {
+	for i, chunk := range slices.Collect(slices.Chunk(packed, maxSecret)) {
 		sum := sha(chunk)
 		name := fmt.Sprintf("%s.part%d.%s", SecretName(r.Name, r.Revision), i+1, sum[:10])
 		r.State.Parts = append(r.State.Parts, Part{Name: name, SHA256: sum})
@@ -59,15 +60,15 @@ func (s *Store) readParts(ctx context.Context, r *Record) ([]byte, error) {
 		secret := &corev1.Secret{}
 		if err := s.Client.Get(ctx, s.secretKey(p.Name), secret); err != nil {
 			if err = fmt.Errorf("reading its part %s: %w", p.Name, err); apierrors.IsNotFound(err) {
-				err = &UnreadableError{Err: err}
+				err = r.unreadable(err)
 			}
 			return nil, err
 		}
 		if sha(secret.Data[partKey]) != p.SHA256 {
-			return nil, &UnreadableError{Err: fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt)}
+			return nil, r.unreadable(fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt))
 		}
 		if packed = append(packed, secret.Data[partKey]...); len(packed) > maxRecord {
-			return nil, &UnreadableError{Err: fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt)}
+			return nil, r.unreadable(fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt))
 		}
 	}
 	return packed, nil

@@ -3,7 +3,6 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -107,9 +106,9 @@ func (r *Record) Inventory() ([]Entry, error) {
 	if r.State != nil {
 		return r.State.Inventory, nil
 	}
-	objects, err := ParseManifest(r.Helm.Manifest)
+	objects, err := r.Manifest()
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of %s: %w", r.SecretName, err)
+		return nil, err
 	}
 	entries := make([]Entry, 0, len(objects))
 	for _, o := range objects {
@@ -118,6 +117,19 @@ func (r *Record) Inventory() ([]Entry, error) {
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// Manifest returns the objects of the manifest. The error is an *UnreadableError.
+func (r *Record) Manifest() ([]*unstructured.Unstructured, error) {
+	objects, err := ParseManifest(r.Helm.Manifest)
+	if err != nil {
+		return nil, r.unreadable(fmt.Errorf("reading its manifest: %w", err))
+	}
+	return objects, nil
+}
+
+func (r *Record) unreadable(err error) error {
+	return &UnreadableError{Secret: r.Namespace + "/" + r.SecretName, Err: err}
 }
 
 // InParts says that the record was too large for one Secret.
@@ -142,27 +154,13 @@ func (s *State) JobDone(key ObjectKey) (Entry, bool) {
 	return s.JobsDone[i], true
 }
 
-// crdsJSON and crdsFromJSON keep CRDs as a JSON list.
-func crdsJSON(crds []*unstructured.Unstructured) ([]byte, error) {
-	list := make([]map[string]any, 0, len(crds))
-	for _, c := range crds {
-		list = append(list, c.Object)
-	}
-	return json.Marshal(list)
-}
-
-func crdsFromJSON(data []byte) ([]*unstructured.Unstructured, error) {
-	var raw []json.RawMessage
-	if err := yamllimit.DecodeJSON(data, maxValues, &raw); err != nil {
+// crdsFromJSON reads a JSON list of CRDs.
+func crdsFromJSON(data []byte) (crds []*unstructured.Unstructured, _ error) {
+	if err := yamllimit.DecodeJSON(data, maxValues, &crds); err != nil {
 		return nil, err
 	}
-	crds := make([]*unstructured.Unstructured, 0, len(raw))
-	for _, r := range raw {
-		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(r); err != nil {
-			return nil, err
-		}
-		crds = append(crds, u)
+	if i := slices.Index(crds, nil); i >= 0 {
+		return nil, fmt.Errorf("CRD %d is null", i)
 	}
 	return crds, nil
 }

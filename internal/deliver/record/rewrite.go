@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
@@ -37,51 +36,35 @@ type Terms struct {
 
 // Terms returns the record's terms.
 func (s Summary) Terms() Terms {
-	return Terms{Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec, ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount}
+	return Terms{
+		Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec,
+		ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount,
+	}
 }
 
-// Equal reports whether both are the same.
-func (t Terms) Equal(other Terms) bool {
-	return t.Stack == other.Stack && t.DeletionPolicy == other.DeletionPolicy && t.DataPolicy == other.DataPolicy && slices.Equal(t.DependsOn, other.DependsOn) &&
-		t.Spec == other.Spec && t.ArtifactVersion == other.ArtifactVersion && t.Postconditions == other.Postconditions && t.ServiceAccount == other.ServiceAccount
+// SetTerms changes the terms that the record has.
+func (s *Summary) SetTerms(t Terms) {
+	s.Stack, s.Spec, s.DependsOn, s.DeletionPolicy, s.DataPolicy = t.Stack, t.Spec, t.DependsOn, t.DeletionPolicy, t.DataPolicy
+	s.ArtifactVersion, s.Postconditions, s.ServiceAccount = t.ArtifactVersion, t.Postconditions, t.ServiceAccount
 }
 
 // SetTerms changes the terms, in the metadata of a record and nothing else.
 func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": summary.ResourceVersion,
-		"labels": map[string]any{
-			addonsv1.StackNameLabel:  orNil(asLabel(terms.Stack)),
-			DeletionPolicyAnnotation: orNil(asLabel(string(terms.DeletionPolicy))),
-		},
-		"annotations": map[string]any{
-			StackAnnotation:           orNil(terms.Stack),
-			DeletionPolicyAnnotation:  orNil(string(terms.DeletionPolicy)),
-			DataPolicyAnnotation:      orNil(string(terms.DataPolicy)),
-			DependsOnAnnotation:       orNil(strings.Join(terms.DependsOn, ",")),
-			SpecAnnotation:            orNil(terms.Spec),
-			PostconditionsAnnotation:  orNil(terms.Postconditions),
-			ServiceAccountAnnotation:  orNil(terms.ServiceAccount),
-			ArtifactVersionAnnotation: orNil(terms.ArtifactVersion),
-		},
-	}})
-	if err != nil {
-		return err
-	}
-	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.Release.Namespace, Name: summary.SecretName}}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := s.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
-	}
-	return nil
+	was, is := Record{Summary: summary}, Record{Summary: summary}
+	is.SetTerms(terms)
+	return s.patchMetadata(ctx, was.metadata(summary.ModifiedAt), is.metadata(summary.ModifiedAt))
 }
 
-// orNil makes a merge patch remove what is empty.
-func orNil(s string) any {
-	if s == "" {
-		return nil
+// patchMetadata writes what differs in the metadata of a Secret, if nobody else wrote it since.
+func (s *Store) patchMetadata(ctx context.Context, before, after metav1.ObjectMeta) error {
+	was, is := &metav1.PartialObjectMetadata{ObjectMeta: before}, &metav1.PartialObjectMetadata{ObjectMeta: after}
+	is.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	was.SetGroupVersionKind(is.GroupVersionKind())
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Patch(ctx, is, patch, client.FieldOwner(s.FieldManager)); err != nil {
+		return fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, after.Name, err)
 	}
-	return s
+	return nil
 }
 
 // SetStatus changes Helm's status of a record, whichever program wrote it, and nothing else. A

@@ -4,7 +4,9 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,11 +68,7 @@ func (s *Store) List(ctx context.Context) ([]Summary, map[int][]string, error) {
 			parts[revision] = append(parts[revision], item.Name)
 		}
 	}
-	for uid := range s.cache {
-		if !seen[uid] {
-			delete(s.cache, uid)
-		}
-	}
+	maps.DeleteFunc(s.cache, func(uid types.UID, _ *Record) bool { return !seen[uid] })
 	newestFirst(records)
 	return records, parts, nil
 }
@@ -89,9 +87,23 @@ func (s *Store) Load(ctx context.Context, summary Summary) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding the record %s/%s: %w", s.Release.Namespace, summary.SecretName, err)
 	}
+	if summary.Complete && r.State == nil { // it is Helm's alone since it was listed
+		return nil, r.unreadable(errNoState)
+	}
 	s.remember(r)
 	return r, nil
 }
+
+// Newest returns the newest record, nil if there is none that Chandler wrote last.
+func (s *Store) Newest(ctx context.Context) (*Record, error) {
+	records, _, err := s.List(ctx)
+	if err != nil || len(records) == 0 || !records[0].Complete {
+		return nil, err
+	}
+	return s.Load(ctx, records[0])
+}
+
+var errNoState = errors.New("what Chandler keeps beside Helm's record is gone")
 
 // Create writes a new record, after its continuation Secrets if it needs any.
 // The error is a *TooLargeError if it can't be stored at all.

@@ -87,7 +87,7 @@ func (s Summary) Settled(digest string) bool {
 
 // Repairable says that the record tells what the add-on has applied.
 func (s Summary) Repairable() bool {
-	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && !s.GivenAway()
+	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && !s.Transferred()
 }
 
 // Pending says that an operation is under way: an installation, an upgrade or a removal.
@@ -131,3 +131,19 @@ func Summarize(secrets []metav1.PartialObjectMetadata) map[Release]Summary {
 func newestFirst(s []Summary) {
 	slices.SortFunc(s, func(a, b Summary) int { return cmp.Compare(b.Revision, a.Revision) })
 }
+
+// digestTransferred in place of a record's digest: no inputs have it.
+const digestTransferred = "given-away"
+
+// MarkTransferred notes that something of the release belongs to another one now. So the record
+// isn't of any inputs any more, and no object is known to be the release's.
+func (r *Record) MarkTransferred() {
+	r.Digest, r.Spec = digestTransferred, ""
+	for i := range r.State.Inventory {
+		r.State.Inventory[i].UID = ""
+	}
+}
+
+// Transferred says that the record doesn't say any more what is installed: see
+// [Record.MarkTransferred].
+func (s Summary) Transferred() bool { return s.Digest == digestTransferred }

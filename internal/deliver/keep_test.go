@@ -36,7 +36,7 @@ func TestSpared(t *testing.T) {
 		live := &metav1.PartialObjectMetadata{}
 		live.Annotations = map[string]string{record.ResourcePolicyAnnotation: tc.policy}
 		r := &run{release: Release{Namespace: "n", Name: "web"}, want: &Desired{}}
-		if why, err := r.spared(t.Context(), tc.entry, live); (why != "") != tc.want || err != nil {
+		if why, err := r.keepReason(t.Context(), tc.entry, live); (why != "") != tc.want || err != nil {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}
 	}

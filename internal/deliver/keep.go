@@ -16,8 +16,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
-// spared tells why an object of this add-on stays in the cluster, "" if it goes.
-func (r *run) spared(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
+// keepReason tells why an object of this add-on stays in the cluster, "" if it goes.
+func (r *run) keepReason(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (string, error) {
 	gk := e.GroupVersionKind().GroupKind()
 	keepsData := r.dataPolicy() != addonsv1.DataPolicyDelete
 	switch {

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// going is an object that was deleted and may still be there.
+type going struct {
+	entry  record.Entry
+	object observe.Object
+	since  time.Time
+	// unlabelled says that the watch doesn't show the object: Helm made it.
+	unlabelled bool
+}
+
+// deleteEntries deletes what is this add-on's of the entries, wave by wave. What stays loses our
+// labels. A wave begins once the one before is gone; with toTheEnd, the last
+// one is waited for, too. It returns nil when there is nothing more to do.
+func (r *run) deleteEntries(ctx context.Context, entries []record.Entry, toTheEnd bool) error {
+	grouped := removalWaves(entries)
+	left := len(entries)
+	for _, wave := range grouped {
+		left -= len(wave)
+		remaining, failed := r.deleteWave(ctx, wave)
+		if err := r.stopFor(ctx, failed, ReasonPruneFailed); err != nil {
+			return err
+		}
+		if len(remaining) == 0 || left == 0 && !toTheEnd {
+			continue
+		}
+		return r.waitGone(ctx, remaining, ReasonPruneFailed, "")
+	}
+	return nil
+}
+
+// stopFor stops the run if an object couldn't be deleted or let go of. "" for rejected means the
+// reason of the object.
+func (r *run) stopFor(ctx context.Context, failed failures, rejection string) error {
+	if err := failed.transient(); err != nil {
+		return err
+	}
+	if reason, message := failed.first(rejected); reason != "" {
+		return r.fail(ctx, cmp.Or(rejection, reason), message)
+	}
+	if reason, message := failed.first(deferred); reason != "" {
+		return r.wait(reason, "Waiting: "+message, webhookRetry)
+	}
+	return nil
+}
+
+// waitGone watches objects until they are gone. When that takes too long the add-on counts
+// as failed for a reason, with words on what they are in front of the message, yet they are
+// still waited for.
+func (r *run) waitGone(ctx context.Context, remaining []going, late, what string) error {
+	var watch []observe.Object
+	var texts []string
+	retry, left := goneRetry, r.deadline()
+	for _, g := range remaining {
+		left = min(left, g.since.Add(r.deadline()).Sub(r.now()))
+		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
+		if !known || !r.s.tracker.Live(g.object.Resource) {
+			watch = append(watch, g.object)
+		}
+		if g.unlabelled {
+			retry = unlabelledRetry
+		}
+		text := g.entry.Key().String()
+		if status.Message != "" {
+			text += ": " + status.Message
+		}
+		texts = append(texts, text)
+	}
+	r.track(watch...)
+	if left > 0 {
+		return r.wait(ReasonWaitingForDeletion, "Waiting for these to be gone: "+firstOf(texts), min(retry, left))
+	}
+	return r.failed(ctx, late, fmt.Sprintf(
+		"%sThese were deleted, and aren't gone within %s: %s. See who is to remove their finalizers. They are still waited for",
+		what, r.deadline(), firstOf(texts)), retry)
+}
+
+// goneRetry is when to look again after what was deleted, in case it was
+// relabelled and so left the watch.
+const (
+	goneRetry       = 5 * time.Minute
+	unlabelledRetry = 2 * time.Second
+)
+
+// deleteWave deletes the objects of a wave, and returns those that may still be there.
+func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, failures) {
+	todo := slices.DeleteFunc(slices.Clone(wave), func(e record.Entry) bool { return r.s.removed[e.Key()] })
+	failed := inParallel(len(todo), func(i int) *failure {
+		return r.failureOf(todo[i].Key(), r.deleteOne(ctx, todo[i]))
+	})
+	var remaining []going
+	for _, e := range todo {
+		if g, asked := r.s.deleted[e.Key()]; asked && !r.s.removed[e.Key()] {
+			remaining = append(remaining, g)
+		}
+	}
+	return remaining, failed
+}
+
+// deleteOne deletes an object if it is this add-on's and may go, unless that is under way.
+func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
+	if e.Shared {
+		return r.noteRemoved(e, "isn't this add-on's alone")
+	}
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if isNoMatch(err) {
+		return r.noteRemoved(e, "") // with its kind
+	}
+	if err != nil {
+		return err
+	}
+	key := observe.Key{Namespace: e.Namespace, Name: e.Name}
+	r.s.noting.Lock()
+	_, asked := r.s.deleted[e.Key()]
+	r.s.noting.Unlock()
+	status, watched := r.s.tracker.Status(mapping.Resource, key)
+	if asked && watched && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
+		return nil
+	}
+	live, err := r.metadataWith(ctx, r.t.own(), e)
+	if apierrors.IsNotFound(err) {
+		// Before its CRD goes, and the watch with it.
+		r.s.tracker.Untrack(mapping.Resource, key)
+		return r.noteRemoved(e, "")
+	}
+	if err != nil {
+		return err
+	}
+	why, stays, err := r.whyStays(ctx, e, live)
+	if err != nil {
+		return err
+	}
+	if stays {
+		return r.noteRemoved(e, why)
+	}
+	if live.DeletionTimestamp == nil {
+		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	_, err = r.goingOf(e, live)
+	return err
+}
+
+// whyStays reports whether an object isn't deleted, and why, if people are to know that. One that
+// is kept has a note then.
+func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.PartialObjectMetadata) (why string, stays bool, _ error) {
+	owner := OwnerOf(&live.ObjectMeta)
+	switch owns := r.owns(&live.ObjectMeta, e); {
+	case !owns && owner != Release{}:
+		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
+	case !owns:
+		return "isn't this add-on's any more", true, nil
+	case r.s.hasApplied(live.UID): // under another key, as after a move between API groups
+		return "", true, nil
+	case live.DeletionTimestamp != nil:
+		return "", false, nil
+	}
+	why, err := r.keepReason(ctx, e, live)
+	if err != nil || why == "" {
+		return "", false, err
+	}
+	return why, true, client.IgnoreNotFound(r.disownObject(ctx, live, true))
+}
+
+// goingOf notes that an object was asked to go, and returns what is waited for. It is going since
+// it was asked first or, after a restart, since when the object says.
+func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going, error) {
+	mapping, err := r.scope.mapping(e.GroupVersionKind())
+	if err != nil {
+		return going{}, err
+	}
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	g, asked := r.s.deleted[e.Key()]
+	if !asked {
+		g.since = cmp.Or(live.DeletionTimestamp, &metav1.Time{Time: r.now()}).Time
+	}
+	g.entry, g.unlabelled = e, OwnerOf(&live.ObjectMeta) != r.release
+	g.object = observe.Object{
+		Resource: mapping.Resource, Key: client.ObjectKeyFromObject(live),
+		Judge: readiness.StillThere, ResourceVersion: live.ResourceVersion,
+	}
+	r.s.deleted[e.Key()] = g
+	return g, nil
+}
+
+// noteRemoved remembers that nothing is to be done about an entry any more, and
+// why its object stays, if it does.
+func (r *run) noteRemoved(e record.Entry, why string) error {
+	r.s.noting.Lock()
+	defer r.s.noting.Unlock()
+	r.s.removed[e.Key()] = true
+	note := fmt.Sprintf("%s %s", e.Key(), why)
+	if why != "" && !slices.Contains(r.rec.State.Notes, note) {
+		r.rec.State.Notes = append(r.rec.State.Notes, note)
+		slices.Sort(r.rec.State.Notes)
+	}
+	return nil
+}
