@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.users, r.Queue)
-	r.templates = lru.New[string](templateCacheSize, lru.One[string])
+	r.templates = lru.New[string](templateCacheSize, lru.One[[]byte])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers, r.Queue.Add)
 	if err := mgr.Add(records); err != nil {

@@ -15,6 +15,8 @@ import (
 const (
 	// ReasonChartInvalid: the chart cannot be loaded, or cannot be installed on this cluster.
 	ReasonChartInvalid = "ChartInvalid"
+	// ReasonValuesInvalid: the values are no YAML map, have a key twice, or are too large.
+	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonSchemaViolation: the values break the chart's values.schema.json.
 	ReasonSchemaViolation = "SchemaViolation"
 	// ReasonTemplateFailed: a template does not parse, or failed while it ran.

@@ -28,6 +28,7 @@ type request struct {
 	Chart         *ChartRequest
 	Kustomization *FilesRequest
 	Manifests     *FilesRequest
+	Values        *ValuesRequest
 	Template      *TemplateRequest
 	Open          *opener.Job
 	Limits        limits
@@ -46,6 +47,7 @@ func (req *request) makesObjects() bool {
 type response struct {
 	Failure  *failure
 	Result   *Result
+	Values   map[string]any
 	Template *templateResult
 	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
