@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/cluster-chandler/chandler/internal/message"
 )
@@ -65,13 +64,5 @@ func failf(reason, format string, args ...any) *Error {
 
 // safeText is an error's text without sensitive strings, and short enough for a condition.
 func safeText(text string, sensitive []string) string {
-	text = strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD")
-	if len(text) <= maxErrorBytes {
-		return text
-	}
-	cut := maxErrorBytes
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + " ..."
+	return message.Shorten(strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD"), maxErrorBytes)
 }
