@@ -48,7 +48,7 @@ type response struct {
 	Failure  *failure
 	Result   *Result
 	Values   map[string]any
-	Template *templateResult
+	Template *string
 	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
 	Asked []Lookup
@@ -64,8 +64,6 @@ type response struct {
 
 // failure is an Error on the wire.
 type failure struct{ Reason, Message string }
-
-type templateResult struct{ Text string }
 
 var errFrameTooLarge = errors.New("frame is too large")
 
