@@ -25,7 +25,7 @@ func TestWhichPendingAddonsAreToldOf(t *testing.T) {
 		true: {
 			failure.ArtifactNotFound, failure.ArtifactInvalid, failure.ArtifactTooLarge, failure.ArtifactRefused, failure.SourceDisabled,
 			failure.DigestMismatch, failure.SourceUnauthorized, failure.SignatureMissing, failure.SignatureInvalid, failure.VerificationPolicyInvalid,
-			reasons.ValuesNotFound, reasons.ValuesInvalid, render.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
+			reasons.ValuesNotFound, render.ReasonValuesInvalid, render.ReasonTemplateNotRepeatable, reasons.ProviderObjectUnavailable, reasons.ProviderObjectRefused, reasons.ReleaseTaken, reasons.StackUnknown,
 			render.ReasonTemplateFailed, render.ReasonChartInvalid, deliver.ReasonNamespaceMissing, deliver.ReasonForbidden,
 		},
 		false: {

@@ -85,7 +85,7 @@ func (q *request) values(ctx context.Context, a *addon) (map[string]any, []strin
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return nil, nil, failure.New(reasons.ValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
+			return nil, nil, failure.New(render.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
 		}
 		layers = append(layers, layer)
 	}
@@ -140,9 +140,9 @@ func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) 
 		return nil, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
 			ref.Kind, o.key, key)
 	}
-	values, err := render.ParseValues(text)
-	if err != nil {
-		return nil, failure.New(reasons.ValuesInvalid, "%s %s, key %q: %w", ref.Kind, o.key, key, err)
+	values, err := q.Renderer.Values(ctx, render.ValuesRequest{Text: text})
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return nil, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
 	}
-	return values, nil
+	return values, err
 }

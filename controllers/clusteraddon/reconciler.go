@@ -63,7 +63,7 @@ type Reconciler struct {
 	watched   *fleetwatch.Objects
 	objects   *objectReader
 	provider  *providerObjects
-	templates *lru.Cache[string, string] // what templates made, by their input
+	templates *lru.Cache[string, []byte] // values in JSON that templates made, by their input
 	users     references
 	lanes     *lanes
 	contents  *lru.Cache[string, sets.Set[deliver.ObjectKey]] // see contentsOf

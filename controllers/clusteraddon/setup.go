@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)
 	r.provider = newProviderObjects(local, r.enqueueUsers)
-	r.templates = lru.New[string](templateCacheSize, lru.One[string])
+	r.templates = lru.New[string](templateCacheSize, lru.One[[]byte])
 	r.contents = lru.New[string](rememberedContents, lru.One[sets.Set[deliver.ObjectKey]])
 	r.lanes = newLanes(workers)
 	if err := mgr.Add(records); err != nil {

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,16 +34,13 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	}
 	ofClusterStack := a.ValuesTemplateMode == addonsv1.ValuesTemplateModeClusterStack
 	strict := !ofClusterStack && a.ValuesTemplateMode != addonsv1.ValuesTemplateModeLenient
-	parse := render.ParseValues
-	if !strict {
-		parse = render.ParseValuesLeniently
-	}
 	if cluster, ok := data["Cluster"].(map[string]any); ok && ofClusterStack {
 		data["Cluster"] = clusterstack.ClusterView(cluster)
 	}
 	key := hash([]any{name, a.ValuesTemplate, a.ValuesTemplateMode, data})
-	if text, ok := q.templates.Get(key); ok {
-		return parse([]byte(text))
+	if known, ok := q.templates.Get(key); ok {
+		values := map[string]any{}
+		return values, json.Unmarshal(known, &values)
 	}
 	text, err := q.Renderer.Template(ctx, render.TemplateRequest{Name: name, Text: a.ValuesTemplate, Data: data, Strict: strict})
 	if failed, ok := errors.AsType[*render.Error](err); ok {
@@ -51,16 +49,21 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	if err != nil {
 		return nil, err
 	}
-	values, err := parse([]byte(text))
+	values, err := q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(text), Lenient: !strict})
 	if inner, ok := values["values"].(string); ok && ofClusterStack {
-		text = inner
-		values, err = parse([]byte(text))
+		values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(inner), Lenient: !strict})
+	}
+	if failed, ok := errors.AsType[*render.Error](err); ok {
+		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w", name, failed.Err)
 	}
 	if err != nil {
-		return nil, failure.New(reasons.ValuesInvalid, "%s makes what can't be used, correct it: %w", name, err)
+		return nil, err
 	}
-	q.templates.Put(key, text)
-	return values, nil
+	known, err := json.Marshal(values)
+	if err == nil {
+		q.templates.Put(key, known)
+	}
+	return values, err
 }
 
 // templateData makes the roots that a template may refer to. An object is only
@@ -69,7 +72,7 @@ func (q *request) templateData(ctx context.Context, text string) (map[string]any
 	data := map[string]any{"Member": q.cluster.View()}
 	if q.cluster.Cluster == nil {
 		if refersToCluster.MatchString(text) {
-			return nil, failure.New(reasons.ValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
+			return nil, failure.New(render.ReasonValuesInvalid, "valuesTemplate refers to .Cluster, and %s is none: use .Member", q.cluster)
 		}
 		return data, nil
 	}

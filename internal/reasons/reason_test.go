@@ -34,14 +34,14 @@ func TestWarnings(t *testing.T) {
 		phase  addonsv1.AddonPhase
 		want   bool
 	}{
-		{ValuesInvalid, addonsv1.AddonFailed, true},
+		{"ValuesInvalid", addonsv1.AddonFailed, true},
 		{Retrying, addonsv1.AddonFailed, false},
 		{ValuesNotFound, addonsv1.AddonPending, true},
 		{WaitingForDependency, addonsv1.AddonPending, false},
 		{"", addonsv1.AddonPending, false},
 		{StackUndecided, addonsv1.AddonUnassigned, true},
 		{WaitingForDependent, addonsv1.AddonRemoving, false},
-		{ValuesInvalid, addonsv1.AddonReady, false},
+		{"ValuesInvalid", addonsv1.AddonReady, false},
 	} {
 		if got := Of(tc.reason).Warns(tc.phase); got != tc.want {
 			t.Errorf("%s, %s: %v", tc.phase, tc.reason, got)

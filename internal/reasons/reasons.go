@@ -27,7 +27,6 @@ const (
 	ServiceAccountRequired    = "ServiceAccountRequired"
 	RecordsUnreadable         = "RecordsUnreadable"
 	ValuesNotFound            = "ValuesNotFound"
-	ValuesInvalid             = "ValuesInvalid"
 	ProviderObjectUnavailable = "ProviderObjectUnavailable"
 	ProviderObjectRefused     = "ProviderObjectRefused"
 )

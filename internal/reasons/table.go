@@ -33,7 +33,7 @@ var Table = []Reason{
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},
 	{ValuesNotFound, pending, 0, "create the object or key of `valuesFrom`, or make it `optional`"},
-	{ValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
+	{render.ReasonValuesInvalid, failed, 0, "the values are no YAML map, or have a key twice"},
 	{render.ReasonTemplateFailed, failed, SourceRead, "a template failed; the message has its name and line"},
 	{render.ReasonTemplateNotRepeatable, failed, 0, "the values template makes something else each time: use a Secret"},
 	{ProviderObjectUnavailable, pending, Retried, "an object that the template refers to can't be read"},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/cluster-chandler/chandler/internal/message"
 )
@@ -15,6 +14,8 @@ import (
 const (
 	// ReasonChartInvalid: the chart cannot be loaded, or cannot be installed on this cluster.
 	ReasonChartInvalid = "ChartInvalid"
+	// ReasonValuesInvalid: the values are no YAML map, have a key twice, or are too large.
+	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonSchemaViolation: the values break the chart's values.schema.json.
 	ReasonSchemaViolation = "SchemaViolation"
 	// ReasonTemplateFailed: a template does not parse, or failed while it ran.
@@ -63,13 +64,5 @@ func failf(reason, format string, args ...any) *Error {
 
 // safeText is an error's text without sensitive strings, and short enough for a condition.
 func safeText(text string, sensitive []string) string {
-	text = strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD")
-	if len(text) <= maxErrorBytes {
-		return text
-	}
-	cut := maxErrorBytes
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + " ..."
+	return message.Shorten(strings.ToValidUTF8(message.Redact(text, sensitive), "\uFFFD"), maxErrorBytes)
 }

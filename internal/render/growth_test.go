@@ -11,20 +11,23 @@ import (
 	"github.com/cluster-chandler/chandler/test/yamlbombs"
 )
 
-// What is decoded in the manager itself, and what workers decode of manifests, which the manager
-// decodes again from the release record.
+// Values and patches are read by workers, and cost the manager nothing. So are manifests, which
+// the manager decodes again from the release record.
 func TestYAMLThatGrows(t *testing.T) {
+	r := newRenderer(t)
 	for name, parse := range map[string]func(text string) error{
 		"values": func(text string) error {
-			_, err := ParseValues([]byte(text))
+			_, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)})
 			return err
 		},
 		"patch": func(text string) error {
-			patch := &addonsv1.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + text}
-			if err := CheckPatch(patch, field.NewPath("patches").Index(0)); err != nil {
+			patch := addonsv1.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + text}
+			if err := CheckPatch(&patch, field.NewPath("patches").Index(0)); err != nil {
 				return err
 			}
-			return nil
+			req := filesRequest("", map[string]string{"a.yaml": configMap}, patch)
+			_, err := r.Manifests(t.Context(), req)
+			return err
 		},
 		"manifest": func(text string) error {
 			reader := &manifestReader{limits: Options{}.withDefaults().limits()}

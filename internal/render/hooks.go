@@ -49,7 +49,10 @@ func splitHooks(documents []document) (manifests []document, hooks []Hook, err e
 			hooks = append(hooks, hook)
 		}
 	}
-	sortHooks(hooks)
+	// Helm runs those of one event by weight, then name, then kind.
+	slices.SortStableFunc(hooks, func(a, b Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name), compareKinds(a.Kind, b.Kind))
+	})
 	return manifests, hooks, nil
 }
 
@@ -101,11 +104,4 @@ func listOf(text string) []string {
 		all = append(all, strings.ToLower(strings.TrimSpace(part)))
 	}
 	return all
-}
-
-// sortHooks orders hooks by weight, then name, then kind: so Helm runs those of one event.
-func sortHooks(hooks []Hook) {
-	slices.SortStableFunc(hooks, func(a, b Hook) int {
-		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name), compareKinds(a.Kind, b.Kind))
-	})
 }

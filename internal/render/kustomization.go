@@ -83,15 +83,11 @@ func (m *manifestReader) readResources(file string, resources resmap.ResMap) ([]
 	if n := resources.Size(); n > m.limits.MaxObjects {
 		return nil, failf(ReasonOutputTooLarge, "the kustomization has %d objects, at most %d; split it", n, m.limits.MaxObjects)
 	}
-	var size int64
 	documents := make([]document, 0, resources.Size())
 	for _, resource := range resources.Resources() {
 		text, err := resource.AsYAML()
 		if err != nil {
 			return nil, failf(ReasonManifestInvalid, "%s: %s %s: %w", file, resource.GetKind(), resource.GetName(), err)
-		}
-		if size += int64(len(text)); size > m.limits.OutputBytes {
-			return nil, failf(ReasonOutputTooLarge, "the kustomization makes more than %d bytes; split it", m.limits.OutputBytes)
 		}
 		doc, err := m.decode(file, string(text))
 		if err != nil {

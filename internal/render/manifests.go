@@ -42,6 +42,7 @@ type manifestReader struct {
 	namespace string // of objects that name none
 	artifact  string // names it if it is one file
 
+	bytes   int64
 	values  int
 	objects int
 }
@@ -51,13 +52,6 @@ func (m *manifestReader) called(file string) string { return cmp.Or(m.artifact, 
 
 // readTemplates decodes what the templates wrote.
 func (m *manifestReader) readTemplates(files map[string]string) ([]document, error) {
-	var size int64
-	for _, content := range files {
-		size += int64(len(content))
-	}
-	if size > m.limits.OutputBytes {
-		return nil, failf(ReasonOutputTooLarge, "the templates wrote %d bytes, at most %d; split the chart", size, m.limits.OutputBytes)
-	}
 	var all []document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, notesSuffix) || strings.HasPrefix(path.Base(name), "_") {
@@ -146,6 +140,9 @@ func manifestText(docs []document) string {
 // decode reads one document; a key that appears twice is an error, and so is more than one document.
 func (m *manifestReader) decode(file, text string) (document, error) {
 	doc, name := document{path: file, text: text}, m.called(file)
+	if m.bytes += int64(len(text)); m.bytes > m.limits.OutputBytes {
+		return doc, failf(ReasonOutputTooLarge, "the objects take more than %d bytes; split the add-on", m.limits.OutputBytes)
+	}
 	if err := yamllimit.Manifest.Check([]byte(text)); err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}

@@ -49,17 +49,18 @@ func TestMergeKeysMayBeOverridden(t *testing.T) {
 			}
 		})
 	}
-	for name, parse := range map[string]func([]byte) (map[string]any, error){"strictly": ParseValues, "leniently": ParseValuesLeniently} {
-		values, err := parse([]byte(merging))
+	for _, lenient := range []bool{false, true} {
+		values, err := r.Values(t.Context(), ValuesRequest{Text: []byte(merging), Lenient: lenient})
 		if diff := cmp.Diff(merged, values); err != nil || diff != "" {
-			t.Errorf("values parsed %s: %v %s", name, err, diff)
+			t.Errorf("values parsed leniently (%t): %v %s", lenient, err, diff)
 		}
 	}
 }
 
 func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
+	r := newRenderer(t)
 	for _, text := range []string{merging + "base: x\n", "m: &m {a: 1}\nn: {<<: *m, b: 1, b: 2}\n", "a: 1\n\"a\": 2\n", "a: {<<: {b: 1}, <<: {b: 2}, c: 1, c: 2}\n", "1: a\n1: b\n"} {
-		if _, err := ParseValues([]byte(text)); err == nil {
+		if _, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)}); err == nil {
 			t.Errorf("%q is read", text)
 		}
 		_, err := render(t, requestFor(template1(configMap+text)))

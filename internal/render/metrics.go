@@ -21,11 +21,3 @@ const (
 	resultShared   = "Shared"
 	resultFailed   = "Failed"
 )
-
-// outcomeOf returns the result of what a worker was asked.
-func outcomeOf(resp *response, err error) string {
-	if err != nil || resp.Failure != nil {
-		return resultFailed
-	}
-	return resultRendered
-}

@@ -19,7 +19,7 @@ var errMore = errors.New(`more follows the end of a document ("..."), and would 
 // lines of "---". Of each part, parsers read what is before the end of its document.
 // Objects behind that would be left out without a word, and pruned. Comments may follow.
 func checkSingle(text []byte) error {
-	if !hasBoundary(text) {
+	if !bytes.Contains(text, []byte("...")) && !bytes.Contains(text, []byte("---")) {
 		return nil
 	}
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
@@ -35,18 +35,6 @@ func checkSingle(text []byte) error {
 			return err
 		}
 	}
-}
-
-// hasBoundary reports whether a line begins with "..." or "---", whatever YAML takes for
-// the end of the line before it. Few texts have one.
-func hasBoundary(text []byte) bool {
-	ends := func(r rune) bool { return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' }
-	for line := range bytes.FieldsFuncSeq(text, ends) {
-		if bytes.HasPrefix(line, []byte("...")) || bytes.HasPrefix(line, []byte("---")) {
-			return true
-		}
-	}
-	return false
 }
 
 // isNull reports whether a document has no content but comments.

@@ -213,7 +213,6 @@ func TestPatchesThatFail(t *testing.T) {
 		"a namespace that is none":      {to(addonsv1.PatchTarget{Namespace: "a{2,1}"}, "spec: {}"), true, []string{"patches[1].target.namespace"}},
 		"a selector that is none":       {to(addonsv1.PatchTarget{LabelSelector: "a=b=c"}, "spec: {}"), true, []string{"patches[1].target.labelSelector"}},
 		"deep nesting":                  {to(deploy, "a: "+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)), true, []string{"patches[1].patch"}},
-		"aliases that multiply":         {to(deploy, "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"), true, []string{"patches[1].patch"}},
 	}
 	r := newRenderer(t)
 	for name, c := range cases {
@@ -256,11 +255,19 @@ func TestPatchBombs(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&bomb, "- {op: copy, from: /metadata/x, path: /metadata/x/a%d}\n", i)
 	}
-	_, err := newRenderer(t).Chart(t.Context(), patched(to(addonsv1.PatchTarget{Kind: "Deployment"}, bomb.String())))
-	if err == nil {
-		t.Fatal("it was applied")
+	aliases := "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
+	r := newRenderer(t)
+	for name, text := range map[string]string{"copies": bomb.String(), "aliases": aliases, "an alias in itself": "spec: &a {b: *a}"} {
+		patch := to(addonsv1.PatchTarget{Kind: "Deployment"}, text)
+		if err := CheckPatch(&patch, field.NewPath("patch")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, err := r.Chart(t.Context(), patched(patch))
+		if err == nil {
+			t.Errorf("%s: it was applied", name)
+		}
+		t.Log(err)
 	}
-	t.Log(err)
 }
 
 func FuzzPatch(f *testing.F) {
@@ -268,6 +275,9 @@ func FuzzPatch(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "*") {
+			return // an alias in itself ends the process: workers alone read those
+		}
 		reader := &manifestReader{limits: Options{}.withDefaults().limits(), namespace: "apps"}
 		documents, err := reader.readFiles([]artifact.File{{Name: "a.yaml", Data: []byte(deployment + "---\n" + webService)}})
 		if err != nil {

@@ -56,6 +56,7 @@ func (m *manifestReader) patch(patches []addonsv1.Patch, documents []document, c
 		if err != nil {
 			return nil, nil, failf(ReasonPatchFailed, "%s: %w", m.called(doc.path), err)
 		}
+		m.bytes -= int64(len(doc.text))
 		if documents[i], err = m.decode(doc.path, text); err != nil {
 			return nil, nil, err
 		}

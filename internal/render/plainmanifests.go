@@ -65,12 +65,8 @@ func within(name, directory string) bool {
 
 // readFiles decodes the documents of manifests.
 func (m *manifestReader) readFiles(files []artifact.File) ([]document, error) {
-	var size int64
 	var all []document
 	for _, file := range files {
-		if size += int64(len(file.Data)); size > m.limits.OutputBytes {
-			return nil, failf(ReasonOutputTooLarge, "the manifests take more than %d bytes; split them", m.limits.OutputBytes)
-		}
 		if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file.Name)) {
 			return nil, failf(ReasonManifestInvalid, "%s is a kustomization, not a manifest; name it in kustomization, or take it out of the directory", file.Name)
 		}

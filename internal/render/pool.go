@@ -102,7 +102,11 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	}
 	resp, err := r.serve(ctx, task)
 	if req.makesObjects() {
-		renderingsTotal.WithLabelValues(outcomeOf(resp, err)).Inc()
+		result := resultRendered
+		if err != nil || resp.Failure != nil {
+			result = resultFailed
+		}
+		renderingsTotal.WithLabelValues(result).Inc()
 	}
 	if err == nil || ctx.Err() == nil {
 		r.pauses.note(digest, err)

@@ -28,6 +28,7 @@ type request struct {
 	Chart         *ChartRequest
 	Kustomization *FilesRequest
 	Manifests     *FilesRequest
+	Values        *ValuesRequest
 	Template      *TemplateRequest
 	Open          *opener.Job
 	Limits        limits
@@ -46,7 +47,8 @@ func (req *request) makesObjects() bool {
 type response struct {
 	Failure  *failure
 	Result   *Result
-	Template *templateResult
+	Values   map[string]any
+	Template *string
 	Opened   *opener.Opened
 	// Asked are the lookups of a chart that the request had no answers for, also of one that failed.
 	Asked []Lookup
@@ -62,8 +64,6 @@ type response struct {
 
 // failure is an Error on the wire.
 type failure struct{ Reason, Message string }
-
-type templateResult struct{ Text string }
 
 var errFrameTooLarge = errors.New("frame is too large")
 

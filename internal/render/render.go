@@ -126,7 +126,7 @@ func (r *Renderer) Template(ctx context.Context, req TemplateRequest) (string, e
 	if resp.Template == nil {
 		return "", errProtocol
 	}
-	return resp.Template.Text, nil
+	return *resp.Template, nil
 }
 
 // Open has a worker look into what comes from elsewhere. Errors of what is opened are of type

@@ -19,7 +19,7 @@ const (
 
 // sharedAnswers keeps answers for clusters whose inputs are the same: each of them gets objects of its
 // own. What a chart made up, and what it was made of Secrets or of the cluster's objects, is
-// never shared.
+// never shared. Values that were read are found by their whole text alone.
 type sharedAnswers struct {
 	keeping sync.Mutex // one variant after the other
 	answers *lru.Cache[[sha256.Size]byte, []sharedAnswer]
@@ -56,7 +56,7 @@ func (req *request) sharing() (*sharing, error) {
 		without := *c
 		without.Facts = Facts{}
 		plain.Chart, facts = &without, &c.Facts
-	case !req.makesObjects():
+	case !req.makesObjects() && req.Values == nil:
 		return nil, nil
 	}
 	payload, err := encodeRequest(&plain)
@@ -72,7 +72,9 @@ func (s *sharedAnswers) find(of *sharing) *response {
 	for _, a := range answers {
 		resp := &response{}
 		if (of.facts == nil || a.used.Holds(*of.facts)) && decoding.Unmarshal(a.payload, resp) == nil {
-			renderingsTotal.WithLabelValues(resultShared).Inc()
+			if resp.Result != nil {
+				renderingsTotal.WithLabelValues(resultShared).Inc()
+			}
 			return resp
 		}
 	}
@@ -81,12 +83,19 @@ func (s *sharedAnswers) find(of *sharing) *response {
 
 // keep keeps an answer for others, if it may be theirs.
 func (s *sharedAnswers) keep(of *sharing, resp *response) {
-	if of == nil || resp.Result == nil || resp.Result.Made || len(resp.Result.Generated)+len(resp.Asked) > 0 {
+	if of == nil || len(resp.Asked) > 0 {
 		return
+	}
+	answer := sharedAnswer{payload: resp.payload}
+	if made := resp.Result; made != nil {
+		if made.Made || len(made.Generated) > 0 {
+			return
+		}
+		answer.used = made.FactsUsed
 	}
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
 	answers, _ := s.answers.Get(of.key)
-	answers = append(slices.Clone(answers), sharedAnswer{payload: resp.payload, used: resp.Result.FactsUsed})
+	answers = append(slices.Clone(answers), answer)
 	s.answers.Put(of.key, answers[max(0, len(answers)-sharedVariants):])
 }

@@ -5,6 +5,7 @@ package render
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cluster-chandler/chandler/internal/message"
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 var mapType = reflect.TypeFor[map[string]any]()
@@ -33,32 +33,56 @@ func MergeValues(layers ...map[string]any) map[string]any {
 	return merged
 }
 
-// ParseValues reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
+// ValuesRequest asks for values to be read.
+type ValuesRequest struct {
+	Text []byte
+	// Lenient takes the last of the values of a key that appears twice, as Helm does: published
+	// releases, and templates for the Helm add-on provider, may count on it.
+	Lenient bool
+}
+
+// Limits of values: above what people write (Cilium's values.yaml has 0.15 MiB and 3000
+// values), below what hurts the manager, which holds them.
+const (
+	maxValuesText  = 1 << 20 // bytes, as much as a Secret or a ConfigMap holds
+	maxValuesJSON  = 4 << 20 // bytes, with all aliases written out
+	maxValuesCount = 150_000
+	maxValuesDepth = 200
+)
+
+// Values reads values as Helm does: YAML 1.1 by way of JSON, so that all numbers are
 // float64; several documents are merged. Unlike Helm, it refuses a key that appears twice,
-// and input that is large, deep, or grows large by its aliases.
-func ParseValues(data []byte) (map[string]any, error) {
-	return parseValues(data, toJSON)
-}
-
-// ParseValuesLeniently does that, and of a key that appears twice takes the last one, as Helm
-// does: published releases, and templates for the Helm add-on provider, may count on it.
-func ParseValuesLeniently(data []byte) (map[string]any, error) {
-	return parseValues(data, yaml.YAMLToJSON)
-}
-
-func parseValues(data []byte, convert func([]byte) ([]byte, error)) (map[string]any, error) {
-	if err := yamllimit.Handwritten.Check(data); err != nil {
-		return nil, fmt.Errorf("values: %w", withoutContent(err))
+// and input that is large, deep, or grows large by its aliases. A worker reads them: with
+// aliases, a few KiB become GiB. Errors are as those of [Renderer.Chart].
+func (r *Renderer) Values(ctx context.Context, req ValuesRequest) (map[string]any, error) {
+	if len(req.Text) > maxValuesText {
+		return nil, failf(ReasonValuesInvalid, "values: %d bytes, at most %d", len(req.Text), maxValuesText)
 	}
-	merged := map[string]any{}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	resp, err := r.do(ctx, &request{Values: &req})
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.Values == nil:
+		return nil, errProtocol
+	}
+	return resp.Values, nil
+}
+
+// readValues reads values, within a worker.
+func readValues(req *ValuesRequest) (map[string]any, error) {
+	convert := toJSON
+	if req.Lenient {
+		convert = yaml.YAMLToJSON
+	}
+	merged, size := map[string]any{}, 0
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(req.Text)))
 	for {
 		doc, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return merged, nil
+			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("values: %w", err)
+			return nil, err
 		}
 		layer := map[string]any{}
 		converted, err := convert(doc)
@@ -66,10 +90,20 @@ func parseValues(data []byte, convert func([]byte) ([]byte, error)) (map[string]
 			err = json.Unmarshal(converted, &layer)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("values: %w", withoutContent(err))
+			return nil, withoutContent(err)
+		}
+		if size += len(converted); size > maxValuesJSON {
+			return nil, fmt.Errorf("larger than %d bytes with all aliases written out", maxValuesJSON)
 		}
 		merged = MergeValues(merged, layer)
 	}
+	switch count, depth := measureValue(merged); {
+	case count > maxValuesCount:
+		return nil, fmt.Errorf("more than %d values", maxValuesCount)
+	case depth > maxValuesDepth:
+		return nil, fmt.Errorf("nested deeper than %d", maxValuesDepth)
+	}
+	return merged, nil
 }
 
 // quoting are those parts of a YAML parser's messages that quote the input: a password

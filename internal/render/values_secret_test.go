@@ -10,11 +10,16 @@ import (
 // TestParseValuesQuotesNothing has values that YAML reads otherwise than whoever wrote
 // them: they may be passwords.
 func TestParseValuesQuotesNothing(t *testing.T) {
+	r := newRenderer(t)
+	read := func(text string) error {
+		_, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)})
+		return err
+	}
 	for _, text := range []string{
 		"password: *sentinel", "password: !!int sentinel", "password: !!float 'sentinel'", "password: &a *sentinel",
 		"sentinel", "- sentinel", `password: "sentinel`, "password: @sentinel", "%sentinel", "a:\n\tsentinel", "password: !!binary sentinel$",
 	} {
-		_, err := ParseValues([]byte(text + "\n"))
+		err := read(text + "\n")
 		if err != nil && strings.Contains(err.Error(), "sentinel") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -22,11 +27,11 @@ func TestParseValuesQuotesNothing(t *testing.T) {
 	for text, says := range map[string]string{
 		"a: [1, 2\n": "did not find expected ',' or ']'", "a: {b: 1\n": "did not find expected ',' or '}'",
 	} {
-		if _, err := ParseValues([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+		if err := read(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want it to say %q", text, err, says)
 		}
 	}
-	if _, err := ParseValues([]byte("password: *sentinel\n")); err == nil {
+	if err := read("password: *sentinel\n"); err == nil {
 		t.Error("an alias of nothing is read")
 	}
 }

@@ -4,13 +4,14 @@ package render
 
 import (
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"github.com/cluster-chandler/chandler/test/cost"
 )
 
 func TestMergeValues(t *testing.T) {
@@ -81,6 +82,7 @@ func TestMergeValuesProperties(t *testing.T) {
 
 func TestParseValues(t *testing.T) {
 	type m = map[string]any
+	r := newRenderer(t)
 	cases := map[string]struct {
 		text string
 		want m
@@ -96,7 +98,7 @@ func TestParseValues(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseValues([]byte(c.text))
+			got, err := r.Values(t.Context(), ValuesRequest{Text: []byte(c.text)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,8 +118,9 @@ func TestParseValues(t *testing.T) {
 
 // What a published release has is read as the operator's Helm read it, within the same limits.
 func TestParseValuesLeniently(t *testing.T) {
+	r := newRenderer(t)
 	for _, text := range []string{"", "a: 1\na: 2\n", "x: {a: 1, b: 2}\nx: {a: {c: 3}, a: 4}\n", "a: {b: 1}\n---\na: {b: 2, b: 3}\n"} {
-		got, err := ParseValuesLeniently([]byte(text))
+		got, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text), Lenient: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +133,7 @@ func TestParseValuesLeniently(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"a list": "[1]", "an alias of itself": "a: &a [*a]", "500 levels": deepBlocks(500), "many aliases": aliasBomb(9, "x"), "2 MiB": "a: " + strings.Repeat("x", 2<<20)} {
-		if _, err := ParseValuesLeniently([]byte(text)); err == nil {
+		if _, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text), Lenient: true}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -150,7 +153,9 @@ func aliasBomb(levels int, leaf string) string {
 	return b.String()
 }
 
+// Whatever it takes to find out is taken from a worker, not from the manager.
 func TestParseValuesRefuses(t *testing.T) {
+	r := newRenderer(t)
 	cases := map[string]struct{ text, mentions string }{
 		"a list":               {"[1]", "array"},
 		"a scalar":             {"s3cr3t", "string"},
@@ -161,31 +166,24 @@ func TestParseValuesRefuses(t *testing.T) {
 		"500 levels":           {"a: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "deeper"},
 		"500 levels of blocks": {deepBlocks(500), "deeper"},
 		"100,000 levels of { ": {"a: " + strings.Repeat("{a: ", 100_000), "depth"},
-		"many aliases":         {aliasBomb(9, "x"), "values"},
-		"few aliases, large":   {aliasBomb(3, strings.Repeat("x", 1<<19)), "written out"},
+		"many aliases":         {aliasBomb(9, "x"), "excessive aliasing"},
+		"few aliases, large":   {aliasBomb(3, strings.Repeat("x", 1<<19)), "more memory than allowed"},
 		"an alias of itself":   {"a: &a [*a]", "itself"},
 		"2 MiB":                {"a: " + strings.Repeat("x", 2<<20), "at most"},
-		"400,000 values":       {"a: [" + strings.Repeat("1,", 400_000) + "]", "list items"},
+		"400,000 values":       {"a: [" + strings.Repeat("1,", 400_000) + "]", "more than 150000 values"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			started := time.Now()
-			_, err := ParseValues([]byte(c.text))
-			took := time.Since(started)
-			runtime.ReadMemStats(&after)
+			var err error
+			took := cost.Of(func() { _, err = r.Values(t.Context(), ValuesRequest{Text: []byte(c.text)}) })
 			if err == nil {
 				t.Fatal("no error")
 			}
 			if !strings.Contains(err.Error(), c.mentions) || strings.Contains(err.Error(), "s3cr3t") || len(err.Error()) > 500 {
 				t.Errorf("error %.500q, want it to mention %q", err, c.mentions)
 			}
-			mib := (after.TotalAlloc - before.TotalAlloc) >> 20
-			t.Logf("%s, %d MiB allocated", took.Round(time.Millisecond), mib)
-			if !raceDetector && (took > time.Second || mib > 48) { // 0.1s on an idle machine
-				t.Errorf("took %s and %d MiB", took, mib)
-			}
+			took.Expect(t, time.Second, 48<<20)
+			t.Logf("%s, %d MiB allocated", took.Work.Round(time.Millisecond), took.Allocated>>20)
 		})
 	}
 }
@@ -203,7 +201,7 @@ func FuzzParseValues(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		values, err := ParseValues(data)
+		values, err := readValues(&ValuesRequest{Text: data})
 		if err != nil {
 			return
 		}

@@ -16,7 +16,7 @@ import (
 const noValue = "<no value>"
 
 // renderTemplate executes a values template, within a worker.
-func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
+func renderTemplate(req *TemplateRequest, lim limits) (*string, error) {
 	memory := newGenerator(nil, lim.GeneratedBytes)
 	out := &cappedBuilder{room: lim.OutputBytes}
 	err := executeTemplate(req, templateFuncs(memory), out)
@@ -32,10 +32,11 @@ func renderTemplate(req *TemplateRequest, lim limits) (*templateResult, error) {
 		return nil, failf(ReasonTemplateNotRepeatable,
 			"%s calls a function that makes something else each time (a random string, a key, the time); keep the value in a Secret, and name that in valuesFrom", req.Name)
 	}
-	if req.Strict && strings.Contains(out.String(), noValue) {
-		return nil, &Error{Reason: ReasonTemplateFailed, Err: residualNoValue(req, out.String())}
+	text := out.String()
+	if req.Strict && strings.Contains(text, noValue) {
+		return nil, &Error{Reason: ReasonTemplateFailed, Err: residualNoValue(req, text)}
 	}
-	return &templateResult{Text: out.String()}, nil
+	return &text, nil
 }
 
 // maxParsedActions is how many actions a template may have to be parsed outside of a worker. Each

@@ -5,6 +5,7 @@ package render
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -34,6 +35,7 @@ const (
 	stageStart     stage = "reading the request"
 	stageOpen      stage = "reading the archive"
 	stageLoad      stage = "loading the chart"
+	stageRead      stage = "reading the values"
 	stageValues    stage = "coalescing the values"
 	stageSchema    stage = "checking the values against the schema"
 	stageTemplates stage = "executing the templates"
@@ -46,6 +48,8 @@ const (
 // reason is that of a crash in this stage.
 func (s stage) reason() string {
 	switch s {
+	case stageRead:
+		return ReasonValuesInvalid
 	case stageTemplates:
 		return ReasonTemplateFailed
 	case stageManifests:
@@ -185,6 +189,11 @@ func (w *worker) answer(payload []byte) (resp *response) {
 	case req.Open != nil:
 		w.enter(stageOpen)
 		resp.Opened, err = opener.Run(req.Open)
+	case req.Values != nil:
+		w.enter(stageRead)
+		if resp.Values, err = readValues(req.Values); err != nil {
+			err = fmt.Errorf("values: %w", err)
+		}
 	case req.Template != nil:
 		w.enter(stageTemplates)
 		resp.Template, err = renderTemplate(req.Template, req.Limits)

@@ -10,46 +10,34 @@ import (
 // DecodeJSON decodes JSON that has at most so many values, keys included. JSON has no aliases, yet
 // "{}," may stand for a struct of hundreds of bytes.
 func DecodeJSON(text []byte, values int, into any) error {
-	if SizeOfJSON(text).Values > values {
+	if CountJSON(text) > values {
 		return fmt.Errorf("more than %d values", values)
 	}
 	return json.Unmarshal(text, into)
 }
 
-// SizeOfJSON counts the values in JSON, without any memory for them. Of what is no JSON it says
-// something.
-func SizeOfJSON(text []byte) Size {
-	size := Size{Values: 1, Written: len(text)}
-	level, inString := 0, false
+// CountJSON counts the values in JSON, keys included, without any memory for them. Of what is
+// no JSON it says something.
+func CountJSON(text []byte) int {
+	values, inString := 1, false
 	var last byte // that isn't a space
 	for i := 0; i < len(text); i++ {
 		b := text[i]
-		if inString {
-			switch b {
-			case '\\':
-				i++
-			case '"':
-				inString = false
-			}
-			continue
-		}
-		switch b {
-		case ' ', '\t', '\n', '\r':
-			continue
-		case '"':
+		switch {
+		case inString && b == '\\':
+			i++
+		case inString:
+			inString = b != '"'
+		case b == '"':
 			inString = true
-		case '[', '{':
-			size.Values++ // what is first in it
-			level++
-			size.Depth = max(size.Depth, level)
-		case ']', '}':
-			if level--; last == '[' || last == '{' {
-				size.Values-- // nothing is
-			}
-		case ',', ':':
-			size.Values++
+		case b == ' ', b == '\t', b == '\n', b == '\r':
+			continue
+		case b == '[', b == '{', b == ',', b == ':':
+			values++ // what is first in it, or follows
+		case (b == ']' || b == '}') && (last == '[' || last == '{'):
+			values-- // nothing is
 		}
 		last = b
 	}
-	return size
+	return values
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package yamllimit refuses YAML and JSON that would take much memory or time to decode,
-// before anything decodes them. Aliases are what makes that needed: the decoders write
-// them out, so that a few KiB become GiB, and no recover catches that.
+// before anything decodes them. It is for release records, which the manager reads itself: they
+// are of workload clusters, whose owners may change them. What is rendered is held to the same limits,
+// as it gets into a record. All else that is hostile is read by workers (package render).
+//
+// The limits of the YAML library don't suffice. It counts aliases, and not what they stand for:
+// 60 KiB with 4000 aliases of one long text take 500 MiB. No recover catches that.
 package yamllimit
 
 import (
@@ -10,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 )
@@ -19,21 +24,13 @@ type Limits struct {
 	// Bytes of the text.
 	Bytes int
 	// Values are its scalars, keys, lists and maps, with all aliases written out. The text may
-	// have no more lines and commas than that, either: this bounds the work of looking.
+	// have no more lines and commas than that, nor brackets and list items: this bounds the
+	// memory that it takes to look.
 	Values int
 	// Depth of lists and maps in each other.
 	Depth int
 	// Written is the size as JSON, in bytes, with all aliases written out.
 	Written int
-}
-
-// Handwritten are limits of values, patches and other files that people write: above what they do
-// (Cilium's values.yaml has 0.15 MiB and 3000 values), below what hurts.
-var Handwritten = Limits{
-	Bytes:   1 << 20, // as much as a Secret or a ConfigMap holds
-	Values:  150_000, // about 35 MiB while they are checked
-	Depth:   200,
-	Written: 4 << 20,
 }
 
 // Manifest are limits of one document of a manifest: above any object that an API server takes, and
@@ -45,8 +42,8 @@ var Manifest = Limits{
 	Written: 16 << 20,
 }
 
-// Size is what YAML or JSON comes to.
-type Size struct {
+// size is what YAML comes to.
+type size struct {
 	Values, Written, Depth int
 }
 
@@ -56,9 +53,12 @@ func (l Limits) Check(text []byte) error {
 	if len(text) > l.Bytes {
 		return fmt.Errorf("%d bytes, at most %d", len(text), l.Bytes)
 	}
-	most, entries := atMost(text)
-	if entries > l.Values {
-		return fmt.Errorf("more than %d lines and list items", l.Values)
+	if !utf8.Valid(text) {
+		return errors.New("it isn't UTF-8")
+	}
+	most, parts := atMost(text)
+	if parts > l.Values {
+		return fmt.Errorf("more than %d lines, list items or brackets", l.Values)
 	}
 	if !mayHaveAliases(text) && l.refuse(most) == nil {
 		return nil
@@ -69,7 +69,7 @@ func (l Limits) Check(text []byte) error {
 // checkNodes parses each document, without the values that its nodes stand for.
 func (l Limits) checkNodes(text []byte) error {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
-	var total Size
+	var total size
 	for {
 		var document yamlv3.Node
 		err := decoder.Decode(&document)
@@ -79,30 +79,30 @@ func (l Limits) checkNodes(text []byte) error {
 		if err != nil {
 			return err
 		}
-		size, err := l.measure(&document, 0, map[*yamlv3.Node]Size{})
+		is, err := l.measure(&document, 0, map[*yamlv3.Node]size{})
 		if err != nil {
 			return err
 		}
-		if total = total.and(size); l.refuse(total) != nil {
+		if total = total.and(is); l.refuse(total) != nil {
 			return l.refuse(total)
 		}
 	}
 }
 
 // refuse says which limit a size is beyond, nil for none.
-func (l Limits) refuse(size Size) error {
+func (l Limits) refuse(is size) error {
 	switch {
-	case size.Values > l.Values:
+	case is.Values > l.Values:
 		return fmt.Errorf("more than %d values", l.Values)
-	case size.Written > l.Written:
+	case is.Written > l.Written:
 		return fmt.Errorf("larger than %d bytes with all aliases written out", l.Written)
-	case size.Depth > l.Depth:
+	case is.Depth > l.Depth:
 		return fmt.Errorf("nested deeper than %d", l.Depth)
 	}
 	return nil
 }
 
 // and adds what is beside something else.
-func (s Size) and(other Size) Size {
-	return Size{Values: s.Values + other.Values, Written: s.Written + other.Written, Depth: max(s.Depth, other.Depth)}
+func (s size) and(other size) size {
+	return size{Values: s.Values + other.Values, Written: s.Written + other.Written, Depth: max(s.Depth, other.Depth)}
 }

@@ -5,9 +5,12 @@ package yamllimit
 import (
 	"strings"
 	"testing"
+	"time"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/test/cost"
 )
 
 func TestCheck(t *testing.T) {
@@ -27,15 +30,17 @@ func TestCheck(t *testing.T) {
 		"JSON":                              {text: `{"a": ["*", "&"]}`},
 
 		"too long":                           {"a: " + x(4000), "4003 bytes, at most 4000"},
-		"too many items":                     {list(101, "1"), "more than 100 lines and list items"},
+		"too many items":                     {list(101, "1"), "more than 100 lines, list items or brackets"},
 		"too many lines":                     {strings.Repeat("\n", 101), "more than 100 lines"},
 		"too many lines as old Macs have":    {strings.Repeat("- a\r", 101), "more than 100 lines"},
 		"too many lines of Unicode":          {strings.Repeat("- a\u0085- b\u2028- c\u2029", 40), "more than 100 lines"},
-		"too many items in UTF-16":           {"\xfe\xff" + strings.Repeat("\x00,\x00a", 101), "more than 100 lines"},
+		"UTF-16":                             {"\xfe\xff" + strings.Repeat("\x00,\x00a", 101), "it isn't UTF-8"},
+		"too many lists in lists":            {strings.Repeat(strings.Repeat("- ", 6)+"a\n", 20), "more than 100 lines"},
+		"too many brackets":                  {strings.Repeat("["+strings.Repeat("[", 5)+strings.Repeat("]", 5)+"],\n", 20), "more than 100 lines"},
 		"too many values":                    {strings.Repeat("a: b\n", 60), "more than 100 values"},
 		"too many values in pairs":           {list(40, "a: b"), "more than 100 values"},
 		"too many values in a line":          {strings.Repeat("- ", 7) + list(95, "1"), "more than 100 values"},
-		"too many documents":                 {strings.Repeat("--- a\n", 60), "more than 100 values"},
+		"too many documents":                 {strings.Repeat("--- a\n", 60), "more than 100"},
 		"too many by aliases":                {"a: &a " + list(10, "1") + "\nb: " + list(10, "*a"), "more than 100 values"},
 		"too many by aliases of aliases":     {"a: &a " + list(4, "1") + "\nb: &b " + list(5, "*a") + "\nc: " + list(5, "*b"), "more than 100 values"},
 		"too large by aliases":               {"a: &a " + x(500) + "\nb: " + list(5, "*a"), "larger than 2000 bytes with all aliases written out"},
@@ -66,6 +71,25 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// What has few lines and commas, yet millions of values, is refused before a parser sees it.
+func TestTheLookItselfTakesLittle(t *testing.T) {
+	for name, text := range map[string]string{
+		"lists in lists, in lines": strings.Repeat(strings.Repeat("- ", 27)+"a\n", 290_000),
+		"lists in lists, in flow":  "[" + strings.Repeat(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+",", 1600) + "]",
+		"pairs":                    "[" + strings.Repeat("a: b,", 299_000) + "]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			took := cost.Of(func() { err = Manifest.Check([]byte(text)) })
+			if err == nil {
+				t.Error("it is accepted")
+			}
+			took.Expect(t, 5*time.Second, 256<<20)
+			t.Logf("%d bytes, %s, %d MiB: %v", len(text), took.Work, took.Held>>20, err)
+		})
+	}
+}
+
 func TestDecodeJSON(t *testing.T) {
 	for text, values := range map[string]int{
 		``:                               1,
@@ -80,8 +104,8 @@ func TestDecodeJSON(t *testing.T) {
 		`",:[\"{,"`:                      1,
 		`["\\", 1]`:                      3,
 	} {
-		if got := SizeOfJSON([]byte(text)); got.Values != values || got.Written != len(text) {
-			t.Errorf("%s: %+v, want %d values", text, got, values)
+		if got := CountJSON([]byte(text)); got != values {
+			t.Errorf("%s: %d values, want %d", text, got, values)
 		}
 		var into any
 		if err := DecodeJSON([]byte(text), values, &into); (err == nil) != (text != "") {
@@ -90,9 +114,6 @@ func TestDecodeJSON(t *testing.T) {
 		if err := DecodeJSON([]byte(text), values-1, &into); err == nil || !strings.Contains(err.Error(), "more than") {
 			t.Errorf("%s, with too many values: %v", text, err)
 		}
-	}
-	if depth := SizeOfJSON([]byte(`[{"a": [[]]}, []]`)).Depth; depth != 4 {
-		t.Errorf("depth %d", depth)
 	}
 }
 
@@ -112,8 +133,8 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if data, err := yaml.YAMLToJSON(text); err == nil {
-			if size := SizeOfJSON(data); size.Values > limits.Values || size.Depth > limits.Depth || size.Written > 2*limits.Written {
-				t.Errorf("it came to %+v", size)
+			if values := CountJSON(data); values > limits.Values || len(data) > 2*limits.Written {
+				t.Errorf("it came to %d values in %d bytes", values, len(data))
 			}
 		}
 		most, _ := atMost(text)
@@ -121,8 +142,8 @@ func FuzzCheck(f *testing.F) {
 		if mayHaveAliases(text) || yamlv3.Unmarshal(text, &document) != nil {
 			return
 		}
-		if size, err := limits.measure(&document, 0, map[*yamlv3.Node]Size{}); err != nil || size.Values > most.Values || size.Written > most.Written || size.Depth > most.Depth {
-			t.Errorf("it came to %+v (%v), more than %+v", size, err, most)
+		if is, err := limits.measure(&document, 0, map[*yamlv3.Node]size{}); err != nil || is.Values > most.Values || is.Written > most.Written || is.Depth > most.Depth {
+			t.Errorf("it came to %+v (%v), more than %+v", is, err, most)
 		}
 	})
 }

@@ -13,32 +13,32 @@ import (
 const around = 4
 
 // measure adds up what a node becomes, as far as the limits go. Anchors come before their aliases.
-func (l Limits) measure(node *yamlv3.Node, level int, anchors map[*yamlv3.Node]Size) (Size, error) {
+func (l Limits) measure(node *yamlv3.Node, level int, anchors map[*yamlv3.Node]size) (size, error) {
 	if level > l.Depth {
-		return Size{}, fmt.Errorf("nested deeper than %d", l.Depth)
+		return size{}, fmt.Errorf("nested deeper than %d", l.Depth)
 	}
 	if node.Kind == yamlv3.AliasNode {
-		size, known := anchors[node.Alias]
-		if !known {
-			return size, fmt.Errorf("line %d: anchor %q contains itself", node.Line, node.Value)
+		known, found := anchors[node.Alias]
+		if !found {
+			return size{}, fmt.Errorf("line %d: anchor %q contains itself", node.Line, node.Value)
 		}
-		return size, nil
+		return known, nil
 	}
-	size := Size{Values: 1, Written: inJSON(node.Value) + around}
+	sum := size{Values: 1, Written: inJSON(node.Value) + around}
 	for _, child := range node.Content {
 		part, err := l.measure(child, level+1, anchors)
 		if err != nil {
-			return size, err
+			return size{}, err
 		}
 		part.Depth++
-		if size = size.and(part); l.refuse(size) != nil {
-			return size, l.refuse(size)
+		if sum = sum.and(part); l.refuse(sum) != nil {
+			return size{}, l.refuse(sum)
 		}
 	}
 	if node.Anchor != "" {
-		anchors[node] = size
+		anchors[node] = sum
 	}
-	return size, nil
+	return sum, nil
 }
 
 // inJSON is how long a text is there, without its quotes.

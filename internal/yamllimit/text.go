@@ -7,65 +7,51 @@ import (
 	"strings"
 )
 
-// counts are what YAML can't do without when it has many values or levels.
-type counts struct {
-	entries int // breaks of lines, and commas
-	opened  int // brackets
-	markers int // of lists and of keys, at the beginnings of lines
-	indent  int // longest beginning of a line, markers included
-	escapes int // bytes that JSON takes more for what it escapes
-}
-
 // atMost is an upper bound of what a text without aliases comes to, from a look at its characters
-// alone: no parser runs. It may be far off where brackets are in strings.
-func atMost(text []byte) (size Size, entries int) {
-	if isUTF16(text) {
-		entries = len(text) / 4 // a value and a comma take two bytes each
-		return Size{Values: 3 * (len(text) + 1), Written: 8 * (len(text) + 1), Depth: len(text)}, entries
-	}
-	c := count(text)
-	// A segment between two of these holds a key and a value at most, and a map that it implies,
-	// as in [a: 1, b: 2].
-	values := 3*(c.entries+c.opened+1) + 2*c.markers + 1 // and the document
-	return Size{
-		Values:  values,
-		Written: len(text) + c.escapes + around*values,
-		Depth:   c.opened + 2*c.indent + 4,
-	}, c.entries
-}
-
-func count(text []byte) counts {
-	var c counts
+// alone: no parser runs. It may be far off where brackets are in strings. It also returns of how
+// many parts there are most, without which there are no values.
+func atMost(text []byte) (most size, parts int) {
+	var (
+		entries int // breaks of lines, and commas
+		opened  int // brackets
+		markers int // of lists and of keys, at the beginnings of lines
+		longest int // beginning of a line, markers included
+		escapes int // bytes that JSON takes more for what it escapes
+	)
 	beginning, indent := true, 0
 	for i, b := range text {
-		c.escapes += escaped(b)
+		escapes += escaped(b)
 		switch b {
 		case '\\': // "\0" becomes "\u0000"
-			c.escapes += 4
+			escapes += 4
 		case '[', '{':
-			c.opened++
+			opened++
 		case ',':
-			c.entries++
+			entries++
 		case '\r':
 			if i+1 < len(text) && text[i+1] == '\n' {
 				continue
 			}
 		case '-', '?', ':':
 			if beginning {
-				c.markers++
+				markers++
 			}
 		}
 		if isBreak(text, i) {
-			c.entries++
+			entries++
 			beginning, indent = true, 0
 			continue
 		}
 		if beginning = beginning && strings.IndexByte(" \t-?:\xEF\xBB\xBF", b) >= 0; beginning { // with the byte order mark
 			indent++
-			c.indent = max(c.indent, indent)
+			longest = max(longest, indent)
 		}
 	}
-	return c
+	// A segment between two of these holds a key and a value at most, and a map that it implies,
+	// as in [a: 1, b: 2].
+	values := 3*(entries+opened+1) + 2*markers + 1 // and the document
+	most = size{Values: values, Written: len(text) + escapes + around*values, Depth: opened + 2*longest + 4}
+	return most, max(entries, opened+markers)
 }
 
 // isBreak tells whether a line ends with this byte. YAML 1.1 knows some breaks of Unicode, too.
@@ -79,10 +65,6 @@ func isBreak(text []byte, i int) bool {
 		return i > 1 && text[i-1] == 0x80 && text[i-2] == 0xE2
 	}
 	return false
-}
-
-func isUTF16(text []byte) bool {
-	return bytes.HasPrefix(text, []byte{0xFE, 0xFF}) || bytes.HasPrefix(text, []byte{0xFF, 0xFE})
 }
 
 // mayHaveAliases is false only if there are none: an alias takes an anchor.

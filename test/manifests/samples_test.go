@@ -137,7 +137,7 @@ func values(t *testing.T, renderer *render.Renderer, addon *addonsv1.Addon) map[
 			}}},
 		})
 		g.Expect(err).NotTo(HaveOccurred(), addon.Name)
-		templated, err = render.ParseValues([]byte(text))
+		templated, err = renderer.Values(t.Context(), render.ValuesRequest{Text: []byte(text)})
 		g.Expect(err).NotTo(HaveOccurred(), text)
 	}
 	return render.MergeValues(plain, templated)

@@ -39,7 +39,7 @@ func ParseManifest(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parsing document %d: %w", n, err)
 		}
-		values += yamllimit.SizeOfJSON(converted).Values
+		values += yamllimit.CountJSON(converted)
 		written += len(converted)
 		if values > maxValues || written > maxInflated {
 			return nil, fmt.Errorf("parsing document %d: up to here there are %d values in %d bytes, at most %d in %d", n, values, written, maxValues, maxInflated)
