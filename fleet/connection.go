@@ -194,7 +194,7 @@ func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, l
 		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			options.HTTPClient = watches
 			of, err := cache.New(config, options)
-			return patientCache{Cache: of, scheme: made.Scheme, wanted: sync.OnceFunc(func() { c.startCache() })}, err
+			return patientCache{Cache: of, wanted: sync.OnceFunc(func() { c.startCache() })}, err
 		}
 		made.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 			if o.DirectReads {
