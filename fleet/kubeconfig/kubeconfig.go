@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -65,25 +64,19 @@ func (k *Config) Host() string {
 	return u.Host
 }
 
-// ErrRefused matches every error of Parse.
-var ErrRefused = errors.New("kubeconfig refused")
-
 // Refusal is why a kubeconfig isn't acceptable. Its text is fixed: that of a
 // parser's error may quote a credential.
 type Refusal string
 
 // Error implements error.
-func (r Refusal) Error() string { return ErrRefused.Error() + ": " + string(r) }
-
-// Is reports that each Refusal is ErrRefused.
-func (r Refusal) Is(target error) bool { return target == ErrRefused }
+func (r Refusal) Error() string { return "kubeconfig refused: " + string(r) }
 
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
 // Parse reads a kubeconfig; no other function does. It checks the parsed file
 // before client-go could act on it. It takes the current context with its
 // cluster and user only. All else in the file is ignored, never opened and
-// never run. Errors match ErrRefused, are deterministic and quote nothing.
+// never run. Each error is a [Refusal], is deterministic and quotes nothing.
 func Parse(data []byte, policy Policy) (*Config, error) {
 	config, err := load(data)
 	if err != nil {
