@@ -5,11 +5,9 @@ package capi
 
 import (
 	"context"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
@@ -53,24 +51,15 @@ func New(o Options) *Source {
 	s := &Source{options: o}
 	s.Source = objects.Source{
 		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true,
-		InScope: s.inScope, Member: s.member, OfSecret: clusterOfSecret,
+		InScope: s.inScope, Member: s.member,
 	}
 	return s
 }
 
-func clusterOfSecret(secret client.ObjectKey) []reconcile.Request {
-	cluster, isKubeconfig := strings.CutSuffix(secret.Name, kubeconfigSuffix)
-	if !isKubeconfig {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: secret.Namespace, Name: cluster}}}
-}
-
 func (s *Source) member(ctx context.Context, cluster client.Object) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(cluster)
-	of := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
-	kubeconfig, err := s.Secrets.Read(ctx, key, of, kubeconfigKey)
-	return fleet.Member{Kubeconfig: kubeconfig.Data, Problem: kubeconfig.Problem, Origin: "Secret " + of.String()}, err
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
+	return s.Secrets.Member(ctx, key, secret, kubeconfigKey)
 }
 
 func (s *Source) inScope(labels map[string]string) bool {

@@ -5,15 +5,14 @@ package profiles
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
@@ -85,22 +84,14 @@ func configOf(cluster clientcmdv1.Cluster, into any) error {
 	return errors.New("it has no extension " + execExtension)
 }
 
-// compose makes a kubeconfig of a cluster and a user, or says why it can't. What the cluster may
-// not have is found when the kubeconfig is checked.
-func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (made []byte, problem string) {
-	made, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"profile": {
-			Server: cluster.Server, TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
-			CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, ProxyURL: cluster.ProxyURL,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"profile": user},
-		Contexts:       map[string]*clientcmdapi.Context{"profile": {Cluster: "profile", AuthInfo: "profile"}},
-		CurrentContext: "profile",
-	})
-	if err != nil {
-		return nil, fmt.Sprintf("describes a cluster of which no kubeconfig can be made (%T)", err)
-	}
-	return made, ""
+// compose returns what a kubeconfig of a cluster and a user leads to. What the cluster may not have
+// is found when that is checked.
+func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (fleet.Member, error) {
+	made, err := kubeconfig.Of(&clientcmdapi.Cluster{
+		Server: cluster.Server, TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+		CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, ProxyURL: cluster.ProxyURL,
+	}, user)
+	return fleet.Member{Kubeconfig: made}, err
 }
 
 // knownProviders lists the access providers that can be used.

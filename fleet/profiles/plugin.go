@@ -42,15 +42,13 @@ func (p Plugin) access(ctx context.Context, provider inventoryv1alpha1.AccessPro
 		problem := "could not get credentials by the plugin of its access provider " + provider.Name + "; see the log of the manager"
 		return fleet.Member{Problem: problem}, fmt.Errorf("running the plugin of access provider %s: %w", provider.Name, err)
 	}
-	user := &clientcmdapi.AuthInfo{
+	m, err := compose(provider.Cluster, &clientcmdapi.AuthInfo{
 		Token: got.Token, ClientCertificateData: []byte(got.ClientCertificateData), ClientKeyData: []byte(got.ClientKeyData),
-	}
-	made, problem := compose(provider.Cluster, user)
-	m := fleet.Member{Kubeconfig: made, Problem: problem}
+	})
 	if got.ExpirationTimestamp != nil {
 		m.Expires = got.ExpirationTimestamp.Time
 	}
-	return m, nil
+	return m, err
 }
 
 // run returns what the program answers. Errors hold nothing that it printed: that may be secret.

@@ -4,16 +4,15 @@
 package profiles
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
@@ -41,33 +40,17 @@ type Options struct {
 type Source struct {
 	objects.Source
 	options Options
-
-	mu   sync.Mutex
-	uses map[types.NamespacedName]types.NamespacedName // Secrets by profile
 }
 
 // New returns a Source.
 func New(o Options) *Source {
-	s := &Source{options: o, uses: map[types.NamespacedName]types.NamespacedName{}}
+	s := &Source{options: o}
 	s.Source = objects.Source{
 		SourceName: Name, Controller: "fleet-profiles", Object: &inventoryv1alpha1.ClusterProfile{}, List: &inventoryv1alpha1.ClusterProfileList{},
 		InScope: func(labels map[string]string) bool { return o.Match == nil || o.Match(labels) },
-		Member:  s.member, OfSecret: s.profilesOfSecret,
-		Removed: func(profile client.ObjectKey) { s.use(profile, types.NamespacedName{}) },
+		Member:  s.member,
 	}
 	return s
-}
-
-// profilesOfSecret returns the profiles whose credentials are in a Secret.
-func (s *Source) profilesOfSecret(secret client.ObjectKey) (requests []reconcile.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for profile, used := range s.uses {
-		if used == secret {
-			requests = append(requests, reconcile.Request{NamespacedName: profile})
-		}
-	}
-	return requests
 }
 
 func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member, error) {
@@ -86,10 +69,9 @@ func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member
 
 // access returns the kubeconfig that a profile's first known access provider leads to.
 func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(profile)
 	for _, provider := range providersOf(profile) {
 		if plugin, ok := s.options.Plugins[provider.Name]; ok {
-			s.use(key, types.NamespacedName{})
+			s.Secrets.Forget(client.ObjectKeyFromObject(profile))
 			return plugin.access(ctx, provider)
 		}
 		read, ok := formats[provider.Name]
@@ -102,45 +84,30 @@ func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterP
 		}
 		return s.fromSecret(ctx, profile, provider, from)
 	}
-	s.use(key, types.NamespacedName{})
+	s.Secrets.Forget(client.ObjectKeyFromObject(profile))
 	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(s.options.Plugins) + ")"}, nil
 }
 
 // fromSecret returns the kubeconfig that a profile and its Secret make.
 func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, from reference) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(profile)
 	if from.namespace != "" && from.namespace != profile.Namespace {
 		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
 	}
-	of := types.NamespacedName{Namespace: profile.Namespace, Name: from.name}
-	s.use(key, of)
-	value, err := s.Secrets.Read(ctx, key, of, from.key)
-	switch {
-	case len(value.Data) == 0 && value.Problem != "":
-		return fleet.Member{Problem: "names Secret " + from.name + ", which " + value.Problem}, err
-	case len(value.Data) == 0:
-		return fleet.Member{Problem: "names Secret " + from.name + ", which is missing"}, err
+	secret := client.ObjectKey{Namespace: profile.Namespace, Name: from.name}
+	value, err := s.Secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.key)
+	named := "names Secret " + from.name + ", which "
+	if len(value.Data) == 0 {
+		return fleet.Member{Problem: named + cmp.Or(value.Problem, "is missing")}, err
 	}
 	user, problem := from.user(value.Data)
 	if problem != "" {
-		return fleet.Member{Problem: "names Secret " + from.name + ", which " + problem}, err
+		return fleet.Member{Problem: named + problem}, err
 	}
-	kubeconfig, problem := compose(provider.Cluster, user)
+	m, failed := compose(provider.Cluster, user)
 	if value.Problem != "" {
-		problem = "names Secret " + from.name + ", which " + value.Problem
+		m.Problem = named + value.Problem
 	}
-	return fleet.Member{Kubeconfig: kubeconfig, Problem: problem}, err
-}
-
-// use notes which Secret a profile uses; an empty name is none.
-func (s *Source) use(profile, secret types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if secret.Name == "" {
-		delete(s.uses, profile)
-		return
-	}
-	s.uses[profile] = secret
+	return m, errors.Join(err, failed)
 }
 
 // providersOf returns the access providers of a profile, and those of the deprecated field whose

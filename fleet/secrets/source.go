@@ -60,14 +60,10 @@ func New(o Options) *Source {
 
 func (s *Source) member(ctx context.Context, secret client.Object) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(secret)
-	kubeconfig, err := s.Secrets.Read(ctx, key, key, s.options.Key)
-	return fleet.Member{
-		Kubeconfig: kubeconfig.Data,
-		Problem:    kubeconfig.Problem,
-		Origin:     "Secret " + key.String(),
-		Owner:      &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: key.Name, UID: secret.GetUID()},
-		Deleting:   !secret.GetDeletionTimestamp().IsZero(),
-	}, err
+	m, err := s.Secrets.Member(ctx, key, key, s.options.Key)
+	m.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: key.Name, UID: secret.GetUID()}
+	m.Deleting = !secret.GetDeletionTimestamp().IsZero()
+	return m, err
 }
 
 func (s *Source) inScope(labels map[string]string) bool {

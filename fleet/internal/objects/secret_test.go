@@ -26,16 +26,15 @@ func (answers) List(context.Context, client.ObjectList, ...client.ListOption) er
 func TestValueStaysWhileTheSecretCannotBeRead(t *testing.T) {
 	var failure error
 	reads, version := 0, "1"
-	r := &Reader{
-		metadata: answers(func(o client.Object) error { o.SetResourceVersion(version); return nil }),
-		live: answers(func(o client.Object) error {
+	r := newReader(
+		answers(func(o client.Object) error { o.SetResourceVersion(version); return nil }),
+		answers(func(o client.Object) error {
 			reads++
 			o.SetResourceVersion(version)
 			o.(*corev1.Secret).Data = map[string][]byte{"value": []byte("of version " + version)}
 			return failure
 		}),
-		read: map[types.NamespacedName]Value{},
-	}
+	)
 	cluster, secret := types.NamespacedName{Namespace: "a", Name: "b"}, types.NamespacedName{Namespace: "a", Name: "b-kubeconfig"}
 	secrets := schema.GroupResource{Resource: "secrets"}
 	for i, step := range []struct {
