@@ -102,9 +102,7 @@ type attempt struct {
 // connect returns a connection to a cluster that has answered a probe, or why
 // there is none. Its cache is not started. The context bounds the attempt only.
 func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
-	id := &identity{}
-	id.current.Store(&a.kubeconfig.Credentials)
-	t, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
+	t, err := newTransport(a)
 	if err != nil {
 		return nil, a.unusable(err)
 	}
@@ -215,7 +213,7 @@ func swappable(old, wanted *kubeconfig.Config) bool {
 // connection keeps its client certificate, so with a new one the connections
 // are opened anew, and watches resume where they were.
 func (c *Connection) swap(k *kubeconfig.Config) {
-	old := c.transport.identity.current.Swap(&k.Credentials)
+	old := c.transport.credentials.Swap(&k.Credentials)
 	if old.Cert != k.Credentials.Cert || old.Key != k.Credentials.Key {
 		c.transport.close()
 	}

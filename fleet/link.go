@@ -197,7 +197,7 @@ func (l *link) end() {
 	if l.conn != nil {
 		l.conn.close()
 	}
-	l.provider.claims.forget(l)
+	l.provider.claims.claim(l, "") // nothing any more
 	countPhase(l.published.Load().state.Phase, -1)
 	l.provider.hide(l)
 	l.provider.notify(l.name)

@@ -110,9 +110,6 @@ func (o Options) defaulted() Options {
 	return o
 }
 
-// serverTimeout is the part of Timeout that the server may use.
-func (o Options) serverTimeout() time.Duration { return o.Timeout / 5 * 4 }
-
 // policy returns what a kubeconfig may hold.
 func (o Options) policy() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -47,7 +48,7 @@ func NewProvider(options Options) *Provider {
 	return &Provider{
 		options: options,
 		slots:   newSlots(options.Concurrency),
-		claims:  newClaims(),
+		claims:  &claims{claimed: map[*link]types.UID{}},
 		log:     log.Log.WithName("fleet"),
 		links:   map[multicluster.ClusterName]*link{},
 		ending:  map[multicluster.ClusterName]chan struct{}{},
