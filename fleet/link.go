@@ -118,7 +118,6 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	case <-due:
 	case <-l.changed:
 		l.do(l.read(now()))
-		l.tellDescription()
 	case o := <-l.dialled:
 		l.cancelDial()
 		o = l.unclaimed(o)

@@ -17,36 +17,32 @@ import (
 func (l *link) set(m Member) {
 	digest := sha256.Sum256(m.Kubeconfig)
 	l.mu.Lock()
-	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
-		l.member.Origin == m.Origin && l.member.Problem == m.Problem
-	if same && !l.fresh {
-		l.described = l.described || !sameDescription(l.member, m)
-		m.Kubeconfig = nil
-		l.member = m
-		described := l.described
-		l.mu.Unlock()
-		if described {
-			signal(l.changed)
-		}
-		return
-	}
+	defer l.mu.Unlock()
+	l.fresh = l.fresh || digest != l.seen || l.member.Config != m.Config || !l.member.Expires.Equal(m.Expires) ||
+		l.member.Origin != m.Origin || l.member.Problem != m.Problem
 	l.described = l.described || !sameDescription(l.member, m)
-	l.member, l.seen, l.fresh = m, digest, true
-	l.mu.Unlock()
-	signal(l.changed)
+	l.member, l.seen = m, digest
+	if !l.fresh {
+		l.member.Kubeconfig = nil
+	}
+	if l.fresh || l.described {
+		signal(l.changed)
+	}
 }
 
-// read tells the machine of the kubeconfig that the source reported last.
+// read tells the subscribers that the source describes the cluster otherwise, and the machine of the
+// kubeconfig that the source reported last.
 func (l *link) read(now time.Time) orders {
 	l.mu.Lock()
-	if !l.fresh { // a signal too many: what it was about has been read
-		l.mu.Unlock()
+	m, fresh, described := l.member, l.fresh, l.described
+	l.member.Kubeconfig, l.fresh, l.described = nil, false, false
+	l.mu.Unlock()
+	if described {
+		l.provider.notify(l.name)
+	}
+	if !fresh {
 		return orders{}
 	}
-	m := l.member
-	l.member.Kubeconfig, l.fresh = nil, false
-	l.mu.Unlock()
-
 	l.machine.expire(now, m.Expires)
 	if m.empty() {
 		l.kubeconfig = nil
@@ -61,17 +57,6 @@ func (l *link) read(now time.Time) orders {
 	}
 	l.kubeconfig = k
 	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
-}
-
-// tellDescription tells the subscribers that the source describes the cluster otherwise.
-func (l *link) tellDescription() {
-	l.mu.Lock()
-	described := l.described
-	l.described = false
-	l.mu.Unlock()
-	if described {
-		l.provider.notify(l.name)
-	}
 }
 
 // sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
