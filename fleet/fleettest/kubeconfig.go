@@ -3,6 +3,7 @@
 package fleettest
 
 import (
+	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -15,4 +16,9 @@ func Kubeconfig(url string, ca []byte, user *clientcmdapi.AuthInfo) []byte {
 		panic(err) // it is written from memory
 	}
 	return data
+}
+
+// KubeconfigOf returns one with what a rest.Config holds of a server and a user.
+func KubeconfigOf(c *rest.Config) []byte {
+	return Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
 }

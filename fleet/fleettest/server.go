@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -131,29 +129,20 @@ func emptyList(w io.Writer) {
 
 // discover writes the kinds of the server.
 func discover(w http.ResponseWriter, root string) {
-	kind := func(group, resource, kind string, scope apidiscoveryv2.ResourceScope) apidiscoveryv2.APIResourceDiscovery {
-		return apidiscoveryv2.APIResourceDiscovery{
-			Resource: resource, Scope: scope, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
-			ResponseKind: &metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
-		}
-	}
-	group := func(name string, resources ...apidiscoveryv2.APIResourceDiscovery) apidiscoveryv2.APIGroupDiscovery {
-		return apidiscoveryv2.APIGroupDiscovery{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Versions:   []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Resources: resources}},
-		}
-	}
 	const extensions = "apiextensions.k8s.io"
-	all := map[string]apidiscoveryv2.APIGroupDiscovery{
-		"api": group("", kind("", "secrets", "Secret", apidiscoveryv2.ScopeNamespace),
-			kind("", "configmaps", "ConfigMap", apidiscoveryv2.ScopeNamespace), kind("", "namespaces", "Namespace", apidiscoveryv2.ScopeCluster)),
-		"apis": group(extensions, kind(extensions, "customresourcedefinitions", "CustomResourceDefinition", apidiscoveryv2.ScopeCluster)),
+	kind := func(group, resource, kind, scope string) string {
+		return fmt.Sprintf(`{"resource":%q,"scope":%q,"responseKind":{"group":%q,"version":"v1","kind":%q},`, resource, scope, group, kind) +
+			`"verbs":["create","delete","get","list","patch","update","watch"]}`
+	}
+	group, kinds := "", []string{
+		kind("", "secrets", "Secret", "Namespaced"), kind("", "configmaps", "ConfigMap", "Namespaced"), kind("", "namespaces", "Namespace", "Cluster"),
+	}
+	if root == "apis" {
+		group, kinds = extensions, []string{kind(extensions, "customresourcedefinitions", "CustomResourceDefinition", "Cluster")}
 	}
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	_ = json.NewEncoder(w).Encode(apidiscoveryv2.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
-		Items:    []apidiscoveryv2.APIGroupDiscovery{all[root]},
-	})
+	fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`+
+		`{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s]}]}]}`, group, strings.Join(kinds, ","))
 }
 
 // watch sends the Secrets that were written and are asked for, until nobody listens.

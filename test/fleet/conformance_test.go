@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -51,9 +49,6 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 	h := newHub(t)
 	servers := fleettest.Servers{
 		Local: h.config, Zoo: h.workload.Config(), Jungle: h.other.Config(), Patience: 5 * time.Second,
-		KubeconfigOf: func(c *rest.Config) []byte {
-			return fleettest.Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
-		},
 	}
 	if dead {
 		servers.Dead = fleettest.Start(t, fleettest.Misbehaviours("/api/v1/configmaps")["hangs"]).Kubeconfig(t)
