@@ -120,16 +120,12 @@ func load(data []byte) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// digestOf identifies a kubeconfig. Lengths keep neighbouring fields apart.
+// digestOf identifies a kubeconfig. Quotes keep neighbouring fields apart.
 func digestOf(k *Config) string {
-	h := sha256.New()
-	for _, field := range []string{
-		k.Endpoint.Server, k.Endpoint.ServerName, k.Endpoint.CA, fmt.Sprint(k.Endpoint.Insecure),
-		k.Credentials.Token, k.Credentials.Username, k.Credentials.Password, k.Credentials.Cert, k.Credentials.Key,
-	} {
-		fmt.Fprintf(h, "%d:%s", len(field), field)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	c := k.Credentials
+	c.Certificate = nil // it is made of others
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v", k.Endpoint, c))
+	return hex.EncodeToString(sum[:])
 }
 
 // Trust returns the Config of a server that the program itself chose to connect to, e.g. the one
