@@ -77,7 +77,7 @@ func (l *link) probe(conn *Connection, s subject) {
 	ctx, cancel := context.WithTimeout(conn.ctx, l.provider.options.ProbeTimeout)
 	defer cancel()
 	start := l.provider.options.Clock.Now()
-	version, fault := conn.prober.probe(ctx, s)
+	version, fault := conn.transport.probe(ctx, s)
 	observeProbe(l.provider.options.Clock.Since(start), fault)
 	l.probed <- outcome{conn: conn, version: version, fault: fault}
 }

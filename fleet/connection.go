@@ -34,12 +34,11 @@ type Connection struct {
 	cluster.Cluster
 
 	transport *transport
-	prober    *prober
 	uid       types.UID // of the cluster, where several sources may name it
 	direct    client.Client
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
-	watches   *rest.RESTClient // of metadata
+	watches   *http.Client
 	clock     clock.PassiveClock
 	version   atomic.Pointer[string]
 
@@ -49,10 +48,8 @@ type Connection struct {
 	giveUp     func(*Fault)
 	startCache func()
 
-	config      *rest.Config // of requests that aren't watches
-	acting      sync.Mutex
-	actors      map[string]client.Client // by user; guarded by acting
-	discovering chan struct{}            // a lock that a context can give up waiting for; guards facts
+	config      *rest.Config  // of requests that aren't watches
+	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
 	apisTag     apisTag // guarded by discovering
 	factsWanted atomic.Uint64
@@ -106,22 +103,20 @@ func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
 	if err != nil {
 		return nil, a.unusable(err)
 	}
-	p := &prober{server: a.kubeconfig.Endpoint.Server, agent: a.options.UserAgent, round: t}
-	version, fault := p.probe(ctx, a.subject)
+	version, fault := t.probe(ctx, a.subject)
 	if fault != nil {
 		t.shut()
 		return nil, fault
 	}
 	var uid types.UID
 	if len(a.options.Sources) > 1 {
-		if uid, fault = p.identify(ctx, a.subject); fault != nil {
+		if uid, fault = t.identify(ctx, a.subject); fault != nil {
 			t.shut()
 			return nil, fault
 		}
 	}
 	c := &Connection{
-		transport: t, prober: p, uid: uid,
-		clock: a.options.Clock, discovering: make(chan struct{}, 1),
+		transport: t, uid: uid, clock: a.options.Clock, discovering: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(a.root)
 	c.version.Store(&version)
@@ -166,9 +161,7 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watches); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	if c.watches, err = newWatches(watchConfig, watches); err != nil {
-		return fmt.Errorf("making the client for watches: %w", err)
-	}
+	c.watches = watches
 	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
 		options.MapperProvider = c.newMapper
 	}); err != nil {

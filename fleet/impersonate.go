@@ -9,19 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxActors is how many users' clients a connection keeps; then it begins anew.
-const maxActors = 64
-
 // As returns a client that acts as a user, such as "system:serviceaccount:namespace:name", whose
 // groups the API server knows. Otherwise it is as [Connection.Client]: it shares the transport,
 // the limits and the knowledge of kinds, and ends with the connection. As sends no request: that
 // the kubeconfig's user may not impersonate is the answer to the first one.
 func (c *Connection) As(user string) (client.Client, error) {
-	c.acting.Lock()
-	defer c.acting.Unlock()
-	if known, ok := c.actors[user]; ok {
-		return known, nil
-	}
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	requests, err := rest.HTTPClientFor(config)
@@ -32,9 +24,5 @@ func (c *Connection) As(user string) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client of user %s: %w", user, err)
 	}
-	if c.actors == nil || len(c.actors) >= maxActors {
-		c.actors = map[string]client.Client{}
-	}
-	c.actors[user] = actor
 	return actor, nil
 }

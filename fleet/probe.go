@@ -20,20 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// prober asks a server for its version: the cheapest request that shows that a
+// probe asks a server for its version: the cheapest request that shows that a
 // Kubernetes API server is there and takes the credentials. It has no part in
-// the rate limit, so a busy cluster doesn't look dead.
-type prober struct {
-	server string
-	agent  string
-	round  http.RoundTripper
-}
-
-// probe returns the Kubernetes version, or what is wrong with the subject. The
-// deadline is that of the context.
-func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
+// the rate limit, so a busy cluster doesn't look dead. It returns what is wrong
+// with the subject, too. The deadline is that of the context.
+func (t *transport) probe(ctx context.Context, s subject) (string, *Fault) {
 	var info version.Info
-	if _, fault := p.get(ctx, s, "/version", &info); fault != nil {
+	if _, fault := t.get(ctx, s, "/version", &info); fault != nil {
 		return "", fault
 	}
 	if !plausible.MatchString(info.GitVersion) {
@@ -44,9 +37,9 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 
 // identify returns the UID of the cluster's namespace kube-system, or nothing if the user may
 // not read it.
-func (p *prober) identify(ctx context.Context, s subject) (types.UID, *Fault) {
+func (t *transport) identify(ctx context.Context, s subject) (types.UID, *Fault) {
 	var namespace metav1.PartialObjectMetadata
-	code, fault := p.get(ctx, s, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace)
+	code, fault := t.get(ctx, s, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace)
 	switch {
 	case code == http.StatusForbidden, code == http.StatusNotFound:
 		return "", nil
@@ -60,7 +53,7 @@ func (p *prober) identify(ctx context.Context, s subject) (types.UID, *Fault) {
 
 // get reads what is at a path of the server, and returns the HTTP status if there was one. The round
 // tripper is used directly: a probe follows no redirect.
-func (p *prober) get(ctx context.Context, s subject, path string, into any) (code int, _ *Fault) {
+func (t *transport) get(ctx context.Context, s subject, path string, into any) (code int, _ *Fault) {
 	progress := &trace{}
 	ctx = context.WithValue(ctx, traceKey{}, progress)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -73,13 +66,13 @@ func (p *prober) get(ctx context.Context, s subject, path string, into any) (cod
 			}
 		},
 	})
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.server.JoinPath(path).String(), nil)
 	if err != nil {
 		return 0, s.networkFault(ctx, err, progress)
 	}
-	request.Header.Set("User-Agent", p.agent)
+	request.Header.Set("User-Agent", t.agent)
 	request.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
-	response, err := p.round.RoundTrip(request)
+	response, err := t.RoundTrip(request)
 	if err != nil {
 		return 0, s.networkFault(ctx, err, progress)
 	}

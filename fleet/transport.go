@@ -65,6 +65,7 @@ func authorize(header http.Header, c *kubeconfig.Credentials) {
 // request, and so no credential, anywhere else.
 type transport struct {
 	server *url.URL
+	agent  string // of probes; clients have their own
 	// credentials can be swapped while requests are under way.
 	credentials atomic.Pointer[kubeconfig.Credentials]
 	base        http.RoundTripper
@@ -100,7 +101,7 @@ func newTransport(a attempt) (*transport, error) {
 		dial = k.Trusted.Dial
 	}
 	t := &transport{
-		server: server, unauthorized: a.unauthorized, unanswered: a.unanswered,
+		server: server, agent: o.UserAgent, unauthorized: a.unauthorized, unanswered: a.unanswered,
 		dialer: connrotation.NewDialer(dial), limits: limits{clock: o.Clock},
 		timeout: o.ListTimeout, serverTimeout: o.Timeout / 5 * 4,
 	}
