@@ -67,8 +67,10 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
 	}
+	if err := c.mapper.renew(); err != nil {
+		return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
+	}
 	c.apis.Store(found)
-	c.mapper.forget()
 	facts := found.facts
 	facts.KubernetesVersion = version
 	c.facts = keptFacts{Facts: facts, generation: wanted, discovered: c.clock.Now()}
