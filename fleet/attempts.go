@@ -55,19 +55,9 @@ func (l *link) dial(ctx context.Context, retry bool, a attempt) {
 	defer slots.Release(1)
 	attempting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, fault := a.connect(attempting)
-	if fault == nil {
-		if holder := l.provider.claims.claim(l, conn.uid); holder != nil {
-			conn.close()
-			conn, fault = nil, a.subject.duplicate(holder)
-		}
-	}
-	o := outcome{kubeconfig: a.kubeconfig, conn: conn, fault: fault}
-	if fault == nil {
-		o.version = conn.Version()
-	}
-	if ctx.Err() == nil {
-		countAttempt(fault)
+	o := outcome{kubeconfig: a.kubeconfig}
+	if o.conn, o.fault = a.connect(attempting); o.conn != nil {
+		o.version = o.conn.Version()
 	}
 	l.dialled <- o
 }

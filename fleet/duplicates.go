@@ -68,12 +68,13 @@ func (s subject) duplicate(holder *link) *Fault {
 	return s.fault(ReasonDuplicateCluster, "is the cluster %s of %s already, whose source comes first; drop one of them, or drop %s", holder.name, origin, s.origin)
 }
 
-// unclaimed drops a new connection whose cluster an earlier source has claimed meanwhile.
-func (l *link) unclaimed(o outcome) outcome {
+// claim notes which cluster a new connection leads to. It drops the connection if an earlier source
+// names that cluster, too.
+func (l *link) claim(o outcome) outcome {
 	if o.conn == nil {
 		return o
 	}
-	if holder := l.provider.claims.holder(l, o.conn.uid); holder != nil {
+	if holder := l.provider.claims.claim(l, o.conn.uid); holder != nil {
 		o.conn.close()
 		o.conn, o.fault = nil, l.subject(o.kubeconfig).duplicate(holder)
 	}

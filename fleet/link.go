@@ -120,7 +120,10 @@ func (l *link) step(ctx context.Context, again time.Time) {
 		l.do(l.read(now()))
 	case o := <-l.dialled:
 		l.cancelDial()
-		o = l.unclaimed(o)
+		o = l.claim(o)
+		if l.machine.dialling == l.machine.wanted { // else nobody wants to know
+			countAttempt(o.fault)
+		}
 		l.adopt(l.machine.dialled(now(), o.version, o.fault), o)
 	case o := <-l.probed:
 		if o.conn != l.conn {
