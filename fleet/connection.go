@@ -69,6 +69,20 @@ func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
 // Metadata is for lists and watches of metadata alone, with the same care.
 func (c *Connection) Metadata() metadata.Interface { return c.metadata }
 
+// As returns a client that acts as a user, such as "system:serviceaccount:namespace:name", whose
+// groups the API server knows. Otherwise it is as [Connection.Client]: it shares the transport,
+// the limits and the knowledge of kinds, and ends with the connection. As sends no request: that
+// the kubeconfig's user may not impersonate is the answer to the first one.
+func (c *Connection) As(user string) (client.Client, error) {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	made, err := client.New(config, client.Options{Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of user %q: %w", user, err)
+	}
+	return made, nil
+}
+
 // Version is the last seen Kubernetes version, e.g. "v1.36.3".
 func (c *Connection) Version() string { return *c.version.Load() }
 
@@ -167,14 +181,8 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	}); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
-	if o.DirectReads {
-		c.direct = c.GetClient()
-		return nil
-	}
-	if c.direct, err = client.New(config, client.Options{HTTPClient: requests, Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()}); err != nil {
-		return fmt.Errorf("making the client: %w", err)
-	}
-	return nil
+	c.direct, err = c.As("")
+	return err
 }
 
 // clusterOptions returns what makes a cluster's cache and client use our connections, and has nobody
