@@ -92,20 +92,17 @@ func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 
 // Connection returns the connection to a cluster, if it is connected now.
 func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if l, ok := p.links[name]; ok {
-		conn := l.published.Load().conn
-		return conn, conn != nil
+	l := p.link(name)
+	if l == nil {
+		return nil, false
 	}
-	return nil, false
+	conn := l.published.Load().conn
+	return conn, conn != nil
 }
 
 // State returns what is known about the connection to a cluster.
 func (p *Provider) State(name multicluster.ClusterName) State {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if l, ok := p.links[name]; ok {
+	if l := p.link(name); l != nil {
 		return l.published.Load().state
 	}
 	return unknown()
@@ -114,10 +111,8 @@ func (p *Provider) State(name multicluster.ClusterName) State {
 // Describe returns what the source reported about a cluster, without its
 // credentials.
 func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
-	p.mu.RLock()
-	l, ok := p.links[name]
-	p.mu.RUnlock()
-	if !ok {
+	l := p.link(name)
+	if l == nil {
 		return Member{}, false
 	}
 	l.mu.Lock()
@@ -125,6 +120,13 @@ func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
 	m := l.member
 	m.Kubeconfig, m.Config = nil, nil
 	return m, true
+}
+
+// link returns what looks after a cluster, or nil.
+func (p *Provider) link(name multicluster.ClusterName) *link {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.links[name]
 }
 
 // Names returns the clusters that the sources report, in no order.
