@@ -26,20 +26,16 @@ import (
 // that watch them. It has Secrets, ConfigMaps, Namespaces and CustomResourceDefinitions, and lists none.
 type Server struct {
 	*httptest.Server
-	// Requests counts all requests.
-	Requests atomic.Int32
 	// Misbehaved counts the requests that were answered by the Misbehaviour.
 	Misbehaved atomic.Int32
-	// Discoveries counts the requests for /apis.
-	Discoveries atomic.Int32
 
 	misbehave Misbehaviour
 	versions  atomic.Int64
 
-	mu      sync.Mutex
-	written map[string]int // by method and path
-	events  []event
-	more    chan struct{} // closed when there are more of them
+	mu       sync.Mutex
+	requests map[string]int // by method and path
+	events   []event
+	more     chan struct{} // closed when there are more of them
 }
 
 // event is one of a watch of Secrets.
@@ -54,7 +50,7 @@ type Misbehaviour func(r *http.Request) http.HandlerFunc
 // Start runs a Server until the test ends.
 func Start(t testing.TB, misbehave Misbehaviour) *Server {
 	t.Helper()
-	s := &Server{misbehave: misbehave, written: map[string]int{}, more: make(chan struct{})}
+	s := &Server{misbehave: misbehave, requests: map[string]int{}, more: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -70,13 +66,13 @@ func (s *Server) Kubeconfig(t testing.TB) []byte {
 	return Kubeconfig(s.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 }
 
-// Writes counts the requests of a method to paths that end so.
-func (s *Server) Writes(method, end string) int {
+// Requests counts the requests whose method and path begin and end so, such as "POST " and "/secrets".
+func (s *Server) Requests(begin, end string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for written, times := range s.written {
-		if strings.HasPrefix(written, method+" ") && strings.HasSuffix(written, end) {
+	for request, times := range s.requests {
+		if strings.HasPrefix(request, begin) && strings.HasSuffix(request, end) {
 			n += times
 		}
 	}
@@ -85,7 +81,9 @@ func (s *Server) Writes(method, end string) int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.Requests.Add(1)
+	s.mu.Lock()
+	s.requests[r.Method+" "+r.URL.Path]++
+	s.mu.Unlock()
 	if r.URL.Path == "/version" {
 		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
 		return
@@ -100,16 +98,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	last := parts[len(parts)-1]
 	switch {
 	case len(parts) == 1:
-		if last == "apis" {
-			s.Discoveries.Add(1)
-		}
 		discover(w, last)
 	case isWatch(r):
 		s.watch(w, r, last == "secrets")
 	case r.Method != http.MethodGet:
-		s.mu.Lock()
-		s.written[r.Method+" "+r.URL.Path]++
-		s.mu.Unlock()
 		s.echo(w, r, last)
 	case last == "secrets" || last == "configmaps" || last == "customresourcedefinitions":
 		emptyList(w)
