@@ -20,7 +20,7 @@ const (
 	kubeconfigSuffix, kubeconfigKey = "-kubeconfig", "value"
 )
 
-// Options of a Source. Each may be left out.
+// Options of a source. Each may be left out.
 type Options struct {
 	// WatchFilter restricts the source to Clusters whose label cluster.x-k8s.io/watch-filter has
 	// this value. Empty means all.
@@ -30,38 +30,26 @@ type Options struct {
 	Cluster client.Object
 }
 
-// Source reports Cluster API's Clusters under the name
+// New returns a source of Cluster API's Clusters under the name
 // "namespace/name", with the kubeconfig of the Secret "<name>-kubeconfig".
+// The name of the source is empty: Clusters keep their own names.
 //
 // Clusters come from the cache of the local manager, so its restrictions hold.
 // Secrets are watched there by their metadata only, and the one that changed is
 // read from the API server. A Cluster that is being deleted stays reported until
 // it is gone: something may still have to be cleaned up in it. One that leaves the
 // watch filter is removed at once.
-type Source struct {
-	objects.Source
-	options Options
-}
-
-// New returns a Source. Its name is empty: Clusters keep their own names.
-func New(o Options) *Source {
+func New(o Options) fleet.Source {
 	if o.Cluster == nil {
 		o.Cluster = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster"}}
 	}
-	s := &Source{options: o}
-	s.Source = objects.Source{
-		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true,
-		InScope: s.inScope, Member: s.member,
+	return &objects.Source{
+		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true, Member: member,
+		InScope: func(labels map[string]string) bool { return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter },
 	}
-	return s
 }
 
-func (s *Source) member(ctx context.Context, cluster client.Object) (fleet.Member, error) {
+func member(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(cluster)
-	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
-	return s.Secrets.Member(ctx, key, secret, kubeconfigKey)
-}
-
-func (s *Source) inScope(labels map[string]string) bool {
-	return s.options.WatchFilter == "" || labels[watchLabel] == s.options.WatchFilter
+	return secrets.Member(ctx, key, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}, kubeconfigKey)
 }

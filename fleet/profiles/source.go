@@ -21,7 +21,7 @@ import (
 // Name is the name of the source.
 const Name = "profiles"
 
-// Options of a Source. Each may be left out.
+// Options of a source. Each may be left out.
 type Options struct {
 	// Match restricts the source to profiles with some labels. Nil means all.
 	Match func(labels map[string]string) bool
@@ -30,35 +30,27 @@ type Options struct {
 	Plugins map[string]Plugin
 }
 
-// Source reports ClusterProfiles under the name "namespace/name", with their labels and properties.
+// New returns a source of ClusterProfiles under the name "namespace/name", with their labels and properties.
 // The manager's scheme must hold sigs.k8s.io/cluster-inventory-api/apis/v1alpha1.
 //
 // Of a profile's access providers, the first is taken that is known here: secretreader and
 // kubeconfig-secretreader, whose formats are read without running their programs, and those of
 // Options.Plugins. Secrets are those of the profile's namespace alone. The cluster that the
 // profile describes is checked as any kubeconfig: no proxy, no files, no insecure TLS.
-type Source struct {
-	objects.Source
-	options Options
-}
-
-// New returns a Source.
-func New(o Options) *Source {
-	s := &Source{options: o}
-	s.Source = objects.Source{
+func New(o Options) fleet.Source {
+	return &objects.Source{
 		SourceName: Name, Controller: "fleet-profiles", Object: &inventoryv1alpha1.ClusterProfile{}, List: &inventoryv1alpha1.ClusterProfileList{},
 		InScope: func(labels map[string]string) bool { return o.Match == nil || o.Match(labels) },
-		Member:  s.member,
+		Member:  o.member,
 	}
-	return s
 }
 
-func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member, error) {
+func (o Options) member(ctx context.Context, object client.Object, secrets *objects.Reader) (fleet.Member, error) {
 	profile, ok := object.(*inventoryv1alpha1.ClusterProfile)
 	if !ok {
 		return fleet.Member{}, fmt.Errorf("%T is no ClusterProfile", object)
 	}
-	m, err := s.access(ctx, profile)
+	m, err := o.access(ctx, profile, secrets)
 	m.Origin = "ClusterProfile " + client.ObjectKeyFromObject(profile).String()
 	m.Properties, m.Deleting = propertiesOf(profile), !profile.DeletionTimestamp.IsZero()
 	m.Owner = &metav1.OwnerReference{
@@ -68,10 +60,10 @@ func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member
 }
 
 // access returns the kubeconfig that a profile's first known access provider leads to.
-func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile) (fleet.Member, error) {
+func (o Options) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, secrets *objects.Reader) (fleet.Member, error) {
 	for _, provider := range providersOf(profile) {
-		if plugin, ok := s.options.Plugins[provider.Name]; ok {
-			s.Secrets.Forget(client.ObjectKeyFromObject(profile))
+		if plugin, ok := o.Plugins[provider.Name]; ok {
+			secrets.Forget(client.ObjectKeyFromObject(profile))
 			return plugin.access(ctx, provider)
 		}
 		read, ok := formats[provider.Name]
@@ -82,19 +74,21 @@ func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterP
 		if err != nil {
 			return fleet.Member{Problem: fmt.Sprintf("has an access provider %s that can't be used: %v", provider.Name, err)}, nil
 		}
-		return s.fromSecret(ctx, profile, provider, from)
+		return from.member(ctx, profile, provider, secrets)
 	}
-	s.Secrets.Forget(client.ObjectKeyFromObject(profile))
-	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(s.options.Plugins) + ")"}, nil
+	secrets.Forget(client.ObjectKeyFromObject(profile))
+	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(o.Plugins) + ")"}, nil
 }
 
-// fromSecret returns the kubeconfig that a profile and its Secret make.
-func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, from reference) (fleet.Member, error) {
+// member returns the kubeconfig that a profile and its Secret make.
+func (from reference) member(
+	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, secrets *objects.Reader,
+) (fleet.Member, error) {
 	if from.namespace != "" && from.namespace != profile.Namespace {
 		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
 	}
 	secret := client.ObjectKey{Namespace: profile.Namespace, Name: from.name}
-	value, err := s.Secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.key)
+	value, err := secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.key)
 	named := "names Secret " + from.name + ", which "
 	if len(value.Data) == 0 {
 		return fleet.Member{Problem: named + cmp.Or(value.Problem, "is missing")}, err

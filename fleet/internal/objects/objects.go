@@ -53,13 +53,12 @@ type Source struct {
 	List client.ObjectList
 	// InScope reports whether an object is a cluster.
 	InScope func(labels map[string]string) bool
-	// Member returns what is to be reported of an object.
-	Member func(context.Context, client.Object) (fleet.Member, error)
+	// Member returns what is to be reported of an object, whose credentials are in a Secret.
+	Member func(context.Context, client.Object, *Reader) (fleet.Member, error)
 	// Recheck has a missing Secret looked for again, without an event.
 	Recheck bool
 
-	// Secrets are read by Member.
-	Secrets    *Reader
+	secrets    *Reader
 	sink       fleet.Sink
 	cache      client.Reader
 	queue      atomic.Pointer[queue]
@@ -71,11 +70,11 @@ func (s *Source) Name() string { return s.SourceName }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.cache, s.sink, s.Secrets = mgr.GetCache(), sink, NewReader(mgr)
+	s.cache, s.sink, s.secrets = mgr.GetCache(), sink, newReader(mgr.GetCache(), mgr.GetAPIReader())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(s.Controller).
 		For(s.Object).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.Secrets.UsersOf)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.secrets.usersOf)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			s.queue.Store(&q)
 			return nil
@@ -123,7 +122,7 @@ func (s *Source) reportSynced(ctx context.Context) error {
 func (s *Source) Refresh(name multicluster.ClusterName) {
 	namespace, object, _ := strings.Cut(name.String(), "/")
 	key := types.NamespacedName{Namespace: namespace, Name: object}
-	s.Secrets.Expire(key)
+	s.secrets.expire(key)
 	if q := s.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: key})
 	}
@@ -141,11 +140,11 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting %s: %w", name, err)
 	}
 	if exists := err == nil; !exists || !s.InScope(object.GetLabels()) {
-		s.Secrets.Forget(request.NamespacedName)
+		s.secrets.Forget(request.NamespacedName)
 		s.sink.Remove(name)
 		return reconcile.Result{}, nil
 	}
-	m, err := s.Member(ctx, object)
+	m, err := s.Member(ctx, object, s.secrets)
 	m.ID, m.Labels = string(object.GetUID()), object.GetLabels()
 	s.sink.Set(name, m)
 	if err == nil && m.Kubeconfig == nil && s.Recheck {

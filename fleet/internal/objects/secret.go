@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/fleet"
@@ -40,9 +39,6 @@ type Reader struct {
 	read  map[types.NamespacedName]Value                          // by cluster
 	users map[types.NamespacedName]sets.Set[types.NamespacedName] // clusters by Secret
 }
-
-// NewReader returns a Reader that takes metadata from the manager's cache.
-func NewReader(mgr manager.Manager) *Reader { return newReader(mgr.GetCache(), mgr.GetAPIReader()) }
 
 func newReader(metadata, live client.Reader) *Reader {
 	return &Reader{
@@ -95,8 +91,8 @@ func reasonOf(err error) string {
 	return "the API server does not answer"
 }
 
-// Expire has the Secret of a cluster read at the next Read, whatever its metadata say.
-func (r *Reader) Expire(cluster types.NamespacedName) {
+// expire has the Secret of a cluster read at the next Read, whatever its metadata say.
+func (r *Reader) expire(cluster types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last, ok := r.read[cluster]; ok {
@@ -112,8 +108,8 @@ func (r *Reader) Forget(cluster types.NamespacedName) {
 	r.drop(cluster)
 }
 
-// UsersOf returns the clusters whose credentials are in a Secret.
-func (r *Reader) UsersOf(_ context.Context, secret client.Object) []reconcile.Request {
+// usersOf returns the clusters whose credentials are in a Secret.
+func (r *Reader) usersOf(_ context.Context, secret client.Object) []reconcile.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var users []reconcile.Request

@@ -54,7 +54,7 @@ func TestValueStaysWhileTheSecretCannotBeRead(t *testing.T) {
 	} {
 		version, failure = step.version, step.failure
 		if step.expire {
-			r.Expire(cluster)
+			r.expire(cluster)
 		}
 		value, err := r.Read(t.Context(), cluster, secret, "value")
 		if (err != nil) != (step.problem != "") || string(value.Data) != step.data || value.Problem != step.problem || reads != step.reads {
