@@ -11,6 +11,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -19,55 +20,46 @@ import (
 // execExtension is the extension of a cluster that plugins get as their configuration (KEP-541).
 const execExtension = "client.authentication.k8s.io/exec"
 
-// formats read what the reference plugins of the Cluster Inventory API (v0.1.3, folder plugins)
-// are configured with.
-var formats = map[string]func(clientcmdv1.Cluster) (reference, error){
-	"secretreader":            tokenSecret,
-	"kubeconfig-secretreader": kubeconfigSecret,
-}
+// The access providers whose formats are known are the reference plugins of the Cluster Inventory
+// API (v0.1.3, folder plugins).
+const (
+	tokenReader      = "secretreader"            // a Secret of the cluster's name holds a token
+	kubeconfigReader = "kubeconfig-secretreader" // a Secret holds a kubeconfig, of which the user of one context is taken
+)
 
 // reference says where credentials are, and how they are written there.
 type reference struct {
-	namespace, name, key string
-	// user reads the credentials, or returns why it can't.
-	user func(data []byte) (user *clientcmdapi.AuthInfo, problem string)
+	provider, namespace, name, key, context string
 }
 
-// tokenSecret is the format of secretreader: a Secret of the cluster's name holds a token.
-func tokenSecret(cluster clientcmdv1.Cluster) (reference, error) {
+// referenceOf reads what an access provider is configured with.
+func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
 	var config struct {
-		ClusterName string `json:"clusterName"`
+		ClusterName, Name, Key, Namespace, Context string
 	}
-	if err := configOf(cluster, &config); err != nil {
+	if err := configOf(provider.Cluster, &config); err != nil {
 		return reference{}, err
 	}
-	if config.ClusterName == "" {
-		return reference{}, errors.New("its configuration has no clusterName")
+	r := reference{provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context}
+	if provider.Name == tokenReader {
+		r = reference{provider: provider.Name, name: config.ClusterName, key: "token"}
 	}
-	return reference{name: config.ClusterName, key: "token", user: func(data []byte) (*clientcmdapi.AuthInfo, string) {
+	if r.name == "" || r.key == "" {
+		return r, errors.New("its configuration has no clusterName, or no name or key of a Secret")
+	}
+	return r, nil
+}
+
+// user reads the credentials, or returns why it can't.
+func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem string) {
+	if r.provider == tokenReader {
 		return &clientcmdapi.AuthInfo{Token: string(data)}, ""
-	}}, nil
-}
-
-// kubeconfigSecret is the format of kubeconfig-secretreader: a Secret holds a kubeconfig, of which
-// the user of one context is taken.
-func kubeconfigSecret(cluster clientcmdv1.Cluster) (reference, error) {
-	var config struct {
-		Name, Key, Namespace, Context string
 	}
-	if err := configOf(cluster, &config); err != nil {
-		return reference{}, err
+	user, err := kubeconfig.User(data, r.context)
+	if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
+		return nil, "holds a kubeconfig that is refused: " + string(why)
 	}
-	if config.Name == "" || config.Key == "" {
-		return reference{}, errors.New("its configuration has no name or no key of a Secret")
-	}
-	return reference{namespace: config.Namespace, name: config.Name, key: config.Key, user: func(data []byte) (*clientcmdapi.AuthInfo, string) {
-		user, err := kubeconfig.User(data, config.Context)
-		if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
-			return nil, "holds a kubeconfig that is refused: " + string(why)
-		}
-		return user, ""
-	}}, nil
+	return user, ""
 }
 
 // configOf decodes the configuration that a cluster has for plugins.
@@ -96,7 +88,7 @@ func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (fleet.Me
 
 // knownProviders lists the access providers that can be used.
 func knownProviders(plugins map[string]Plugin) string {
-	names := slices.Concat(slices.Collect(maps.Keys(formats)), slices.Collect(maps.Keys(plugins)))
+	names := slices.AppendSeq([]string{tokenReader, kubeconfigReader}, maps.Keys(plugins))
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ", ")
 }

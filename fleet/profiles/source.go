@@ -66,11 +66,10 @@ func (o Options) access(ctx context.Context, profile *inventoryv1alpha1.ClusterP
 			secrets.Forget(client.ObjectKeyFromObject(profile))
 			return plugin.access(ctx, provider)
 		}
-		read, ok := formats[provider.Name]
-		if !ok {
+		if provider.Name != tokenReader && provider.Name != kubeconfigReader {
 			continue
 		}
-		from, err := read(provider.Cluster)
+		from, err := referenceOf(provider)
 		if err != nil {
 			return fleet.Member{Problem: fmt.Sprintf("has an access provider %s that can't be used: %v", provider.Name, err)}, nil
 		}
