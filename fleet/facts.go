@@ -37,12 +37,6 @@ type Facts struct {
 	Incomplete []string
 }
 
-// Has tells whether APIVersions holds an entry.
-func (f Facts) Has(apiVersion string) bool {
-	_, found := slices.BinarySearch(f.APIVersions, apiVersion)
-	return found
-}
-
 // Facts returns what the cluster offers. The version is kept fresh by the
 // probe; the APIs are discovered once, and again after InvalidateFacts or a
 // change of the version. Callers that ask at the same time share one
