@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -37,8 +38,12 @@ func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
 	var config struct {
 		ClusterName, Name, Key, Namespace, Context string
 	}
-	if err := configOf(provider.Cluster, &config); err != nil {
-		return reference{}, err
+	extension := configOf(provider.Cluster)
+	if extension == nil {
+		return reference{}, errors.New("it has no extension " + execExtension)
+	}
+	if err := json.Unmarshal(extension.Raw, &config); err != nil {
+		return reference{}, errors.New("its extension " + execExtension + " is not of that access provider's form")
 	}
 	r := reference{provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context}
 	if provider.Name == tokenReader {
@@ -62,18 +67,14 @@ func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem strin
 	return user, ""
 }
 
-// configOf decodes the configuration that a cluster has for plugins.
-func configOf(cluster clientcmdv1.Cluster, into any) error {
-	for _, extension := range cluster.Extensions {
-		if extension.Name != execExtension {
-			continue
+// configOf returns the configuration that a cluster has for plugins, nil if it has none.
+func configOf(cluster clientcmdv1.Cluster) *runtime.RawExtension {
+	for i := range cluster.Extensions {
+		if cluster.Extensions[i].Name == execExtension {
+			return &cluster.Extensions[i].Extension
 		}
-		if err := json.Unmarshal(extension.Extension.Raw, into); err != nil {
-			return errors.New("its extension " + execExtension + " is not of that access provider's form")
-		}
-		return nil
 	}
-	return errors.New("it has no extension " + execExtension)
+	return nil
 }
 
 // compose returns what a kubeconfig of a cluster and a user leads to. What the cluster may not have

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -79,10 +78,8 @@ func request(provider inventoryv1alpha1.AccessProvider) *clientauthenticationv1.
 		Server: provider.Cluster.Server, TLSServerName: provider.Cluster.TLSServerName,
 		CertificateAuthorityData: provider.Cluster.CertificateAuthorityData,
 	}
-	for _, extension := range provider.Cluster.Extensions {
-		if extension.Name == execExtension {
-			cluster.Config = runtime.RawExtension{Raw: extension.Extension.Raw}
-		}
+	if config := configOf(provider.Cluster); config != nil {
+		cluster.Config = *config
 	}
 	credential := &clientauthenticationv1.ExecCredential{Spec: clientauthenticationv1.ExecCredentialSpec{Cluster: cluster}}
 	credential.APIVersion, credential.Kind = clientauthenticationv1.SchemeGroupVersion.String(), "ExecCredential"
