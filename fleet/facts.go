@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unique"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -93,18 +92,17 @@ type keptFacts struct {
 	discovered time.Time
 }
 
-// factsOf lists the APIs as Helm does. Strings are interned: a fleet has many
-// clusters with the same APIs.
+// factsOf lists the APIs as Helm does.
 func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
 	var facts Facts
 	for _, group := range groups {
 		for _, version := range group.Versions {
-			facts.APIVersions = append(facts.APIVersions, intern(version.GroupVersion))
+			facts.APIVersions = append(facts.APIVersions, version.GroupVersion)
 		}
 	}
 	for _, list := range lists {
 		for i := range list.APIResources {
-			facts.APIVersions = append(facts.APIVersions, intern(list.GroupVersion+"/"+list.APIResources[i].Kind))
+			facts.APIVersions = append(facts.APIVersions, list.GroupVersion+"/"+list.APIResources[i].Kind)
 		}
 	}
 	slices.Sort(facts.APIVersions)
@@ -115,8 +113,6 @@ func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed 
 	slices.Sort(facts.Incomplete)
 	return facts
 }
-
-func intern(s string) string { return unique.Make(s).Value() }
 
 // apis are what a cluster offers. All clusters that offer the same share them: a RESTMapper takes
 // about 400 KiB.

@@ -11,8 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-
-	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
 // Options of a Provider. A zero field means its default.
@@ -105,9 +103,4 @@ func (o Options) defaulted() Options {
 		o.Random = rand.Float64
 	}
 	return o
-}
-
-// policy returns what a kubeconfig may hold.
-func (o Options) policy() kubeconfig.Policy {
-	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}
 }

@@ -48,7 +48,7 @@ func (l *link) read(now time.Time) orders {
 		l.kubeconfig = nil
 		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
 	}
-	k, err := m.credentials(l.provider.options.policy())
+	k, err := m.credentials(l.provider.options)
 	if err != nil {
 		l.kubeconfig = nil
 		why := kubeconfig.Refusal("it names no server that can be connected to")
@@ -69,9 +69,9 @@ func sameDescription(a, b Member) bool {
 func (m Member) empty() bool { return len(m.Kubeconfig) == 0 && m.Config == nil }
 
 // credentials returns what to connect with.
-func (m Member) credentials(policy kubeconfig.Policy) (*kubeconfig.Config, error) {
+func (m Member) credentials(o Options) (*kubeconfig.Config, error) {
 	if m.Config != nil {
 		return kubeconfig.Trust(m.Config)
 	}
-	return kubeconfig.Parse(m.Kubeconfig, policy)
+	return kubeconfig.Parse(m.Kubeconfig, kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback})
 }

@@ -91,7 +91,8 @@ type State struct {
 
 // same tells whether two states say the same to a subscriber.
 func (s State) same(o State) bool {
-	return s.Phase == o.Phase && s.Reason == o.Reason && s.Message == o.Message && s.ServerVersion == o.ServerVersion
+	s.Since = o.Since
+	return s == o
 }
 
 // unknown is the state of a cluster that no source has reported.
