@@ -48,12 +48,12 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 	t.Helper()
 	h := newHub(t)
 	servers := fleettest.Servers{
-		Local: h.config, Zoo: h.workload.Config(), Jungle: h.other.Config(), Patience: 5 * time.Second,
+		Local: h.config, First: h.workload.Config(), Second: h.other.Config(), Patience: 5 * time.Second,
 	}
 	if dead {
 		servers.Dead = fleettest.Start(t, fleettest.Misbehaviours("/api/v1/configmaps")["hangs"]).Kubeconfig(t)
 	}
-	results, err := fleettest.Conform(t.Context(), "zoo-"+utilrand.String(5), of(h), servers)
+	results, err := fleettest.Conform(t.Context(), "conform-"+utilrand.String(5), of(h), servers)
 	if err != nil {
 		t.Fatal(err)
 	}
