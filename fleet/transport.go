@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+	"k8s.io/utils/lru"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -102,7 +103,7 @@ func newTransport(a attempt) (*transport, error) {
 	}
 	t := &transport{
 		server: server, agent: o.UserAgent, unauthorized: a.unauthorized, unanswered: a.unanswered,
-		dialer: connrotation.NewDialer(dial), limits: limits{clock: o.Clock},
+		dialer: connrotation.NewDialer(dial), limits: limits{clock: o.Clock, pages: lru.New(maxPaged)},
 		timeout: o.ListTimeout, serverTimeout: o.Timeout / 5 * 4,
 	}
 	t.credentials.Store(&k.Credentials)
