@@ -161,24 +161,17 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Timeout = 0
 
-	requests, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("making the HTTP client: %w", err)
-	}
-	watches, err := rest.HTTPClientFor(watchConfig)
-	if err != nil {
+	var err error
+	if c.watches, err = rest.HTTPClientFor(watchConfig); err != nil {
 		return fmt.Errorf("making the HTTP client for watches: %w", err)
 	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, watches); err != nil {
+	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, c.watches); err != nil {
 		return fmt.Errorf("making the dynamic client: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watches); err != nil {
+	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, c.watches); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	c.watches = watches
-	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
-		options.MapperProvider = c.newMapper
-	}); err != nil {
+	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, log)); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
 	c.direct, err = c.As("")
@@ -187,11 +180,11 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 
 // clusterOptions returns what makes a cluster's cache and client use our connections, and has nobody
 // wait for a cache but its readers.
-func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
+func (c *Connection) clusterOptions(o Options, log logr.Logger) cluster.Option {
 	return func(made *cluster.Options) {
-		made.Scheme, made.Logger, made.HTTPClient = o.Scheme, log, requests
+		made.Scheme, made.Logger, made.MapperProvider = o.Scheme, log, c.newMapper
 		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-			options.HTTPClient = watches
+			options.HTTPClient = c.watches
 			of, err := cache.New(config, options)
 			return patientCache{Cache: of, wanted: sync.OnceFunc(func() { c.startCache() })}, err
 		}
