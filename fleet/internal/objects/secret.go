@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,16 +34,12 @@ type Reader struct {
 	metadata client.Reader // cached
 	live     client.Reader
 
-	mu    sync.Mutex
-	read  map[types.NamespacedName]Value                          // by cluster
-	users map[types.NamespacedName]sets.Set[types.NamespacedName] // clusters by Secret
+	mu   sync.Mutex
+	read map[types.NamespacedName]Value // by cluster
 }
 
 func newReader(metadata, live client.Reader) *Reader {
-	return &Reader{
-		metadata: metadata, live: live,
-		read: map[types.NamespacedName]Value{}, users: map[types.NamespacedName]sets.Set[types.NamespacedName]{},
-	}
+	return &Reader{metadata: metadata, live: live, read: map[types.NamespacedName]Value{}}
 }
 
 // Read returns what a key of a cluster's Secret holds. The Secret is read only if the watched
@@ -105,7 +100,7 @@ func (r *Reader) expire(cluster types.NamespacedName) {
 func (r *Reader) Forget(cluster types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(cluster)
+	delete(r.read, cluster)
 }
 
 // usersOf returns the clusters whose credentials are in a Secret.
@@ -113,8 +108,10 @@ func (r *Reader) usersOf(_ context.Context, secret client.Object) []reconcile.Re
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var users []reconcile.Request
-	for cluster := range r.users[client.ObjectKeyFromObject(secret)] {
-		users = append(users, reconcile.Request{NamespacedName: cluster})
+	for cluster, value := range r.read {
+		if value.secret == client.ObjectKeyFromObject(secret) {
+			users = append(users, reconcile.Request{NamespacedName: cluster})
+		}
 	}
 	return users
 }
@@ -123,25 +120,10 @@ func (r *Reader) usersOf(_ context.Context, secret client.Object) []reconcile.Re
 func (r *Reader) use(cluster, secret types.NamespacedName) Value {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last, ok := r.read[cluster]; ok && last.secret == secret {
-		return last
+	if r.read[cluster].secret != secret {
+		r.read[cluster] = Value{secret: secret}
 	}
-	r.drop(cluster)
-	if r.users[secret] == nil {
-		r.users[secret] = sets.New[types.NamespacedName]()
-	}
-	r.users[secret].Insert(cluster)
-	r.read[cluster] = Value{secret: secret}
 	return r.read[cluster]
-}
-
-// drop forgets a cluster. The caller holds the lock.
-func (r *Reader) drop(cluster types.NamespacedName) {
-	secret := r.read[cluster].secret
-	delete(r.read, cluster)
-	if r.users[secret].Delete(cluster); len(r.users[secret]) == 0 {
-		delete(r.users, secret)
-	}
 }
 
 func (r *Reader) keep(cluster types.NamespacedName, value Value) Value {
