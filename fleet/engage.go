@@ -78,7 +78,7 @@ func (l *link) report(conn *Connection, err error) {
 	l.log.Error(err, "Could not use the connection to a cluster")
 	l.giveUp(conn, &Fault{
 		Reason:  ReasonEngageFailed,
-		Message: "The cluster answers, but a controller, or the cache, could not start on it; see the log of the manager",
+		Message: "The cluster answers, but a controller or the cache could not start on it; see the log of the manager",
 	})
 }
 

@@ -71,7 +71,8 @@ func tlsProblem(err error) string {
 	}
 	// Alerts that the server sends are an unexported type within a
 	// net.OpError of this operation.
-	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "remote error" || op.Op == "local error") || is[tls.AlertError](err) {
+	op, ok := errors.AsType[*net.OpError](err)
+	if is[tls.AlertError](err) || ok && (op.Op == "remote error" || op.Op == "local error") {
 		return "it rejects the handshake"
 	}
 	return ""

@@ -45,11 +45,14 @@ func New(o Options) fleet.Source {
 	}
 	return &objects.Source{
 		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true, Member: member,
-		InScope: func(labels map[string]string) bool { return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter },
+		InScope: func(labels map[string]string) bool {
+			return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter
+		},
 	}
 }
 
 func member(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(cluster)
-	return secrets.Member(ctx, key, client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}, kubeconfigKey)
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
+	return secrets.Member(ctx, key, secret, kubeconfigKey)
 }

@@ -63,7 +63,10 @@ func New(o Options) (*Source, error) {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Second
 	}
-	return &Source{options: o, looks: make(chan struct{}, 1), entries: map[string][]os.DirEntry{}, failing: map[string]string{}}, nil
+	return &Source{
+		options: o, looks: make(chan struct{}, 1),
+		entries: map[string][]os.DirEntry{}, failing: map[string]string{},
+	}, nil
 }
 
 // Name implements fleet.Source.

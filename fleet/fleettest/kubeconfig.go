@@ -20,5 +20,7 @@ func Kubeconfig(url string, ca []byte, user *clientcmdapi.AuthInfo) []byte {
 
 // KubeconfigOf returns one with what a rest.Config holds of a server and a user.
 func KubeconfigOf(c *rest.Config) []byte {
-	return Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
+	return Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{
+		Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData,
+	})
 }

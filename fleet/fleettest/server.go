@@ -123,14 +123,17 @@ func emptyList(w io.Writer) {
 func discover(w http.ResponseWriter, root string) {
 	const extensions = "apiextensions.k8s.io"
 	kind := func(group, resource, kind, scope string) string {
-		return fmt.Sprintf(`{"resource":%q,"scope":%q,"responseKind":{"group":%q,"version":"v1","kind":%q},`, resource, scope, group, kind) +
+		return fmt.Sprintf(`{"resource":%q,"scope":%q,`, resource, scope) +
+			fmt.Sprintf(`"responseKind":{"group":%q,"version":"v1","kind":%q},`, group, kind) +
 			`"verbs":["create","delete","get","list","patch","update","watch"]}`
 	}
 	group, kinds := "", []string{
-		kind("", "secrets", "Secret", "Namespaced"), kind("", "configmaps", "ConfigMap", "Namespaced"), kind("", "namespaces", "Namespace", "Cluster"),
+		kind("", "secrets", "Secret", "Namespaced"), kind("", "configmaps", "ConfigMap", "Namespaced"),
+		kind("", "namespaces", "Namespace", "Cluster"),
 	}
 	if root == "apis" {
-		group, kinds = extensions, []string{kind(extensions, "customresourcedefinitions", "CustomResourceDefinition", "Cluster")}
+		group = extensions
+		kinds = []string{kind(group, "customresourcedefinitions", "CustomResourceDefinition", "Cluster")}
 	}
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`+

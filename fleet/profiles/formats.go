@@ -24,8 +24,10 @@ const execExtension = "client.authentication.k8s.io/exec"
 // The access providers whose formats are known are the reference plugins of the Cluster Inventory
 // API (v0.1.3, folder plugins).
 const (
-	tokenReader      = "secretreader"            // a Secret of the cluster's name holds a token
-	kubeconfigReader = "kubeconfig-secretreader" // a Secret holds a kubeconfig, of which the user of one context is taken
+	// tokenReader has a token in a Secret of the cluster's name.
+	tokenReader = "secretreader"
+	// kubeconfigReader has a kubeconfig in a Secret, of which the user of one context is taken.
+	kubeconfigReader = "kubeconfig-secretreader"
 )
 
 // reference says where credentials are, and how they are written there.
@@ -45,7 +47,9 @@ func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
 	if err := json.Unmarshal(extension.Raw, &config); err != nil {
 		return reference{}, errors.New("its extension " + execExtension + " is not of that access provider's form")
 	}
-	r := reference{provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context}
+	r := reference{
+		provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context,
+	}
 	if provider.Name == tokenReader {
 		r = reference{provider: provider.Name, name: config.ClusterName, key: "token"}
 	}
@@ -81,8 +85,9 @@ func configOf(cluster clientcmdv1.Cluster) *runtime.RawExtension {
 // is found when that is checked.
 func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (fleet.Member, error) {
 	made, err := kubeconfig.Of(&clientcmdapi.Cluster{
-		Server: cluster.Server, TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
-		CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, ProxyURL: cluster.ProxyURL,
+		Server: cluster.Server, ProxyURL: cluster.ProxyURL,
+		TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+		CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData,
 	}, user)
 	return fleet.Member{Kubeconfig: made}, err
 }

@@ -60,7 +60,9 @@ func (o Options) member(ctx context.Context, object client.Object, secrets *obje
 }
 
 // access returns the kubeconfig that a profile's first known access provider leads to.
-func (o Options) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, secrets *objects.Reader) (fleet.Member, error) {
+func (o Options) access(
+	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, secrets *objects.Reader,
+) (fleet.Member, error) {
 	for _, provider := range providersOf(profile) {
 		if plugin, ok := o.Plugins[provider.Name]; ok {
 			secrets.Forget(client.ObjectKeyFromObject(profile))
@@ -81,7 +83,8 @@ func (o Options) access(ctx context.Context, profile *inventoryv1alpha1.ClusterP
 
 // member returns the kubeconfig that a profile and its Secret make.
 func (from reference) member(
-	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, secrets *objects.Reader,
+	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider,
+	secrets *objects.Reader,
 ) (fleet.Member, error) {
 	if from.namespace != "" && from.namespace != profile.Namespace {
 		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
