@@ -64,18 +64,16 @@ func (m *Member) Reference() *addonsv1.ClusterReference {
 
 // View returns what templates see as .Member.
 func (m *Member) View() map[string]any {
+	labels, properties := map[string]any{}, map[string]any{}
+	for key, value := range m.Labels {
+		labels[key] = value
+	}
+	for key, value := range m.Properties {
+		properties[key] = value
+	}
 	return map[string]any{
-		"apiGroup": m.APIGroup, "kind": m.Kind, "namespace": m.Namespace, "name": m.Name,
-		"labels": anyOf(m.Labels), "properties": anyOf(m.Properties),
+		"apiGroup": m.APIGroup, "kind": m.Kind, "namespace": m.Namespace, "name": m.Name, "labels": labels, "properties": properties,
 	}
-}
-
-func anyOf(texts map[string]string) map[string]any {
-	values := map[string]any{}
-	for key, text := range texts {
-		values[key] = text
-	}
-	return values
 }
 
 // Object returns the object that stands for the member, for events; nil if there is none.
