@@ -44,31 +44,20 @@ func (l *link) subject(k *kubeconfig.Config) subject {
 
 // dial makes one attempt. Its deadline starts when it has a slot.
 func (l *link) dial(ctx context.Context, retry bool, a attempt) {
-	release, err := l.provider.slots.acquire(ctx, retry)
-	if err != nil { // nobody wants the outcome any more
+	slots, timeout := l.provider.first, a.options.FirstTimeout
+	if retry {
+		slots, timeout = l.provider.retries, a.options.ConnectTimeout
+	}
+	if slots.Acquire(ctx, 1) != nil { // nobody wants the outcome any more
 		l.dialled <- outcome{kubeconfig: a.kubeconfig, fault: &Fault{Reason: ReasonConnecting}}
 		return
 	}
-	defer release()
-	timeout := a.options.FirstTimeout
-	if retry {
-		timeout = a.options.ConnectTimeout
-	}
+	defer slots.Release(1)
 	attempting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, fault := a.connect(attempting)
-	if fault == nil {
-		if holder := l.provider.claims.claim(l, conn.uid); holder != nil {
-			conn.close()
-			conn, fault = nil, a.subject.duplicate(holder)
-		}
-	}
-	o := outcome{kubeconfig: a.kubeconfig, conn: conn, fault: fault}
-	if fault == nil {
-		o.version = conn.Version()
-	}
-	if ctx.Err() == nil {
-		countAttempt(fault)
+	o := outcome{kubeconfig: a.kubeconfig}
+	if o.conn, o.fault = a.connect(attempting); o.conn != nil {
+		o.version = o.conn.Version()
 	}
 	l.dialled <- o
 }
@@ -78,30 +67,7 @@ func (l *link) probe(conn *Connection, s subject) {
 	ctx, cancel := context.WithTimeout(conn.ctx, l.provider.options.ProbeTimeout)
 	defer cancel()
 	start := l.provider.options.Clock.Now()
-	version, fault := conn.prober.probe(ctx, s)
+	version, fault := conn.transport.probe(ctx, s)
 	observeProbe(l.provider.options.Clock.Since(start), fault)
 	l.probed <- outcome{conn: conn, version: version, fault: fault}
-}
-
-// slots bound the attempts that run at the same time. First attempts and
-// retries have slots of their own, so that clusters which keep failing never
-// stand before one that hasn't been tried.
-type slots struct{ first, retries chan struct{} }
-
-func newSlots(n int) slots {
-	return slots{first: make(chan struct{}, n), retries: make(chan struct{}, n)}
-}
-
-// acquire waits for a slot and returns what gives it back, or the context's error.
-func (s slots) acquire(ctx context.Context, retry bool) (release func(), err error) {
-	slot := s.first
-	if retry {
-		slot = s.retries
-	}
-	select {
-	case slot <- struct{}{}:
-		return func() { <-slot }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }

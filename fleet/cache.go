@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // ErrCacheNotSynced is returned by reads from the cache of a cluster that hasn't listed the
@@ -28,7 +24,6 @@ var ErrCacheNotSynced = errors.New("the cluster has not listed these objects yet
 // holds up nobody else.
 type patientCache struct {
 	cache.Cache
-	scheme *runtime.Scheme
 	// wanted starts the cache at the first informer: one that nobody uses doesn't run.
 	wanted func()
 }
@@ -53,65 +48,28 @@ func (c patientCache) GetInformerForKind(ctx context.Context, kind schema.GroupV
 
 // Get implements client.Reader. It fails with ErrCacheNotSynced if the kind isn't listed in time.
 func (c patientCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if err := c.synced(ctx, object); err != nil {
-		return err
-	}
-	return c.Cache.Get(ctx, key, object, options...)
+	return c.read(ctx, object, func(ctx context.Context) error { return c.Cache.Get(ctx, key, object, options...) })
 }
 
 // List implements client.Reader. It fails with ErrCacheNotSynced if the kind isn't listed in time.
 func (c patientCache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	object, err := c.elementOf(list)
-	if err != nil {
-		return err
-	}
-	if err := c.synced(ctx, object); err != nil {
-		return err
-	}
-	return c.Cache.List(ctx, list, options...)
+	return c.read(ctx, list, func(ctx context.Context) error { return c.Cache.List(ctx, list, options...) })
 }
 
-// synced waits until the objects of a kind were listed.
-func (c patientCache) synced(ctx context.Context, object client.Object) error {
-	informer, err := c.GetInformer(ctx, object)
-	if err != nil {
-		return err
-	}
-	if informer.HasSynced() {
-		return nil
-	}
+// read has the cache read. The cache waits for the first list of the kind, but not for its own start.
+func (c patientCache) read(ctx context.Context, into runtime.Object, read func(context.Context) error) error {
+	c.wanted()
 	waiting, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	if !toolscache.WaitForCacheSync(waiting.Done(), informer.HasSynced) {
-		return fmt.Errorf("reading %T: %w", object, ErrCacheNotSynced)
+	err := wait.PollUntilContextCancel(waiting, 10*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := read(ctx)
+		if _, starting := errors.AsType[*cache.ErrCacheNotStarted](err); starting {
+			return false, nil
+		}
+		return true, err
+	})
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("reading %T: %w", into, ErrCacheNotSynced)
 	}
-	return nil
-}
-
-// elementOf returns an object of the kind that a list holds, in the same form.
-func (c patientCache) elementOf(list client.ObjectList) (client.Object, error) {
-	kind, err := apiutil.GVKForObject(list, c.scheme)
-	if err != nil {
-		return nil, err
-	}
-	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	switch list.(type) {
-	case runtime.Unstructured:
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(kind)
-		return object, nil
-	case *metav1.PartialObjectMetadataList:
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(kind)
-		return object, nil
-	}
-	made, err := c.scheme.New(kind)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := made.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%s is not an object", kind)
-	}
-	return object, nil
+	return err
 }

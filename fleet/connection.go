@@ -34,12 +34,11 @@ type Connection struct {
 	cluster.Cluster
 
 	transport *transport
-	prober    *prober
 	uid       types.UID // of the cluster, where several sources may name it
 	direct    client.Client
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
-	watches   *rest.RESTClient // of metadata
+	watches   *http.Client
 	clock     clock.PassiveClock
 	version   atomic.Pointer[string]
 
@@ -49,10 +48,8 @@ type Connection struct {
 	giveUp     func(*Fault)
 	startCache func()
 
-	config      *rest.Config // of requests that aren't watches
-	acting      sync.Mutex
-	actors      map[string]client.Client // by user; guarded by acting
-	discovering chan struct{}            // a lock that a context can give up waiting for; guards facts
+	config      *rest.Config  // of requests that aren't watches
+	discovering chan struct{} // a lock that a context can give up waiting for; guards facts
 	facts       keptFacts
 	apisTag     apisTag // guarded by discovering
 	factsWanted atomic.Uint64
@@ -71,6 +68,20 @@ func (c *Connection) Dynamic() dynamic.Interface { return c.dynamic }
 
 // Metadata is for lists and watches of metadata alone, with the same care.
 func (c *Connection) Metadata() metadata.Interface { return c.metadata }
+
+// As returns a client that acts as a user, such as "system:serviceaccount:namespace:name", whose
+// groups the API server knows. Otherwise it is as [Connection.Client]: it shares the transport,
+// the limits and the knowledge of kinds, and ends with the connection. As sends no request: that
+// the kubeconfig's user may not impersonate is the answer to the first one.
+func (c *Connection) As(user string) (client.Client, error) {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	made, err := client.New(config, client.Options{Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of user %q: %w", user, err)
+	}
+	return made, nil
+}
 
 // Version is the last seen Kubernetes version, e.g. "v1.36.3".
 func (c *Connection) Version() string { return *c.version.Load() }
@@ -102,28 +113,24 @@ type attempt struct {
 // connect returns a connection to a cluster that has answered a probe, or why
 // there is none. Its cache is not started. The context bounds the attempt only.
 func (a attempt) connect(ctx context.Context) (*Connection, *Fault) {
-	id := &identity{}
-	id.current.Store(&a.kubeconfig.Credentials)
-	t, err := newTransport(a.kubeconfig, id, a.options, a.unauthorized, a.unanswered)
+	t, err := newTransport(a)
 	if err != nil {
 		return nil, a.unusable(err)
 	}
-	p := &prober{server: a.kubeconfig.Endpoint.Server, agent: a.options.UserAgent, round: t}
-	version, fault := p.probe(ctx, a.subject)
+	version, fault := t.probe(ctx, a.subject)
 	if fault != nil {
 		t.shut()
 		return nil, fault
 	}
 	var uid types.UID
 	if len(a.options.Sources) > 1 {
-		if uid, fault = p.identify(ctx, a.subject); fault != nil {
+		if uid, fault = t.identify(ctx, a.subject); fault != nil {
 			t.shut()
 			return nil, fault
 		}
 	}
 	c := &Connection{
-		transport: t, prober: p, uid: uid,
-		clock: a.options.Clock, discovering: make(chan struct{}, 1),
+		transport: t, uid: uid, clock: a.options.Clock, discovering: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(a.root)
 	c.version.Store(&version)
@@ -154,47 +161,32 @@ func (c *Connection) build(k *kubeconfig.Config, o Options, log logr.Logger) err
 	watchConfig := rest.CopyConfig(config)
 	watchConfig.Timeout = 0
 
-	requests, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("making the HTTP client: %w", err)
-	}
-	watches, err := rest.HTTPClientFor(watchConfig)
-	if err != nil {
+	var err error
+	if c.watches, err = rest.HTTPClientFor(watchConfig); err != nil {
 		return fmt.Errorf("making the HTTP client for watches: %w", err)
 	}
-	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, watches); err != nil {
+	if c.dynamic, err = dynamic.NewForConfigAndClient(watchConfig, c.watches); err != nil {
 		return fmt.Errorf("making the dynamic client: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, watches); err != nil {
+	if c.metadata, err = metadata.NewForConfigAndClient(watchConfig, c.watches); err != nil {
 		return fmt.Errorf("making the metadata client: %w", err)
 	}
-	if c.watches, err = newWatches(watchConfig, watches); err != nil {
-		return fmt.Errorf("making the client for watches: %w", err)
-	}
-	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, requests, watches, log), func(options *cluster.Options) {
-		options.MapperProvider = c.newMapper
-	}); err != nil {
+	if c.Cluster, err = cluster.New(config, c.clusterOptions(o, log)); err != nil {
 		return fmt.Errorf("making the cluster: %w", err)
 	}
-	if o.DirectReads {
-		c.direct = c.GetClient()
-		return nil
-	}
-	if c.direct, err = client.New(config, client.Options{HTTPClient: requests, Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()}); err != nil {
-		return fmt.Errorf("making the client: %w", err)
-	}
-	return nil
+	c.direct, err = c.As("")
+	return err
 }
 
 // clusterOptions returns what makes a cluster's cache and client use our connections, and has nobody
 // wait for a cache but its readers.
-func (c *Connection) clusterOptions(o Options, requests, watches *http.Client, log logr.Logger) cluster.Option {
+func (c *Connection) clusterOptions(o Options, log logr.Logger) cluster.Option {
 	return func(made *cluster.Options) {
-		made.Scheme, made.Logger, made.HTTPClient = o.Scheme, log, requests
+		made.Scheme, made.Logger, made.MapperProvider = o.Scheme, log, c.newMapper
 		made.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-			options.HTTPClient = watches
+			options.HTTPClient = c.watches
 			of, err := cache.New(config, options)
-			return patientCache{Cache: of, scheme: made.Scheme, wanted: sync.OnceFunc(func() { c.startCache() })}, err
+			return patientCache{Cache: of, wanted: sync.OnceFunc(func() { c.startCache() })}, err
 		}
 		made.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 			if o.DirectReads {
@@ -215,7 +207,7 @@ func swappable(old, wanted *kubeconfig.Config) bool {
 // connection keeps its client certificate, so with a new one the connections
 // are opened anew, and watches resume where they were.
 func (c *Connection) swap(k *kubeconfig.Config) {
-	old := c.transport.identity.current.Swap(&k.Credentials)
+	old := c.transport.credentials.Swap(&k.Credentials)
 	if old.Cert != k.Credentials.Cert || old.Key != k.Credentials.Key {
 		c.transport.close()
 	}

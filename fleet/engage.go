@@ -44,10 +44,7 @@ func (l *link) adopt(orders orders, o outcome) {
 func (l *link) putToUse(conn *Connection) {
 	conn.giveUp = func(fault *Fault) { l.giveUp(conn, fault) }
 	conn.startCache = func() {
-		go func() {
-			err := conn.Start(conn.ctx)
-			l.report(conn, err, "its cache ended")
-		}()
+		go func() { l.report(conn, conn.Start(conn.ctx)) }()
 	}
 }
 
@@ -62,25 +59,27 @@ func (l *link) engage(conn *Connection) {
 		if conn.ctx.Err() != nil {
 			return
 		}
-		if err := conn.index(conn.ctx, l.provider.known()); err != nil {
-			l.report(conn, err, "a field of its objects could not be indexed")
-			return
+		err := conn.index(conn.ctx, l.provider.known())
+		if err == nil {
+			err = l.provider.aware.Engage(conn.ctx, l.name, conn)
 		}
-		if err := l.provider.aware.Engage(conn.ctx, l.name, conn); err != nil {
-			l.report(conn, err, "a controller could not start on it")
+		if err != nil {
+			l.report(conn, err)
 		}
 	}()
 }
 
 // report tells run that a connection is of no use. The cause goes to the log:
 // it may change from one time to the next.
-func (l *link) report(conn *Connection, err error, what string) {
+func (l *link) report(conn *Connection, err error) {
 	if conn.ctx.Err() != nil {
 		return
 	}
-	l.log.Error(err, "Could not use the connection to a cluster", "what", what)
-	fault := &Fault{Reason: ReasonEngageFailed, Message: "The cluster answers, but " + what + "; see the log of the manager"}
-	l.giveUp(conn, fault)
+	l.log.Error(err, "Could not use the connection to a cluster")
+	l.giveUp(conn, &Fault{
+		Reason:  ReasonEngageFailed,
+		Message: "The cluster answers, but a controller or the cache could not start on it; see the log of the manager",
+	})
 }
 
 // giveUp tells run to connect anew.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unique"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,12 +34,6 @@ type Facts struct {
 	// Incomplete lists, sorted, the group versions that are registered but
 	// could not be discovered. Empty as a rule.
 	Incomplete []string
-}
-
-// Has tells whether APIVersions holds an entry.
-func (f Facts) Has(apiVersion string) bool {
-	_, found := slices.BinarySearch(f.APIVersions, apiVersion)
-	return found
 }
 
 // Facts returns what the cluster offers. The version is kept fresh by the
@@ -67,8 +60,10 @@ func (c *Connection) Facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, fmt.Errorf("discovering APIs: %w", err)
 	}
+	if err := c.mapper.renew(); err != nil {
+		return Facts{}, fmt.Errorf("making a RESTMapper: %w", err)
+	}
 	c.apis.Store(found)
-	c.mapper.forget()
 	facts := found.facts
 	facts.KubernetesVersion = version
 	c.facts = keptFacts{Facts: facts, generation: wanted, discovered: c.clock.Now()}
@@ -97,18 +92,17 @@ type keptFacts struct {
 	discovered time.Time
 }
 
-// factsOf lists the APIs as Helm does. Strings are interned: a fleet has many
-// clusters with the same APIs.
+// factsOf lists the APIs as Helm does.
 func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed []schema.GroupVersion) Facts {
 	var facts Facts
 	for _, group := range groups {
 		for _, version := range group.Versions {
-			facts.APIVersions = append(facts.APIVersions, intern(version.GroupVersion))
+			facts.APIVersions = append(facts.APIVersions, version.GroupVersion)
 		}
 	}
 	for _, list := range lists {
 		for i := range list.APIResources {
-			facts.APIVersions = append(facts.APIVersions, intern(list.GroupVersion+"/"+list.APIResources[i].Kind))
+			facts.APIVersions = append(facts.APIVersions, list.GroupVersion+"/"+list.APIResources[i].Kind)
 		}
 	}
 	slices.Sort(facts.APIVersions)
@@ -119,8 +113,6 @@ func factsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, failed 
 	slices.Sort(facts.Incomplete)
 	return facts
 }
-
-func intern(s string) string { return unique.Make(s).Value() }
 
 // apis are what a cluster offers. All clusters that offer the same share them: a RESTMapper takes
 // about 400 KiB.

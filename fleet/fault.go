@@ -56,37 +56,29 @@ func isTimeout(ctx context.Context, err error) bool {
 
 // tlsProblem says in constant words what is wrong with TLS, or returns "".
 func tlsProblem(err error) string {
-	var (
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		verify    *tls.CertificateVerificationError
-		record    tls.RecordHeaderError
-		alert     tls.AlertError
-	)
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
-	case errors.As(err, &authority):
+	case is[x509.UnknownAuthorityError](err):
 		return "its certificate is not signed by the expected authority"
-	case errors.As(err, &host):
+	case is[x509.HostnameError](err):
 		return "its certificate is for other names"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+	case ok && invalid.Reason == x509.Expired:
 		return "its certificate has expired or is not valid yet"
-	case errors.As(err, &invalid), errors.As(err, &verify):
+	case is[*tls.CertificateVerificationError](err):
 		return "its certificate is not valid"
-	case errors.As(err, &record):
+	case is[tls.RecordHeaderError](err):
 		return "it does not speak TLS"
-	case errors.As(err, &alert):
-		return "it rejects the handshake"
-	default:
-		// Alerts that the server sends are an unexported type within a
-		// net.OpError of this operation.
-		var op *net.OpError
-		if errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error") {
-			return "it rejects the handshake"
-		}
-		return ""
 	}
+	// Alerts that the server sends are an unexported type within a
+	// net.OpError of this operation.
+	op, ok := errors.AsType[*net.OpError](err)
+	if is[tls.AlertError](err) || ok && (op.Op == "remote error" || op.Op == "local error") {
+		return "it rejects the handshake"
+	}
+	return ""
 }
+
+func is[T error](err error) bool { _, ok := errors.AsType[T](err); return ok }
 
 // networkProblem names a failure of the network in constant words.
 func networkProblem(err error) string {

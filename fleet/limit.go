@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 // What an API server may answer, in bytes and after unpacking. An object has at most
@@ -60,10 +60,11 @@ func tooLarge(request *http.Request, format string, args ...any) *LimitError {
 // limits bound the answers on one transport.
 type limits struct {
 	clock clock.PassiveClock
-
-	mu    sync.Mutex
-	pages map[string]int64 // bytes that the pages of a list have had, by its address
+	pages *lru.Cache // bytes that the pages of a list have had, by its address
 }
+
+// maxPaged is how many lists are known that had pages: they are read one page after the other.
+const maxPaged = 1000
 
 // bound limits the body of an answer, and the time that the server asks for.
 func (l *limits) bound(request *http.Request, response *http.Response) {
@@ -86,29 +87,14 @@ func (l *limits) bound(request *http.Request, response *http.Response) {
 		body.limit = maxObject
 	default:
 		of := request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
-		had := l.pagesOf(of, query.Get("continue") != "")
+		var had int64 // of the pages before
+		if query.Get("continue") != "" {
+			known, _ := l.pages.Get(of)
+			had, _ = known.(int64)
+		}
 		body.limit = maxList - had
-		body.ended = func(read int64) { l.page(of, had+max(read, minPage)) }
+		body.ended = func(read int64) { l.pages.Add(of, had+max(read, minPage)) }
 	}
-}
-
-// pagesOf returns what the earlier pages of a list have had.
-func (l *limits) pagesOf(list string, continued bool) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !continued {
-		delete(l.pages, list)
-	}
-	return l.pages[list]
-}
-
-func (l *limits) page(list string, had int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.pages == nil || len(l.pages) > 1000 { // lists are read one page after the other
-		l.pages = map[string]int64{}
-	}
-	l.pages[list] = had
 }
 
 func isWatch(request *http.Request) bool {

@@ -118,10 +118,12 @@ func (l *link) step(ctx context.Context, again time.Time) {
 	case <-due:
 	case <-l.changed:
 		l.do(l.read(now()))
-		l.tellDescription()
 	case o := <-l.dialled:
 		l.cancelDial()
-		o = l.unclaimed(o)
+		o = l.claim(o)
+		if l.machine.dialling == l.machine.wanted { // else nobody wants to know
+			countAttempt(o.fault)
+		}
 		l.adopt(l.machine.dialled(now(), o.version, o.fault), o)
 	case o := <-l.probed:
 		if o.conn != l.conn {
@@ -197,7 +199,7 @@ func (l *link) end() {
 	if l.conn != nil {
 		l.conn.close()
 	}
-	l.provider.claims.forget(l)
+	l.provider.claims.claim(l, "") // nothing any more
 	countPhase(l.published.Load().state.Phase, -1)
 	l.provider.hide(l)
 	l.provider.notify(l.name)

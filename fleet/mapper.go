@@ -4,7 +4,7 @@ package fleet
 
 import (
 	"net/http"
-	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,9 +19,7 @@ import (
 type mapper struct {
 	conn *Connection
 	make func() (meta.RESTMapper, error)
-
-	mu  sync.Mutex
-	own meta.RESTMapper
+	own  atomic.Pointer[meta.RESTMapper]
 }
 
 // newMapper implements cluster.Options.MapperProvider.
@@ -29,7 +27,17 @@ func (c *Connection) newMapper(config *rest.Config, client *http.Client) (meta.R
 	bounded := *client
 	bounded.Transport = kinds{under: c.ctx, base: client.Transport}
 	c.mapper = &mapper{conn: c, make: func() (meta.RESTMapper, error) { return apiutil.NewDynamicRESTMapper(config, &bounded) }}
-	return c.mapper, nil
+	return c.mapper, c.mapper.renew()
+}
+
+// renew drops the connection's own mapper for a new one, which asks for nothing yet. What the old one
+// found is among the APIs that were discovered anew.
+func (m *mapper) renew() error {
+	own, err := m.make()
+	if err == nil {
+		m.own.Store(&own)
+	}
+	return err
 }
 
 // ask asks the shared mapper, and then the connection's own one for what the shared one doesn't
@@ -42,31 +50,7 @@ func ask[T any](m *mapper, question func(meta.RESTMapper) (T, error)) (answer T,
 	if answer, err = question(shared.mapper); !meta.IsNoMatchError(err) {
 		return answer, err
 	}
-	own, err := m.mine()
-	if err != nil {
-		return answer, err
-	}
-	return question(own)
-}
-
-func (m *mapper) mine() (meta.RESTMapper, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.own != nil {
-		return m.own, nil
-	}
-	made, err := m.make()
-	if err == nil {
-		m.own = made
-	}
-	return made, err
-}
-
-// forget drops the connection's own mapper: what it found is among the APIs that were discovered anew.
-func (m *mapper) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.own = nil
+	return question(*m.own.Load())
 }
 
 // KindFor implements meta.RESTMapper.

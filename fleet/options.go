@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -10,8 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-
-	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
 // Options of a Provider. A zero field means its default.
@@ -81,46 +80,27 @@ type Options struct {
 
 // defaulted returns the options with every zero field set.
 func (o Options) defaulted() Options {
-	setDefault(&o.Concurrency, 32)
-	setDefault(&o.ConnectTimeout, 10*time.Second)
-	setDefault(&o.FirstTimeout, 3*time.Second)
+	o.Concurrency = cmp.Or(o.Concurrency, 32)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 10*time.Second)
+	o.FirstTimeout = cmp.Or(o.FirstTimeout, 3*time.Second)
 	o.FirstTimeout = min(o.FirstTimeout, o.ConnectTimeout)
-	setDefault(&o.RetryMin, time.Second)
-	setDefault(&o.RetryMax, 60*time.Second)
-	setDefault(&o.ProbeInterval, 60*time.Second)
-	setDefault(&o.ProbeRetry, 5*time.Second)
+	o.RetryMin = cmp.Or(o.RetryMin, time.Second)
+	o.RetryMax = cmp.Or(o.RetryMax, 60*time.Second)
+	o.ProbeInterval = cmp.Or(o.ProbeInterval, 60*time.Second)
+	o.ProbeRetry = cmp.Or(o.ProbeRetry, 5*time.Second)
 	o.ProbeRetry = min(o.ProbeRetry, o.ProbeInterval)
-	setDefault(&o.ProbeTimeout, 5*time.Second)
-	setDefault(&o.ProbeFailures, 5)
-	setDefault(&o.QPS, 20)
-	setDefault(&o.Burst, 30)
-	setDefault(&o.Timeout, 15*time.Second)
-	setDefault(&o.HeaderTimeout, 30*time.Second)
-	setDefault(&o.ListTimeout, 2*time.Minute)
-	setDefault(&o.UserAgent, rest.DefaultKubernetesUserAgent())
-	if o.Scheme == nil {
-		o.Scheme = scheme.Scheme
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
+	o.ProbeFailures = cmp.Or(o.ProbeFailures, 5)
+	o.QPS = cmp.Or(o.QPS, 20)
+	o.Burst = cmp.Or(o.Burst, 30)
+	o.Timeout = cmp.Or(o.Timeout, 15*time.Second)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
+	o.ListTimeout = cmp.Or(o.ListTimeout, 2*time.Minute)
+	o.UserAgent = cmp.Or(o.UserAgent, rest.DefaultKubernetesUserAgent())
+	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
+	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
 	return o
-}
-
-// serverTimeout is the part of Timeout that the server may use.
-func (o Options) serverTimeout() time.Duration { return o.Timeout / 5 * 4 }
-
-// policy returns what a kubeconfig may hold.
-func (o Options) policy() kubeconfig.Policy {
-	return kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -15,22 +15,45 @@ import (
 	"regexp"
 	"sync/atomic"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/util/connrotation"
 )
 
-// prober asks a server for its version: the cheapest request that shows that a
+// probe asks a server for its version: the cheapest request that shows that a
 // Kubernetes API server is there and takes the credentials. It has no part in
-// the rate limit, so a busy cluster doesn't look dead.
-type prober struct {
-	server string
-	agent  string
-	round  http.RoundTripper
+// the rate limit, so a busy cluster doesn't look dead. It returns what is wrong
+// with the subject, too. The deadline is that of the context.
+func (t *transport) probe(ctx context.Context, s subject) (string, *Fault) {
+	var info version.Info
+	if _, fault := t.get(ctx, s, "/version", &info); fault != nil {
+		return "", fault
+	}
+	if !plausible.MatchString(info.GitVersion) {
+		return "", s.noAPIServer()
+	}
+	return info.GitVersion, nil
 }
 
-// probe returns the Kubernetes version, or what is wrong with the subject. The
-// deadline is that of the context.
-func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
+// identify returns the UID of the cluster's namespace kube-system, or nothing if the user may
+// not read it.
+func (t *transport) identify(ctx context.Context, s subject) (types.UID, *Fault) {
+	var namespace metav1.PartialObjectMetadata
+	code, fault := t.get(ctx, s, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace)
+	switch {
+	case code == http.StatusForbidden, code == http.StatusNotFound:
+		return "", nil
+	case fault != nil:
+		return "", fault
+	case len(namespace.UID) > 64:
+		return "", s.noAPIServer()
+	}
+	return namespace.UID, nil
+}
+
+// get reads what is at a path of the server, and returns the HTTP status if there was one. The round
+// tripper is used directly: a probe follows no redirect.
+func (t *transport) get(ctx context.Context, s subject, path string, into any) (code int, _ *Fault) {
 	progress := &trace{}
 	ctx = context.WithValue(ctx, traceKey{}, progress)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -43,37 +66,31 @@ func (p *prober) probe(ctx context.Context, s subject) (string, *Fault) {
 			}
 		},
 	})
-	response, err := p.get(ctx, "/version", "application/json")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.server.JoinPath(path).String(), nil)
 	if err != nil {
-		return "", s.networkFault(ctx, err, progress)
+		return 0, s.networkFault(ctx, err, progress)
+	}
+	request.Header.Set("User-Agent", t.agent)
+	request.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+	response, err := t.RoundTrip(request)
+	if err != nil {
+		return 0, s.networkFault(ctx, err, progress)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return "", s.statusFault(response.StatusCode)
+		return response.StatusCode, s.statusFault(response.StatusCode)
 	}
 	body, err := io.ReadAll(response.Body)
 	if limit, ok := errors.AsType[*LimitError](err); ok {
-		return "", s.fault(limit.Reason, "can't be used: %s; check the address in %s", limit.Message, s.origin)
+		return 0, s.fault(limit.Reason, "can't be used: %s; check the address in %s", limit.Message, s.origin)
 	}
 	if err != nil {
-		return "", s.networkFault(ctx, err, progress)
+		return 0, s.networkFault(ctx, err, progress)
 	}
-	var info version.Info
-	if err := json.Unmarshal(body, &info); err != nil || !plausible.MatchString(info.GitVersion) {
-		return "", s.fault(ReasonProbeFailed, "answers, but not as a Kubernetes API server; check the address in %s", s.origin)
+	if err := json.Unmarshal(body, into); err != nil {
+		return 0, s.noAPIServer()
 	}
-	return info.GitVersion, nil
-}
-
-// get asks for a path. The round tripper is used directly: a probe follows no redirect.
-func (p *prober) get(ctx context.Context, path, accept string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("User-Agent", p.agent)
-	request.Header.Set("Accept", accept)
-	return p.round.RoundTrip(request)
+	return response.StatusCode, nil
 }
 
 // plausible keeps what a hostile server calls its version out of status and logs.
@@ -91,6 +108,10 @@ func (s subject) statusFault(code int) *Fault {
 	}
 }
 
+func (s subject) noAPIServer() *Fault {
+	return s.fault(ReasonProbeFailed, "answers, but not as a Kubernetes API server; check the address in %s", s.origin)
+}
+
 // subject is what a fault is about.
 type subject struct {
 	host   string // host:port of the server
@@ -101,11 +122,26 @@ func (s subject) fault(reason, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, Message: s.host + " " + fmt.Sprintf(format, args...)}
 }
 
+// trace is how far an attempt came before its deadline.
+type trace struct{ dialled, answered, secured atomic.Bool }
+
+type traceKey struct{}
+
 // watchedConn is a TCP connection whose end is noticed. HTTP closes it once the server, or the
 // network, has ended it.
 type watchedConn struct {
 	net.Conn
 	transport *transport
+	trace     *trace // of the probe that it was made for; nil for any other request
+}
+
+// Read implements io.Reader. It notes the first byte that the server sends.
+func (c *watchedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.trace != nil {
+		c.trace.answered.Store(true)
+	}
+	return n, err
 }
 
 // Close implements io.Closer.
@@ -114,36 +150,4 @@ func (c *watchedConn) Close() error {
 		c.transport.unanswered()
 	}
 	return c.Conn.Close()
-}
-
-// traced makes a dialer note in the context's trace how far it came.
-func traced(dial connrotation.DialFunc) connrotation.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		trace, ok := ctx.Value(traceKey{}).(*trace)
-		if err != nil || !ok {
-			return conn, err
-		}
-		trace.dialled.Store(true)
-		return &tracedConn{Conn: conn, trace: trace}, nil
-	}
-}
-
-type traceKey struct{}
-
-// trace is how far an attempt came before its deadline.
-type trace struct{ dialled, answered, secured atomic.Bool }
-
-// tracedConn notes the first byte that the server sends.
-type tracedConn struct {
-	net.Conn
-	trace *trace
-}
-
-func (c *tracedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.trace.answered.Store(true)
-	}
-	return n, err
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -24,14 +26,16 @@ var (
 // methods are safe for concurrent use and none waits for a cluster.
 type Provider struct {
 	options Options
-	slots   slots
-	claims  *claims
-	log     logr.Logger
+	// First attempts and retries have slots of their own, so that clusters which keep failing never
+	// stand before one that hasn't been tried.
+	first, retries *semaphore.Weighted
+	claims         *claims
+	log            logr.Logger
 
 	mu          sync.RWMutex // never held while calling out
 	links       map[multicluster.ClusterName]*link
 	ending      map[multicluster.ClusterName]chan struct{} // links that close down
-	subscribers []*subscription                            // copied when it changes
+	subscribers []func(multicluster.ClusterName)
 	indexes     []index
 	synced      map[string]bool // by source
 	root        context.Context //nolint:containedctx // that of Start, the parent of all links; nil before
@@ -46,8 +50,9 @@ func NewProvider(options Options) *Provider {
 	options = options.defaulted()
 	return &Provider{
 		options: options,
-		slots:   newSlots(options.Concurrency),
-		claims:  newClaims(),
+		first:   semaphore.NewWeighted(int64(options.Concurrency)),
+		retries: semaphore.NewWeighted(int64(options.Concurrency)),
+		claims:  &claims{claimed: map[*link]types.UID{}},
 		log:     log.Log.WithName("fleet"),
 		links:   map[multicluster.ClusterName]*link{},
 		ending:  map[multicluster.ClusterName]chan struct{}{},
@@ -87,20 +92,17 @@ func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 
 // Connection returns the connection to a cluster, if it is connected now.
 func (p *Provider) Connection(name multicluster.ClusterName) (*Connection, bool) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if l, ok := p.links[name]; ok {
-		conn := l.published.Load().conn
-		return conn, conn != nil
+	l := p.link(name)
+	if l == nil {
+		return nil, false
 	}
-	return nil, false
+	conn := l.published.Load().conn
+	return conn, conn != nil
 }
 
 // State returns what is known about the connection to a cluster.
 func (p *Provider) State(name multicluster.ClusterName) State {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if l, ok := p.links[name]; ok {
+	if l := p.link(name); l != nil {
 		return l.published.Load().state
 	}
 	return unknown()
@@ -109,10 +111,8 @@ func (p *Provider) State(name multicluster.ClusterName) State {
 // Describe returns what the source reported about a cluster, without its
 // credentials.
 func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
-	p.mu.RLock()
-	l, ok := p.links[name]
-	p.mu.RUnlock()
-	if !ok {
+	l := p.link(name)
+	if l == nil {
 		return Member{}, false
 	}
 	l.mu.Lock()
@@ -120,6 +120,13 @@ func (p *Provider) Describe(name multicluster.ClusterName) (Member, bool) {
 	m := l.member
 	m.Kubeconfig, m.Config = nil, nil
 	return m, true
+}
+
+// link returns what looks after a cluster, or nil.
+func (p *Provider) link(name multicluster.ClusterName) *link {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.links[name]
 }
 
 // Names returns the clusters that the sources report, in no order.
@@ -150,31 +157,19 @@ func (p *Provider) sync(source string) {
 
 // Subscribe calls fn whenever the State, the Connection or the description of a cluster has
 // changed, and when a cluster is gone. What changed is visible by then. fn must
-// not block: it holds up the link of that cluster. It may call the Provider. Subscribe
-// returns a function that ends the calls, but for one that is under way.
-func (p *Provider) Subscribe(fn func(multicluster.ClusterName)) (stop func()) {
+// not block: it holds up the link of that cluster. It may call the Provider.
+func (p *Provider) Subscribe(fn func(multicluster.ClusterName)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &subscription{fn}
-	p.subscribers = append(slices.Clone(p.subscribers), s)
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.subscribers = slices.DeleteFunc(slices.Clone(p.subscribers), func(known *subscription) bool { return known == s })
-	}
-}
-
-// subscription is one call of Subscribe.
-type subscription struct {
-	fn func(multicluster.ClusterName)
+	p.subscribers = append(slices.Clip(p.subscribers), fn)
 }
 
 func (p *Provider) notify(name multicluster.ClusterName) {
 	p.mu.RLock()
 	subscribers := p.subscribers
 	p.mu.RUnlock()
-	for _, s := range subscribers {
-		s.fn(name)
+	for _, fn := range subscribers {
+		fn(name)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -147,7 +148,10 @@ func TestServerThatIsNoAPIServer(t *testing.T) {
 
 func TestWrongCA(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
-	ca, _ := fleettest.ClientCertificate("another")
+	ca, _, err := cert.GenerateSelfSignedCertKey("another", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f.add("a/b", fleettest.Kubeconfig(s.URL, ca, user("secret-token")))
 	t.Log(f.expect(t, "a/b", PhaseUnreachable, ReasonTLSFailed).Message)
 	if s.requests.Load() != 0 {
@@ -307,8 +311,11 @@ func TestClientCertificateRotation(t *testing.T) {
 	f, s := startFleet(t, quick()), newServer(t)
 	s.set("v1.36.3", "")
 	kubeconfig := func(name string) []byte {
-		cert, key := fleettest.ClientCertificate(name)
-		return fleettest.Kubeconfig(s.URL, s.ca(), &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
+		pair, key, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fleettest.Kubeconfig(s.URL, s.ca(), &clientcmdapi.AuthInfo{ClientCertificateData: pair, ClientKeyData: key})
 	}
 	f.add("a/b", kubeconfig("first"))
 	conn := f.connected(t, "a/b")

@@ -17,42 +17,38 @@ import (
 func (l *link) set(m Member) {
 	digest := sha256.Sum256(m.Kubeconfig)
 	l.mu.Lock()
-	same := digest == l.seen && l.member.Config == m.Config && l.member.Expires.Equal(m.Expires) &&
-		l.member.Origin == m.Origin && l.member.Problem == m.Problem
-	if same && !l.fresh {
-		l.described = l.described || !sameDescription(l.member, m)
-		m.Kubeconfig = nil
-		l.member = m
-		described := l.described
-		l.mu.Unlock()
-		if described {
-			signal(l.changed)
-		}
-		return
-	}
+	defer l.mu.Unlock()
+	l.fresh = l.fresh || digest != l.seen || l.member.Config != m.Config || !l.member.Expires.Equal(m.Expires) ||
+		l.member.Origin != m.Origin || l.member.Problem != m.Problem
 	l.described = l.described || !sameDescription(l.member, m)
-	l.member, l.seen, l.fresh = m, digest, true
-	l.mu.Unlock()
-	signal(l.changed)
+	l.member, l.seen = m, digest
+	if !l.fresh {
+		l.member.Kubeconfig = nil
+	}
+	if l.fresh || l.described {
+		signal(l.changed)
+	}
 }
 
-// read tells the machine of the kubeconfig that the source reported last.
+// read tells the subscribers that the source describes the cluster otherwise, and the machine of the
+// kubeconfig that the source reported last.
 func (l *link) read(now time.Time) orders {
 	l.mu.Lock()
-	if !l.fresh { // a signal too many: what it was about has been read
-		l.mu.Unlock()
+	m, fresh, described := l.member, l.fresh, l.described
+	l.member.Kubeconfig, l.fresh, l.described = nil, false, false
+	l.mu.Unlock()
+	if described {
+		l.provider.notify(l.name)
+	}
+	if !fresh {
 		return orders{}
 	}
-	m := l.member
-	l.member.Kubeconfig, l.fresh = nil, false
-	l.mu.Unlock()
-
 	l.machine.expire(now, m.Expires)
 	if m.empty() {
 		l.kubeconfig = nil
 		return l.machine.kubeconfigMissing(m.Origin, m.Problem)
 	}
-	k, err := m.credentials(l.provider.options.policy())
+	k, err := m.credentials(l.provider.options)
 	if err != nil {
 		l.kubeconfig = nil
 		why := kubeconfig.Refusal("it names no server that can be connected to")
@@ -61,17 +57,6 @@ func (l *link) read(now time.Time) orders {
 	}
 	l.kubeconfig = k
 	return l.machine.kubeconfigAccepted(now, m.Origin, m.Problem, k.Digest())
-}
-
-// tellDescription tells the subscribers that the source describes the cluster otherwise.
-func (l *link) tellDescription() {
-	l.mu.Lock()
-	described := l.described
-	l.described = false
-	l.mu.Unlock()
-	if described {
-		l.provider.notify(l.name)
-	}
 }
 
 // sameDescription reports whether two members differ in nothing that Describe shows to be selected by.
@@ -84,9 +69,10 @@ func sameDescription(a, b Member) bool {
 func (m Member) empty() bool { return len(m.Kubeconfig) == 0 && m.Config == nil }
 
 // credentials returns what to connect with.
-func (m Member) credentials(policy kubeconfig.Policy) (*kubeconfig.Config, error) {
+func (m Member) credentials(o Options) (*kubeconfig.Config, error) {
 	if m.Config != nil {
 		return kubeconfig.Trust(m.Config)
 	}
+	policy := kubeconfig.Policy{AllowInsecureTLS: o.AllowInsecureTLS, AllowLoopback: o.AllowLoopback}
 	return kubeconfig.Parse(m.Kubeconfig, policy)
 }

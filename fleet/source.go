@@ -45,15 +45,26 @@ type Member struct {
 
 // Sink takes what a source finds, by the source's own names. Its methods never block, and may
 // be called before the Provider starts, in parallel, and with what is known already.
-type Sink interface {
-	// Set reports a cluster, or a change of it.
-	Set(multicluster.ClusterName, Member)
-	// Remove reports that a cluster is gone, or out of scope: its connection is
-	// closed without a request to it.
-	Remove(multicluster.ClusterName)
-	// Synced reports that all there is was set: what isn't known by now is gone. A source that
-	// can't tell doesn't call it.
-	Synced()
+type Sink struct {
+	provider *Provider
+	source   int // index of the source
+}
+
+// Set reports a cluster, or a change of it.
+func (s Sink) Set(cluster multicluster.ClusterName, m Member) {
+	s.provider.set(s.name(cluster), origin{source: s.source, name: cluster}, m)
+}
+
+// Remove reports that a cluster is gone, or out of scope: its connection is
+// closed without a request to it.
+func (s Sink) Remove(cluster multicluster.ClusterName) { s.provider.remove(s.name(cluster)) }
+
+// Synced reports that all there is was set: what isn't known by now is gone. A source that
+// can't tell doesn't call it.
+func (s Sink) Synced() { s.provider.sync(s.provider.options.Sources[s.source].Name()) }
+
+func (s Sink) name(cluster multicluster.ClusterName) multicluster.ClusterName {
+	return NameOf(s.provider.options.Sources[s.source].Name(), cluster)
 }
 
 // Source discovers clusters.
@@ -94,33 +105,12 @@ func (p *Provider) SetupWithManager(mgr manager.Manager) error {
 		known[source.Name()] = true
 	}
 	for i, source := range p.options.Sources {
-		if err := source.SetupWithManager(mgr, sourceSink{provider: p, index: i}); err != nil {
+		if err := source.SetupWithManager(mgr, Sink{provider: p, source: i}); err != nil {
 			return fmt.Errorf("setting up the source %q: %w", source.Name(), err)
 		}
 	}
 	return nil
 }
-
-// sourceSink is the Sink of one source.
-type sourceSink struct {
-	provider *Provider
-	index    int
-}
-
-func (s sourceSink) name(cluster multicluster.ClusterName) multicluster.ClusterName {
-	return NameOf(s.provider.options.Sources[s.index].Name(), cluster)
-}
-
-// Set implements Sink.
-func (s sourceSink) Set(cluster multicluster.ClusterName, m Member) {
-	s.provider.set(s.name(cluster), origin{source: s.index, name: cluster}, m)
-}
-
-// Remove implements Sink.
-func (s sourceSink) Remove(cluster multicluster.ClusterName) { s.provider.remove(s.name(cluster)) }
-
-// Synced implements Sink.
-func (s sourceSink) Synced() { s.provider.sync(s.provider.options.Sources[s.index].Name()) }
 
 // origin is where a link's cluster comes from.
 type origin struct {

@@ -91,7 +91,8 @@ type State struct {
 
 // same tells whether two states say the same to a subscriber.
 func (s State) same(o State) bool {
-	return s.Phase == o.Phase && s.Reason == o.Reason && s.Message == o.Message && s.ServerVersion == o.ServerVersion
+	s.Since = o.Since
+	return s == o
 }
 
 // unknown is the state of a cluster that no source has reported.
@@ -102,38 +103,31 @@ func unknown() State {
 // state describes the connection. It keeps still while attempts fail the same
 // way, so conditions made from it don't flap.
 func (m *machine) state() State {
-	s := State{ServerVersion: m.version}
+	s := State{
+		Phase: PhaseConnecting, Reason: ReasonConnecting, Message: "Connecting with the kubeconfig in " + m.origin,
+		ServerVersion: m.version,
+	}
 	switch {
-	case m.using != "" && m.refusal != "":
-		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigRefused
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s is refused: %s", m.origin, m.refusal)
-	case m.using != "" && m.fault != nil:
-		s.Phase, s.Reason = PhaseConnected, m.fault.Reason
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; the one in %s does not work: %s", m.origin, m.fault.Message)
-	case m.using != "" && m.problem != "":
-		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigUnreadable
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig; %s %s", m.origin, m.problem)
-	case m.using != "" && m.missing:
-		s.Phase, s.Reason = PhaseConnected, ReasonKubeconfigMissing
-		s.Message = fmt.Sprintf("Connected with an earlier kubeconfig, until it is refused or the manager restarts; %s is missing", m.origin)
-	case m.using != "":
-		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
-	case m.missing && m.problem != "":
-		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigUnreadable
-		s.Message = fmt.Sprintf("%s %s", m.origin, m.problem)
-	case m.missing:
-		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
-		s.Message = fmt.Sprintf("%s is missing; it appears once the control plane is initialized", m.origin)
 	case m.refusal != "":
 		s.Phase, s.Reason = PhaseRefused, ReasonKubeconfigRefused
 		s.Message = fmt.Sprintf("The kubeconfig in %s is refused: %s", m.origin, m.refusal)
-	case m.fault != nil && m.fault.Reason == ReasonDuplicateCluster:
-		s.Phase, s.Reason, s.Message = PhaseRefused, m.fault.Reason, m.fault.Message
+	case m.problem != "" && (m.missing || m.using != "" && m.fault == nil):
+		s.Phase, s.Reason, s.Message = PhaseWaiting, ReasonKubeconfigUnreadable, m.origin+" "+m.problem
+	case m.missing:
+		s.Phase, s.Reason = PhaseWaiting, ReasonKubeconfigMissing
+		s.Message = m.origin + " is missing; it appears once the control plane is initialized"
 	case m.fault != nil:
 		s.Phase, s.Reason, s.Message = PhaseUnreachable, m.fault.Reason, m.fault.Message
-	default:
-		s.Phase, s.Reason = PhaseConnecting, ReasonConnecting
-		s.Message = fmt.Sprintf("Connecting with the kubeconfig in %s", m.origin)
+		if m.fault.Reason == ReasonDuplicateCluster {
+			s.Phase = PhaseRefused
+		}
+	case m.using != "":
+		s.Phase, s.Reason, s.Message = PhaseConnected, ReasonConnected, "Connected"
+		return s
+	}
+	if m.using != "" {
+		s.Phase = PhaseConnected
+		s.Message = "Connected with an earlier kubeconfig, until it is refused or the manager restarts. " + s.Message
 	}
 	return s
 }

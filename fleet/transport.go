@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+	"k8s.io/utils/lru"
 
 	"github.com/cluster-chandler/chandler/fleet/address"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
@@ -42,15 +43,9 @@ var errForeignHost = errors.New("refusing a request to another host than the kub
 // net.ErrClosed, after which client-go tries again.
 var errDisconnected = errors.New("the cluster was disconnected")
 
-// identity holds the credentials of one connection. They can be swapped while
-// requests are under way.
-type identity struct {
-	current atomic.Pointer[kubeconfig.Credentials]
-}
-
 // certificate implements tls.Config.GetClientCertificate.
-func (i *identity) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if pair := i.current.Load().Certificate; pair != nil {
+func (t *transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if pair := t.credentials.Load().Certificate; pair != nil {
 		return pair, nil
 	}
 	return &tls.Certificate{}, nil // none
@@ -70,12 +65,14 @@ func authorize(header http.Header, c *kubeconfig.Credentials) {
 // transport is one set of TCP connections to an API server. It sends no
 // request, and so no credential, anywhere else.
 type transport struct {
-	scheme, host string
-	identity     *identity
-	base         http.RoundTripper
-	dialer       *connrotation.Dialer
+	server *url.URL
+	agent  string // of probes; clients have their own
+	// credentials can be swapped while requests are under way.
+	credentials atomic.Pointer[kubeconfig.Credentials]
+	base        http.RoundTripper
+	dialer      *connrotation.Dialer
 	// serverTimeout is the longest time that the server is told to work on a
-	// request that comes with a time; 0 leaves that time as it is.
+	// request that comes with a time.
 	serverTimeout time.Duration
 	// timeout bounds any other request than a watch, with the reading of its answer.
 	timeout time.Duration
@@ -90,7 +87,8 @@ type transport struct {
 }
 
 // newTransport connects to nothing yet.
-func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, unanswered func()) (*transport, error) {
+func newTransport(a attempt) (*transport, error) {
+	k, o := a.kubeconfig, a.options
 	server, err := url.Parse(k.Endpoint.Server)
 	if err != nil {
 		return nil, err
@@ -104,10 +102,11 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 		dial = k.Trusted.Dial
 	}
 	t := &transport{
-		scheme: server.Scheme, host: server.Host, identity: id, unauthorized: unauthorized, unanswered: unanswered,
-		dialer: connrotation.NewDialer(traced(dial)), timeout: o.ListTimeout, limits: limits{clock: o.Clock},
-		serverTimeout: o.serverTimeout(),
+		server: server, agent: o.UserAgent, unauthorized: a.unauthorized, unanswered: a.unanswered,
+		dialer: connrotation.NewDialer(dial), limits: limits{clock: o.Clock, pages: lru.New(maxPaged)},
+		timeout: o.ListTimeout, serverTimeout: o.Timeout / 5 * 4,
 	}
+	t.credentials.Store(&k.Credentials)
 	if k.Trusted != nil {
 		t.base, err = trustedTransport(k.Trusted, t.dial)
 		return t, err
@@ -115,7 +114,7 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 	// It has no proxy, whatever the environment says: one would hide the address from the check.
 	t.base = &http.Transport{
 		DialContext:         t.dial,
-		TLSClientConfig:     tlsConfig(k.Endpoint, id),
+		TLSClientConfig:     t.tlsConfig(k.Endpoint),
 		TLSHandshakeTimeout: o.ConnectTimeout,
 		// A watch has no other deadline before its first event.
 		ResponseHeaderTimeout: o.HeaderTimeout,
@@ -128,12 +127,12 @@ func newTransport(k *kubeconfig.Config, id *identity, o Options, unauthorized, u
 	return t, nil
 }
 
-func tlsConfig(e kubeconfig.Endpoint, id *identity) *tls.Config {
+func (t *transport) tlsConfig(e kubeconfig.Endpoint) *tls.Config {
 	config := &tls.Config{
 		MinVersion:           tls.VersionTLS12,
 		ServerName:           e.ServerName,
 		InsecureSkipVerify:   e.Insecure, //nolint:gosec // only with AllowInsecureTLS
-		GetClientCertificate: id.certificate,
+		GetClientCertificate: t.certificate,
 	}
 	if e.CA != "" {
 		config.RootCAs = x509.NewCertPool()
@@ -154,7 +153,7 @@ func trustedTransport(trusted *rest.Config, dial connrotation.DialFunc) (http.Ro
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme != t.scheme || !strings.EqualFold(request.URL.Host, t.host) {
+	if request.URL.Scheme != t.server.Scheme || !strings.EqualFold(request.URL.Host, t.server.Host) {
 		return nil, errForeignHost
 	}
 	if t.closed.Load() {
@@ -167,7 +166,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	request = request.Clone(ctx)
-	authorize(request.Header, t.identity.current.Load())
+	authorize(request.Header, t.credentials.Load())
 	if !watch {
 		t.bound(request.URL)
 	}
@@ -210,7 +209,11 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 		_ = conn.Close()
 		return nil, errDisconnected
 	}
-	return &watchedConn{Conn: conn, transport: t}, nil
+	of, _ := ctx.Value(traceKey{}).(*trace)
+	if of != nil {
+		of.dialled.Store(true)
+	}
+	return &watchedConn{Conn: conn, transport: t, trace: of}, nil
 }
 
 // bound has the server give up a request before the client does, so that the server says
@@ -219,7 +222,7 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 func (t *transport) bound(request *url.URL) {
 	query := request.Query()
 	timeout, err := time.ParseDuration(query.Get("timeout"))
-	if err != nil || t.serverTimeout == 0 || timeout <= t.serverTimeout {
+	if err != nil || timeout <= t.serverTimeout {
 		return
 	}
 	query.Set("timeout", t.serverTimeout.String())

@@ -68,22 +68,25 @@ func (c *Connection) WatchMetadata(ctx context.Context, resource schema.GroupVer
 
 // openWatch begins a watch.
 func (c *Connection) openWatch(ctx context.Context, resource schema.GroupVersionResource, o metav1.ListOptions) (*http.Response, error) {
-	if err := c.watches.GetRateLimiter().Wait(ctx); err != nil {
+	if err := c.config.RateLimiter.Wait(ctx); err != nil {
 		return nil, err
 	}
 	o.Watch = true
-	prefix := []string{"apis", resource.Group}
-	if resource.Group == "" {
-		prefix = []string{"api"}
+	query, err := metav1.ParameterCodec.EncodeParameters(&o, schema.GroupVersion{Version: "v1"})
+	if err != nil {
+		return nil, err
 	}
-	url := c.watches.Get().AbsPath(append(prefix, resource.Version, resource.Resource)...).
-		SpecificallyVersionedParams(&o, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).URL()
+	url := c.transport.server.JoinPath("apis", resource.Group, resource.Version, resource.Resource)
+	if resource.Group == "" {
+		url = c.transport.server.JoinPath("api", resource.Version, resource.Resource)
+	}
+	url.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", metadataTypes)
-	response, err := c.watches.Client.Do(request)
+	response, err := c.watches.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +96,4 @@ func (c *Connection) openWatch(ctx context.Context, resource schema.GroupVersion
 	defer func() { _ = response.Body.Close() }()
 	retry, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return nil, apierrors.NewGenericServerResponse(response.StatusCode, "watch", resource.GroupResource(), "", "", retry, false)
-}
-
-// newWatches returns what opens watches of metadata.
-func newWatches(config *rest.Config, client *http.Client) (*rest.RESTClient, error) {
-	config = metadata.ConfigFor(config)
-	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/" // each request has its own
-	return rest.RESTClientForConfigAndClient(config, client)
 }

@@ -159,7 +159,8 @@ func TestWatchesMayTakeTheirTime(t *testing.T) {
 	_, conn := hostileServer(t, quick(), func(io.Writer, *http.Request) {})
 	base := &deadline{}
 	of := conn.transport
-	own := &transport{scheme: of.scheme, host: of.host, identity: of.identity, base: base}
+	own := &transport{server: of.server, base: base}
+	own.credentials.Store(of.credentials.Load())
 	for query, want := range map[string]time.Duration{"?watch=true&timeoutSeconds=3600": time.Hour + watchTimeout, "?watch=true": watchTimeout} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, conn.GetConfig().Host+"/api/v1/pods"+query, nil)
 		if err != nil {

@@ -5,11 +5,9 @@ package capi
 
 import (
 	"context"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
@@ -22,7 +20,7 @@ const (
 	kubeconfigSuffix, kubeconfigKey = "-kubeconfig", "value"
 )
 
-// Options of a Source. Each may be left out.
+// Options of a source. Each may be left out.
 type Options struct {
 	// WatchFilter restricts the source to Clusters whose label cluster.x-k8s.io/watch-filter has
 	// this value. Empty means all.
@@ -32,47 +30,29 @@ type Options struct {
 	Cluster client.Object
 }
 
-// Source reports Cluster API's Clusters under the name
+// New returns a source of Cluster API's Clusters under the name
 // "namespace/name", with the kubeconfig of the Secret "<name>-kubeconfig".
+// The name of the source is empty: Clusters keep their own names.
 //
 // Clusters come from the cache of the local manager, so its restrictions hold.
 // Secrets are watched there by their metadata only, and the one that changed is
 // read from the API server. A Cluster that is being deleted stays reported until
 // it is gone: something may still have to be cleaned up in it. One that leaves the
 // watch filter is removed at once.
-type Source struct {
-	objects.Source
-	options Options
-}
-
-// New returns a Source. Its name is empty: Clusters keep their own names.
-func New(o Options) *Source {
+func New(o Options) fleet.Source {
 	if o.Cluster == nil {
 		o.Cluster = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Cluster"}}
 	}
-	s := &Source{options: o}
-	s.Source = objects.Source{
-		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true,
-		InScope: s.inScope, Member: s.member, OfSecret: clusterOfSecret,
+	return &objects.Source{
+		Controller: "fleet-clusters", Object: o.Cluster, Recheck: true, Member: member,
+		InScope: func(labels map[string]string) bool {
+			return o.WatchFilter == "" || labels[watchLabel] == o.WatchFilter
+		},
 	}
-	return s
 }
 
-func clusterOfSecret(secret client.ObjectKey) []reconcile.Request {
-	cluster, isKubeconfig := strings.CutSuffix(secret.Name, kubeconfigSuffix)
-	if !isKubeconfig {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: secret.Namespace, Name: cluster}}}
-}
-
-func (s *Source) member(ctx context.Context, cluster client.Object) (fleet.Member, error) {
+func member(ctx context.Context, cluster client.Object, secrets *objects.Reader) (fleet.Member, error) {
 	key := client.ObjectKeyFromObject(cluster)
-	of := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
-	kubeconfig, err := s.Secrets.Read(ctx, key, of, kubeconfigKey)
-	return fleet.Member{Kubeconfig: kubeconfig.Data, Problem: kubeconfig.Problem, Origin: "Secret " + of.String()}, err
-}
-
-func (s *Source) inScope(labels map[string]string) bool {
-	return s.options.WatchFilter == "" || labels[watchLabel] == s.options.WatchFilter
+	secret := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + kubeconfigSuffix}
+	return secrets.Member(ctx, key, secret, kubeconfigKey)
 }

@@ -7,11 +7,10 @@ package files
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
-	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -34,8 +33,6 @@ type Options struct {
 	Interval time.Duration
 	// Labels of each cluster.
 	Labels map[string]string
-	// Clock is injected by tests.
-	Clock clock.WithTicker
 }
 
 // Source reports the contexts of kubeconfig files, by the name of the context. Of two contexts
@@ -46,9 +43,11 @@ type Source struct {
 	sink    fleet.Sink
 	looks   chan struct{}
 
-	mu      sync.Mutex
-	last    map[string]found  // by context
-	failing map[string]string // errors by path, as they were logged
+	// Of the last look; they belong to run.
+	last    map[string]found             // by context
+	known   map[string]map[string][]byte // contexts by file
+	entries map[string][]os.DirEntry     // by directory
+	failing map[string]string            // errors by path, as they were logged
 }
 
 // New returns a Source, or why a pattern isn't one.
@@ -64,10 +63,10 @@ func New(o Options) (*Source, error) {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Second
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	return &Source{options: o, looks: make(chan struct{}, 1), last: map[string]found{}, failing: map[string]string{}}, nil
+	return &Source{
+		options: o, looks: make(chan struct{}, 1),
+		entries: map[string][]os.DirEntry{}, failing: map[string]string{},
+	}, nil
 }
 
 // Name implements fleet.Source.
@@ -88,23 +87,21 @@ func (s *Source) Refresh(multicluster.ClusterName) {
 }
 
 func (s *Source) run(ctx context.Context) error {
-	ticker := s.options.Clock.NewTicker(s.options.Interval)
+	ticker := time.NewTicker(s.options.Interval)
 	defer ticker.Stop()
 	for {
 		s.look(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C():
+		case <-ticker.C:
 		case <-s.looks:
 		}
 	}
 }
 
-// look reports what differs from the last look.
+// look reports what is there now.
 func (s *Source) look(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := s.read(log.FromContext(ctx).WithName("files"))
 	for context := range s.last {
 		if _, there := now[context]; !there {
@@ -112,9 +109,6 @@ func (s *Source) look(ctx context.Context) {
 		}
 	}
 	for context, f := range now {
-		if before, there := s.last[context]; there && before.same(f) {
-			continue
-		}
 		s.sink.Set(multicluster.ClusterName(context), fleet.Member{
 			Kubeconfig: f.kubeconfig,
 			Problem:    f.problem,

@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -28,20 +26,16 @@ import (
 // that watch them. It has Secrets, ConfigMaps, Namespaces and CustomResourceDefinitions, and lists none.
 type Server struct {
 	*httptest.Server
-	// Requests counts all requests.
-	Requests atomic.Int32
 	// Misbehaved counts the requests that were answered by the Misbehaviour.
 	Misbehaved atomic.Int32
-	// Discoveries counts the requests for /apis.
-	Discoveries atomic.Int32
 
 	misbehave Misbehaviour
 	versions  atomic.Int64
 
-	mu      sync.Mutex
-	written map[string]int // by method and path
-	events  []event
-	more    chan struct{} // closed when there are more of them
+	mu       sync.Mutex
+	requests map[string]int // by method and path
+	events   []event
+	more     chan struct{} // closed when there are more of them
 }
 
 // event is one of a watch of Secrets.
@@ -56,7 +50,7 @@ type Misbehaviour func(r *http.Request) http.HandlerFunc
 // Start runs a Server until the test ends.
 func Start(t testing.TB, misbehave Misbehaviour) *Server {
 	t.Helper()
-	s := &Server{misbehave: misbehave, written: map[string]int{}, more: make(chan struct{})}
+	s := &Server{misbehave: misbehave, requests: map[string]int{}, more: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -72,13 +66,13 @@ func (s *Server) Kubeconfig(t testing.TB) []byte {
 	return Kubeconfig(s.URL, ca, &clientcmdapi.AuthInfo{Token: "t"})
 }
 
-// Writes counts the requests of a method to paths that end so.
-func (s *Server) Writes(method, end string) int {
+// Requests counts the requests whose method and path begin and end so, such as "POST " and "/secrets".
+func (s *Server) Requests(begin, end string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for written, times := range s.written {
-		if strings.HasPrefix(written, method+" ") && strings.HasSuffix(written, end) {
+	for request, times := range s.requests {
+		if strings.HasPrefix(request, begin) && strings.HasSuffix(request, end) {
 			n += times
 		}
 	}
@@ -87,7 +81,9 @@ func (s *Server) Writes(method, end string) int {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.Requests.Add(1)
+	s.mu.Lock()
+	s.requests[r.Method+" "+r.URL.Path]++
+	s.mu.Unlock()
 	if r.URL.Path == "/version" {
 		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
 		return
@@ -102,16 +98,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	last := parts[len(parts)-1]
 	switch {
 	case len(parts) == 1:
-		if last == "apis" {
-			s.Discoveries.Add(1)
-		}
 		discover(w, last)
 	case isWatch(r):
 		s.watch(w, r, last == "secrets")
 	case r.Method != http.MethodGet:
-		s.mu.Lock()
-		s.written[r.Method+" "+r.URL.Path]++
-		s.mu.Unlock()
 		s.echo(w, r, last)
 	case last == "secrets" || last == "configmaps" || last == "customresourcedefinitions":
 		emptyList(w)
@@ -131,29 +121,23 @@ func emptyList(w io.Writer) {
 
 // discover writes the kinds of the server.
 func discover(w http.ResponseWriter, root string) {
-	kind := func(group, resource, kind string, scope apidiscoveryv2.ResourceScope) apidiscoveryv2.APIResourceDiscovery {
-		return apidiscoveryv2.APIResourceDiscovery{
-			Resource: resource, Scope: scope, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
-			ResponseKind: &metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
-		}
-	}
-	group := func(name string, resources ...apidiscoveryv2.APIResourceDiscovery) apidiscoveryv2.APIGroupDiscovery {
-		return apidiscoveryv2.APIGroupDiscovery{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Versions:   []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Resources: resources}},
-		}
-	}
 	const extensions = "apiextensions.k8s.io"
-	all := map[string]apidiscoveryv2.APIGroupDiscovery{
-		"api": group("", kind("", "secrets", "Secret", apidiscoveryv2.ScopeNamespace),
-			kind("", "configmaps", "ConfigMap", apidiscoveryv2.ScopeNamespace), kind("", "namespaces", "Namespace", apidiscoveryv2.ScopeCluster)),
-		"apis": group(extensions, kind(extensions, "customresourcedefinitions", "CustomResourceDefinition", apidiscoveryv2.ScopeCluster)),
+	kind := func(group, resource, kind, scope string) string {
+		return fmt.Sprintf(`{"resource":%q,"scope":%q,`, resource, scope) +
+			fmt.Sprintf(`"responseKind":{"group":%q,"version":"v1","kind":%q},`, group, kind) +
+			`"verbs":["create","delete","get","list","patch","update","watch"]}`
+	}
+	group, kinds := "", []string{
+		kind("", "secrets", "Secret", "Namespaced"), kind("", "configmaps", "ConfigMap", "Namespaced"),
+		kind("", "namespaces", "Namespace", "Cluster"),
+	}
+	if root == "apis" {
+		group = extensions
+		kinds = []string{kind(group, "customresourcedefinitions", "CustomResourceDefinition", "Cluster")}
 	}
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	_ = json.NewEncoder(w).Encode(apidiscoveryv2.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
-		Items:    []apidiscoveryv2.APIGroupDiscovery{all[root]},
-	})
+	fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`+
+		`{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s]}]}]}`, group, strings.Join(kinds, ","))
 }
 
 // watch sends the Secrets that were written and are asked for, until nobody listens.

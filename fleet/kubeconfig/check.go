@@ -157,20 +157,13 @@ func checkHost(host string, policy Policy) error {
 		}
 		return nil
 	}
-	if len(validation.IsDNS1123Subdomain(host)) > 0 || isNumeric(host) {
+	if len(validation.IsDNS1123Subdomain(host)) > 0 || address.RefusedName(host, policy.AllowLoopback) {
 		return refuse("the host of the server is neither a name nor an address")
 	}
 	if (host == "localhost" || strings.HasSuffix(host, ".localhost")) && !policy.AllowLoopback {
 		return refuse("the server is a loopback address, which is not allowed")
 	}
 	return nil
-}
-
-// isNumeric tells whether the last label of a host is a number, as in 2130706433
-// or 127.1, which some resolvers take for an IPv4 address.
-func isNumeric(host string) bool {
-	last := host[strings.LastIndexByte(host, '.')+1:]
-	return last != "" && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x"))
 }
 
 func checkUser(u *clientcmdapi.AuthInfo) (Credentials, error) {

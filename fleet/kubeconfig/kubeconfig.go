@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -65,25 +64,19 @@ func (k *Config) Host() string {
 	return u.Host
 }
 
-// ErrRefused matches every error of Parse.
-var ErrRefused = errors.New("kubeconfig refused")
-
 // Refusal is why a kubeconfig isn't acceptable. Its text is fixed: that of a
 // parser's error may quote a credential.
 type Refusal string
 
 // Error implements error.
-func (r Refusal) Error() string { return ErrRefused.Error() + ": " + string(r) }
-
-// Is reports that each Refusal is ErrRefused.
-func (r Refusal) Is(target error) bool { return target == ErrRefused }
+func (r Refusal) Error() string { return "kubeconfig refused: " + string(r) }
 
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
 // Parse reads a kubeconfig; no other function does. It checks the parsed file
 // before client-go could act on it. It takes the current context with its
 // cluster and user only. All else in the file is ignored, never opened and
-// never run. Errors match ErrRefused, are deterministic and quote nothing.
+// never run. Each error is a [Refusal], is deterministic and quotes nothing.
 func Parse(data []byte, policy Policy) (*Config, error) {
 	config, err := load(data)
 	if err != nil {
@@ -127,16 +120,12 @@ func load(data []byte) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// digestOf identifies a kubeconfig. Lengths keep neighbouring fields apart.
+// digestOf identifies a kubeconfig. Quotes keep neighbouring fields apart.
 func digestOf(k *Config) string {
-	h := sha256.New()
-	for _, field := range []string{
-		k.Endpoint.Server, k.Endpoint.ServerName, k.Endpoint.CA, fmt.Sprint(k.Endpoint.Insecure),
-		k.Credentials.Token, k.Credentials.Username, k.Credentials.Password, k.Credentials.Cert, k.Credentials.Key,
-	} {
-		fmt.Fprintf(h, "%d:%s", len(field), field)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	c := k.Credentials
+	c.Certificate = nil // it is made of others
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v %#v", k.Endpoint, c))
+	return hex.EncodeToString(sum[:])
 }
 
 // Trust returns the Config of a server that the program itself chose to connect to, e.g. the one

@@ -9,9 +9,24 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// Of returns a kubeconfig for one cluster and one user, either of which may be nil. What they hold
+// isn't checked: that is for [Parse].
+func Of(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) ([]byte, error) {
+	const name = "only"
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = name
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	if cluster != nil {
+		config.Clusters[name] = cluster
+	}
+	if user != nil {
+		config.AuthInfos[name] = user
+	}
+	return clientcmd.Write(*config)
+}
+
 // Split returns a kubeconfig for each context of a kubeconfig, by the name of the context. Each
-// holds that context alone, as the current one, with its cluster and user. What they hold isn't
-// checked yet: that is for [Parse]. Errors match ErrRefused.
+// holds the cluster and the user of that context alone, as of [Of].
 func Split(data []byte) (map[string][]byte, error) {
 	all, err := load(data)
 	if err != nil {
@@ -22,15 +37,7 @@ func Split(data []byte) (map[string][]byte, error) {
 		if context == nil {
 			continue
 		}
-		one := clientcmdapi.NewConfig()
-		one.CurrentContext, one.Contexts[name] = name, context
-		if cluster, ok := all.Clusters[context.Cluster]; ok {
-			one.Clusters[context.Cluster] = cluster
-		}
-		if user, ok := all.AuthInfos[context.AuthInfo]; ok {
-			one.AuthInfos[context.AuthInfo] = user
-		}
-		if contexts[name], err = clientcmd.Write(*one); err != nil {
+		if contexts[name], err = Of(all.Clusters[context.Cluster], all.AuthInfos[context.AuthInfo]); err != nil {
 			return nil, fmt.Errorf("writing the kubeconfig of context %s: %w", name, err)
 		}
 	}
@@ -39,7 +46,7 @@ func Split(data []byte) (map[string][]byte, error) {
 
 // User returns the user of a context of a kubeconfig, by default of the current one, with a token
 // and a client certificate alone. A user that has anything else is refused, as by [Parse] with an
-// empty Policy. Errors match ErrRefused.
+// empty Policy. Each error is a [Refusal].
 func User(data []byte, context string) (*clientcmdapi.AuthInfo, error) {
 	config, err := load(data)
 	if err != nil {

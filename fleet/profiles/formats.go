@@ -5,107 +5,96 @@ package profiles
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/kubeconfig"
 )
 
 // execExtension is the extension of a cluster that plugins get as their configuration (KEP-541).
 const execExtension = "client.authentication.k8s.io/exec"
 
-// formats read what the reference plugins of the Cluster Inventory API (v0.1.3, folder plugins)
-// are configured with.
-var formats = map[string]func(clientcmdv1.Cluster) (reference, error){
-	"secretreader":            tokenSecret,
-	"kubeconfig-secretreader": kubeconfigSecret,
-}
+// The access providers whose formats are known are the reference plugins of the Cluster Inventory
+// API (v0.1.3, folder plugins).
+const (
+	// tokenReader has a token in a Secret of the cluster's name.
+	tokenReader = "secretreader"
+	// kubeconfigReader has a kubeconfig in a Secret, of which the user of one context is taken.
+	kubeconfigReader = "kubeconfig-secretreader"
+)
 
 // reference says where credentials are, and how they are written there.
 type reference struct {
-	namespace, name, key string
-	// user reads the credentials, or returns why it can't.
-	user func(data []byte) (user *clientcmdapi.AuthInfo, problem string)
+	provider, namespace, name, key, context string
 }
 
-// tokenSecret is the format of secretreader: a Secret of the cluster's name holds a token.
-func tokenSecret(cluster clientcmdv1.Cluster) (reference, error) {
+// referenceOf reads what an access provider is configured with.
+func referenceOf(provider inventoryv1alpha1.AccessProvider) (reference, error) {
 	var config struct {
-		ClusterName string `json:"clusterName"`
+		ClusterName, Name, Key, Namespace, Context string
 	}
-	if err := configOf(cluster, &config); err != nil {
-		return reference{}, err
+	extension := configOf(provider.Cluster)
+	if extension == nil {
+		return reference{}, errors.New("it has no extension " + execExtension)
 	}
-	if config.ClusterName == "" {
-		return reference{}, errors.New("its configuration has no clusterName")
+	if err := json.Unmarshal(extension.Raw, &config); err != nil {
+		return reference{}, errors.New("its extension " + execExtension + " is not of that access provider's form")
 	}
-	return reference{name: config.ClusterName, key: "token", user: func(data []byte) (*clientcmdapi.AuthInfo, string) {
+	r := reference{
+		provider: provider.Name, namespace: config.Namespace, name: config.Name, key: config.Key, context: config.Context,
+	}
+	if provider.Name == tokenReader {
+		r = reference{provider: provider.Name, name: config.ClusterName, key: "token"}
+	}
+	if r.name == "" || r.key == "" {
+		return r, errors.New("its configuration has no clusterName, or no name or key of a Secret")
+	}
+	return r, nil
+}
+
+// user reads the credentials, or returns why it can't.
+func (r reference) user(data []byte) (user *clientcmdapi.AuthInfo, problem string) {
+	if r.provider == tokenReader {
 		return &clientcmdapi.AuthInfo{Token: string(data)}, ""
-	}}, nil
+	}
+	user, err := kubeconfig.User(data, r.context)
+	if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
+		return nil, "holds a kubeconfig that is refused: " + string(why)
+	}
+	return user, ""
 }
 
-// kubeconfigSecret is the format of kubeconfig-secretreader: a Secret holds a kubeconfig, of which
-// the user of one context is taken.
-func kubeconfigSecret(cluster clientcmdv1.Cluster) (reference, error) {
-	var config struct {
-		Name, Key, Namespace, Context string
-	}
-	if err := configOf(cluster, &config); err != nil {
-		return reference{}, err
-	}
-	if config.Name == "" || config.Key == "" {
-		return reference{}, errors.New("its configuration has no name or no key of a Secret")
-	}
-	return reference{namespace: config.Namespace, name: config.Name, key: config.Key, user: func(data []byte) (*clientcmdapi.AuthInfo, string) {
-		user, err := kubeconfig.User(data, config.Context)
-		if why, ok := errors.AsType[kubeconfig.Refusal](err); ok {
-			return nil, "holds a kubeconfig that is refused: " + string(why)
+// configOf returns the configuration that a cluster has for plugins, nil if it has none.
+func configOf(cluster clientcmdv1.Cluster) *runtime.RawExtension {
+	for i := range cluster.Extensions {
+		if cluster.Extensions[i].Name == execExtension {
+			return &cluster.Extensions[i].Extension
 		}
-		return user, ""
-	}}, nil
+	}
+	return nil
 }
 
-// configOf decodes the configuration that a cluster has for plugins.
-func configOf(cluster clientcmdv1.Cluster, into any) error {
-	for _, extension := range cluster.Extensions {
-		if extension.Name != execExtension {
-			continue
-		}
-		if err := json.Unmarshal(extension.Extension.Raw, into); err != nil {
-			return errors.New("its extension " + execExtension + " is not of that access provider's form")
-		}
-		return nil
-	}
-	return errors.New("it has no extension " + execExtension)
-}
-
-// compose makes a kubeconfig of a cluster and a user, or says why it can't. What the cluster may
-// not have is found when the kubeconfig is checked.
-func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (made []byte, problem string) {
-	made, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"profile": {
-			Server: cluster.Server, TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
-			CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, ProxyURL: cluster.ProxyURL,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"profile": user},
-		Contexts:       map[string]*clientcmdapi.Context{"profile": {Cluster: "profile", AuthInfo: "profile"}},
-		CurrentContext: "profile",
-	})
-	if err != nil {
-		return nil, fmt.Sprintf("describes a cluster of which no kubeconfig can be made (%T)", err)
-	}
-	return made, ""
+// compose returns what a kubeconfig of a cluster and a user leads to. What the cluster may not have
+// is found when that is checked.
+func compose(cluster clientcmdv1.Cluster, user *clientcmdapi.AuthInfo) (fleet.Member, error) {
+	made, err := kubeconfig.Of(&clientcmdapi.Cluster{
+		Server: cluster.Server, ProxyURL: cluster.ProxyURL,
+		TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+		CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData,
+	}, user)
+	return fleet.Member{Kubeconfig: made}, err
 }
 
 // knownProviders lists the access providers that can be used.
 func knownProviders(plugins map[string]Plugin) string {
-	names := slices.Concat(slices.Collect(maps.Keys(formats)), slices.Collect(maps.Keys(plugins)))
+	names := slices.AppendSeq([]string{tokenReader, kubeconfigReader}, maps.Keys(plugins))
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ", ")
 }

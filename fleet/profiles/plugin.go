@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
@@ -42,15 +41,13 @@ func (p Plugin) access(ctx context.Context, provider inventoryv1alpha1.AccessPro
 		problem := "could not get credentials by the plugin of its access provider " + provider.Name + "; see the log of the manager"
 		return fleet.Member{Problem: problem}, fmt.Errorf("running the plugin of access provider %s: %w", provider.Name, err)
 	}
-	user := &clientcmdapi.AuthInfo{
+	m, err := compose(provider.Cluster, &clientcmdapi.AuthInfo{
 		Token: got.Token, ClientCertificateData: []byte(got.ClientCertificateData), ClientKeyData: []byte(got.ClientKeyData),
-	}
-	made, problem := compose(provider.Cluster, user)
-	m := fleet.Member{Kubeconfig: made, Problem: problem}
+	})
 	if got.ExpirationTimestamp != nil {
 		m.Expires = got.ExpirationTimestamp.Time
 	}
-	return m, nil
+	return m, err
 }
 
 // run returns what the program answers. Errors hold nothing that it printed: that may be secret.
@@ -81,10 +78,8 @@ func request(provider inventoryv1alpha1.AccessProvider) *clientauthenticationv1.
 		Server: provider.Cluster.Server, TLSServerName: provider.Cluster.TLSServerName,
 		CertificateAuthorityData: provider.Cluster.CertificateAuthorityData,
 	}
-	for _, extension := range provider.Cluster.Extensions {
-		if extension.Name == execExtension {
-			cluster.Config = runtime.RawExtension{Raw: extension.Extension.Raw}
-		}
+	if config := configOf(provider.Cluster); config != nil {
+		cluster.Config = *config
 	}
 	credential := &clientauthenticationv1.ExecCredential{Spec: clientauthenticationv1.ExecCredentialSpec{Cluster: cluster}}
 	credential.APIVersion, credential.Kind = clientauthenticationv1.SchemeGroupVersion.String(), "ExecCredential"

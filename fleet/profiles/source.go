@@ -4,16 +4,15 @@
 package profiles
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/fleet/internal/objects"
@@ -22,7 +21,7 @@ import (
 // Name is the name of the source.
 const Name = "profiles"
 
-// Options of a Source. Each may be left out.
+// Options of a source. Each may be left out.
 type Options struct {
 	// Match restricts the source to profiles with some labels. Nil means all.
 	Match func(labels map[string]string) bool
@@ -31,51 +30,27 @@ type Options struct {
 	Plugins map[string]Plugin
 }
 
-// Source reports ClusterProfiles under the name "namespace/name", with their labels and properties.
+// New returns a source of ClusterProfiles under the name "namespace/name", with their labels and properties.
 // The manager's scheme must hold sigs.k8s.io/cluster-inventory-api/apis/v1alpha1.
 //
 // Of a profile's access providers, the first is taken that is known here: secretreader and
 // kubeconfig-secretreader, whose formats are read without running their programs, and those of
 // Options.Plugins. Secrets are those of the profile's namespace alone. The cluster that the
 // profile describes is checked as any kubeconfig: no proxy, no files, no insecure TLS.
-type Source struct {
-	objects.Source
-	options Options
-
-	mu   sync.Mutex
-	uses map[types.NamespacedName]types.NamespacedName // Secrets by profile
-}
-
-// New returns a Source.
-func New(o Options) *Source {
-	s := &Source{options: o, uses: map[types.NamespacedName]types.NamespacedName{}}
-	s.Source = objects.Source{
+func New(o Options) fleet.Source {
+	return &objects.Source{
 		SourceName: Name, Controller: "fleet-profiles", Object: &inventoryv1alpha1.ClusterProfile{}, List: &inventoryv1alpha1.ClusterProfileList{},
 		InScope: func(labels map[string]string) bool { return o.Match == nil || o.Match(labels) },
-		Member:  s.member, OfSecret: s.profilesOfSecret,
-		Removed: func(profile client.ObjectKey) { s.use(profile, types.NamespacedName{}) },
+		Member:  o.member,
 	}
-	return s
 }
 
-// profilesOfSecret returns the profiles whose credentials are in a Secret.
-func (s *Source) profilesOfSecret(secret client.ObjectKey) (requests []reconcile.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for profile, used := range s.uses {
-		if used == secret {
-			requests = append(requests, reconcile.Request{NamespacedName: profile})
-		}
-	}
-	return requests
-}
-
-func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member, error) {
+func (o Options) member(ctx context.Context, object client.Object, secrets *objects.Reader) (fleet.Member, error) {
 	profile, ok := object.(*inventoryv1alpha1.ClusterProfile)
 	if !ok {
 		return fleet.Member{}, fmt.Errorf("%T is no ClusterProfile", object)
 	}
-	m, err := s.access(ctx, profile)
+	m, err := o.access(ctx, profile, secrets)
 	m.Origin = "ClusterProfile " + client.ObjectKeyFromObject(profile).String()
 	m.Properties, m.Deleting = propertiesOf(profile), !profile.DeletionTimestamp.IsZero()
 	m.Owner = &metav1.OwnerReference{
@@ -85,62 +60,50 @@ func (s *Source) member(ctx context.Context, object client.Object) (fleet.Member
 }
 
 // access returns the kubeconfig that a profile's first known access provider leads to.
-func (s *Source) access(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(profile)
+func (o Options) access(
+	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, secrets *objects.Reader,
+) (fleet.Member, error) {
 	for _, provider := range providersOf(profile) {
-		if plugin, ok := s.options.Plugins[provider.Name]; ok {
-			s.use(key, types.NamespacedName{})
+		if plugin, ok := o.Plugins[provider.Name]; ok {
+			secrets.Forget(client.ObjectKeyFromObject(profile))
 			return plugin.access(ctx, provider)
 		}
-		read, ok := formats[provider.Name]
-		if !ok {
+		if provider.Name != tokenReader && provider.Name != kubeconfigReader {
 			continue
 		}
-		from, err := read(provider.Cluster)
+		from, err := referenceOf(provider)
 		if err != nil {
 			return fleet.Member{Problem: fmt.Sprintf("has an access provider %s that can't be used: %v", provider.Name, err)}, nil
 		}
-		return s.fromSecret(ctx, profile, provider, from)
+		return from.member(ctx, profile, provider, secrets)
 	}
-	s.use(key, types.NamespacedName{})
-	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(s.options.Plugins) + ")"}, nil
+	secrets.Forget(client.ObjectKeyFromObject(profile))
+	return fleet.Member{Problem: "has no access provider that is known here (" + knownProviders(o.Plugins) + ")"}, nil
 }
 
-// fromSecret returns the kubeconfig that a profile and its Secret make.
-func (s *Source) fromSecret(ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider, from reference) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(profile)
+// member returns the kubeconfig that a profile and its Secret make.
+func (from reference) member(
+	ctx context.Context, profile *inventoryv1alpha1.ClusterProfile, provider inventoryv1alpha1.AccessProvider,
+	secrets *objects.Reader,
+) (fleet.Member, error) {
 	if from.namespace != "" && from.namespace != profile.Namespace {
 		return fleet.Member{Problem: "names a Secret of namespace " + from.namespace + "; only Secrets of its own namespace are read"}, nil
 	}
-	of := types.NamespacedName{Namespace: profile.Namespace, Name: from.name}
-	s.use(key, of)
-	value, err := s.Secrets.Read(ctx, key, of, from.key)
-	switch {
-	case len(value.Data) == 0 && value.Problem != "":
-		return fleet.Member{Problem: "names Secret " + from.name + ", which " + value.Problem}, err
-	case len(value.Data) == 0:
-		return fleet.Member{Problem: "names Secret " + from.name + ", which is missing"}, err
+	secret := client.ObjectKey{Namespace: profile.Namespace, Name: from.name}
+	value, err := secrets.Read(ctx, client.ObjectKeyFromObject(profile), secret, from.key)
+	named := "names Secret " + from.name + ", which "
+	if len(value.Data) == 0 {
+		return fleet.Member{Problem: named + cmp.Or(value.Problem, "is missing")}, err
 	}
 	user, problem := from.user(value.Data)
 	if problem != "" {
-		return fleet.Member{Problem: "names Secret " + from.name + ", which " + problem}, err
+		return fleet.Member{Problem: named + problem}, err
 	}
-	kubeconfig, problem := compose(provider.Cluster, user)
+	m, failed := compose(provider.Cluster, user)
 	if value.Problem != "" {
-		problem = "names Secret " + from.name + ", which " + value.Problem
+		m.Problem = named + value.Problem
 	}
-	return fleet.Member{Kubeconfig: kubeconfig, Problem: problem}, err
-}
-
-// use notes which Secret a profile uses; an empty name is none.
-func (s *Source) use(profile, secret types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if secret.Name == "" {
-		delete(s.uses, profile)
-		return
-	}
-	s.uses[profile] = secret
+	return m, errors.Join(err, failed)
 }
 
 // providersOf returns the access providers of a profile, and those of the deprecated field whose

@@ -4,6 +4,7 @@
 package secrets
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ const (
 	DefaultKey   = "kubeconfig"
 )
 
-// Options of a Source. Each may be left out.
+// Options of a source. Each may be left out.
 type Options struct {
 	// Label is the key of the label whose value "true" makes a Secret a cluster. Defaults to DefaultLabel.
 	Label string
@@ -32,44 +33,25 @@ type Options struct {
 	Match func(labels map[string]string) bool
 }
 
-// Source reports Secrets that hold a kubeconfig, under the name "namespace/name", with their
+// New returns a source of Secrets that hold a kubeconfig, under the name "namespace/name", with their
 // labels. They are watched by their metadata, in the manager's cache, so its restrictions hold. A
 // kubeconfig is read from the API server when its Secret has changed. A Secret that is being
 // deleted stays reported until it is gone.
-type Source struct {
-	objects.Source
-	options Options
-}
-
-// New returns a Source.
-func New(o Options) *Source {
-	if o.Label == "" {
-		o.Label = DefaultLabel
-	}
-	if o.Key == "" {
-		o.Key = DefaultKey
-	}
-	s := &Source{options: o}
-	s.Source = objects.Source{
-		SourceName: Name, Controller: "fleet-secrets", InScope: s.inScope, Member: s.member,
+func New(o Options) fleet.Source {
+	label, dataKey := cmp.Or(o.Label, DefaultLabel), cmp.Or(o.Key, DefaultKey)
+	return &objects.Source{
+		SourceName: Name, Controller: "fleet-secrets",
 		Object: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}},
 		List:   &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}},
+		InScope: func(labels map[string]string) bool {
+			return labels[label] == "true" && (o.Match == nil || o.Match(labels))
+		},
+		Member: func(ctx context.Context, secret client.Object, secrets *objects.Reader) (fleet.Member, error) {
+			key := client.ObjectKeyFromObject(secret)
+			m, err := secrets.Member(ctx, key, key, dataKey)
+			m.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: key.Name, UID: secret.GetUID()}
+			m.Deleting = !secret.GetDeletionTimestamp().IsZero()
+			return m, err
+		},
 	}
-	return s
-}
-
-func (s *Source) member(ctx context.Context, secret client.Object) (fleet.Member, error) {
-	key := client.ObjectKeyFromObject(secret)
-	kubeconfig, err := s.Secrets.Read(ctx, key, key, s.options.Key)
-	return fleet.Member{
-		Kubeconfig: kubeconfig.Data,
-		Problem:    kubeconfig.Problem,
-		Origin:     "Secret " + key.String(),
-		Owner:      &metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: key.Name, UID: secret.GetUID()},
-		Deleting:   !secret.GetDeletionTimestamp().IsZero(),
-	}, err
-}
-
-func (s *Source) inScope(labels map[string]string) bool {
-	return labels[s.options.Label] == "true" && (s.options.Match == nil || s.options.Match(labels))
 }

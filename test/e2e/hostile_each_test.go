@@ -70,9 +70,9 @@ func TestEachHostileCluster(t *testing.T) {
 				return nil
 			})
 			time.Sleep(gone)
-			before := bad.Requests.Load()
+			before := bad.Requests("", "")
 			time.Sleep(quiet)
-			g.Expect(bad.Requests.Load()-before).To(BeZero(), "requests after the Cluster is gone")
+			g.Expect(bad.Requests("", "")-before).To(BeZero(), "requests after the Cluster is gone")
 			g.Expect(f.manager.Ended()).To(BeNil(), "the manager lives")
 		})
 	}

@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -50,15 +48,12 @@ func conform(t *testing.T, of func(*hub) fleettest.Subject, dead bool) []fleette
 	t.Helper()
 	h := newHub(t)
 	servers := fleettest.Servers{
-		Local: h.config, Zoo: h.workload.Config(), Jungle: h.other.Config(), Patience: 5 * time.Second,
-		KubeconfigOf: func(c *rest.Config) []byte {
-			return fleettest.Kubeconfig(c.Host, c.CAData, &clientcmdapi.AuthInfo{Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData})
-		},
+		Local: h.config, First: h.workload.Config(), Second: h.other.Config(), Patience: 5 * time.Second,
 	}
 	if dead {
 		servers.Dead = fleettest.Start(t, fleettest.Misbehaviours("/api/v1/configmaps")["hangs"]).Kubeconfig(t)
 	}
-	results, err := fleettest.Conform(t.Context(), "zoo-"+utilrand.String(5), of(h), servers)
+	results, err := fleettest.Conform(t.Context(), "conform-"+utilrand.String(5), of(h), servers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func runExample(t *testing.T, name string, kubeconfig []byte, args ...string) *p
 }
 
 func adminOf(h *hub) []byte {
-	return fleettest.Kubeconfig(h.config.Host, h.config.CAData, &clientcmdapi.AuthInfo{Token: h.config.BearerToken, ClientCertificateData: h.config.CertData, ClientKeyData: h.config.KeyData})
+	return fleettest.KubeconfigOf(h.config)
 }
 
 // copied waits until a namespace has the copy of the ConfigMap.

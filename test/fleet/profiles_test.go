@@ -65,10 +65,12 @@ func TestProfiles(t *testing.T) {
 	tokens := h.tokens(t)
 
 	byToken := h.profile(t, "token", "secretreader", `{"clusterName":"token-of-it"}`)
-	message := h.expect(t, h.profileName("token"), fleet.PhaseWaiting, fleet.ReasonKubeconfigUnreadable)
-	if !strings.Contains(message, "token-of-it") {
-		t.Error(message)
-	}
+	wait.Until(t, patience, "the Secret is named", func() error { // the status comes after the profile
+		if s := h.State(h.profileName("token")); s.Reason != fleet.ReasonKubeconfigUnreadable || !strings.Contains(s.Message, "token-of-it") {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
 	s := h.secret(t, "token-of-it", "token", []byte(tokens()))
 	conn := h.connected(t, h.profileName("token"))
 	works(t, conn)

@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +37,8 @@ const (
 	// missingRecheck is how often a Secret that isn't there is looked for, in
 	// case the manager's cache doesn't cover it. Up to half of it is taken off.
 	missingRecheck = time.Minute
+	// syncedRecheck is how often is looked if all that was there at the start is reconciled.
+	syncedRecheck = 100 * time.Millisecond
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -48,21 +53,16 @@ type Source struct {
 	List client.ObjectList
 	// InScope reports whether an object is a cluster.
 	InScope func(labels map[string]string) bool
-	// Member returns what is to be reported of an object.
-	Member func(context.Context, client.Object) (fleet.Member, error)
-	// OfSecret returns the objects whose credentials are in a Secret; nil for a source of Secrets.
-	OfSecret func(client.ObjectKey) []reconcile.Request
-	// Removed is called for an object that is gone, or no cluster any more. It may be nil.
-	Removed func(client.ObjectKey)
+	// Member returns what is to be reported of an object, whose credentials are in a Secret.
+	Member func(context.Context, client.Object, *Reader) (fleet.Member, error)
 	// Recheck has a missing Secret looked for again, without an event.
 	Recheck bool
 
-	// Secrets are read by Member.
-	Secrets *Reader
-	sink    fleet.Sink
-	cache   client.Reader
-	queue   atomic.Pointer[queue]
-	initial Initial
+	secrets    *Reader
+	sink       fleet.Sink
+	cache      client.Reader
+	queue      atomic.Pointer[queue]
+	reconciled sync.Map // the names of objects that were reconciled, if there is a List
 }
 
 // Name implements fleet.Source.
@@ -70,10 +70,11 @@ func (s *Source) Name() string { return s.SourceName }
 
 // SetupWithManager implements fleet.Source.
 func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
-	s.cache, s.sink, s.Secrets = mgr.GetCache(), sink, NewReader(mgr)
-	b := ctrl.NewControllerManagedBy(mgr).
+	s.cache, s.sink, s.secrets = mgr.GetCache(), sink, newReader(mgr.GetCache(), mgr.GetAPIReader())
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named(s.Controller).
 		For(s.Object).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.secrets.usersOf)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			s.queue.Store(&q)
 			return nil
@@ -81,19 +82,39 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longestRetry),
-		})
-	if s.OfSecret != nil {
-		b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			return s.OfSecret(client.ObjectKeyFromObject(o))
-		}))
-	}
-	if err := b.Complete(s); err != nil {
+		}).
+		Complete(s)
+	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", s.Controller, err)
 	}
 	if s.List == nil {
 		return nil
 	}
-	return s.initial.Track(mgr, s.List, sink.Synced)
+	return mgr.Add(manager.RunnableFunc(s.reportSynced))
+}
+
+// reportSynced waits until each object that is there at the start has been reconciled.
+func (s *Source) reportSynced(ctx context.Context) error {
+	if err := s.cache.List(ctx, s.List); err != nil {
+		return fmt.Errorf("listing what is there at the start: %w", err)
+	}
+	objects, err := meta.ExtractList(s.List)
+	if err != nil {
+		return fmt.Errorf("reading what is there at the start: %w", err)
+	}
+	err = wait.PollUntilContextCancel(ctx, syncedRecheck, true, func(context.Context) (bool, error) {
+		for _, object := range objects {
+			name, err := toolscache.MetaNamespaceKeyFunc(object)
+			if _, done := s.reconciled.Load(name); err != nil || !done {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err == nil {
+		s.sink.Synced()
+	}
+	return nil // but for the end of the context, there is no error
 }
 
 // Refresh implements fleet.Source: the Secret is read again, and the object reconciled. Before the
@@ -101,7 +122,7 @@ func (s *Source) SetupWithManager(mgr manager.Manager, sink fleet.Sink) error {
 func (s *Source) Refresh(name multicluster.ClusterName) {
 	namespace, object, _ := strings.Cut(name.String(), "/")
 	key := types.NamespacedName{Namespace: namespace, Name: object}
-	s.Secrets.Expire(key)
+	s.secrets.expire(key)
 	if q := s.queue.Load(); q != nil {
 		(*q).Add(reconcile.Request{NamespacedName: key})
 	}
@@ -110,7 +131,7 @@ func (s *Source) Refresh(name multicluster.ClusterName) {
 // Reconcile reports one object. It writes nothing.
 func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if s.List != nil {
-		defer s.initial.Done(request.NamespacedName)
+		defer s.reconciled.Store(request.String(), true)
 	}
 	name := multicluster.ClusterName(request.String())
 	object, _ := s.Object.DeepCopyObject().(client.Object)
@@ -119,14 +140,11 @@ func (s *Source) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting %s: %w", name, err)
 	}
 	if exists := err == nil; !exists || !s.InScope(object.GetLabels()) {
-		if s.Removed != nil {
-			s.Removed(request.NamespacedName)
-		}
-		s.Secrets.Forget(request.NamespacedName)
+		s.secrets.Forget(request.NamespacedName)
 		s.sink.Remove(name)
 		return reconcile.Result{}, nil
 	}
-	m, err := s.Member(ctx, object)
+	m, err := s.Member(ctx, object, s.secrets)
 	m.ID, m.Labels = string(object.GetUID()), object.GetLabels()
 	s.sink.Set(name, m)
 	if err == nil && m.Kubeconfig == nil && s.Recheck {

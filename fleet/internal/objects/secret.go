@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cluster-chandler/chandler/fleet"
 )
 
 // Value is what a key of a Secret holds.
@@ -23,6 +25,7 @@ type Value struct {
 	// that begins with its name.
 	Problem string
 
+	secret          types.NamespacedName
 	resourceVersion string // empty: read again
 }
 
@@ -35,20 +38,19 @@ type Reader struct {
 	read map[types.NamespacedName]Value // by cluster
 }
 
-// NewReader returns a Reader that takes metadata from the manager's cache.
-func NewReader(mgr manager.Manager) *Reader {
-	return &Reader{metadata: mgr.GetCache(), live: mgr.GetAPIReader(), read: map[types.NamespacedName]Value{}}
+func newReader(metadata, live client.Reader) *Reader {
+	return &Reader{metadata: metadata, live: live, read: map[types.NamespacedName]Value{}}
 }
 
 // Read returns what a key of a cluster's Secret holds. The Secret is read only if the watched
 // metadata says that it has changed, or tells nothing about it. When reading
 // fails, what was read before stays.
 func (r *Reader) Read(ctx context.Context, cluster, secret types.NamespacedName, key string) (Value, error) {
+	last := r.use(cluster, secret) // before it is read, so that no change is missed
 	seen := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	if err := r.metadata.Get(ctx, secret, seen); client.IgnoreNotFound(err) != nil {
-		return r.last(cluster), fmt.Errorf("getting the metadata of Secret %s: %w", secret, err)
+		return last, fmt.Errorf("getting the metadata of Secret %s: %w", secret, err)
 	}
-	last := r.last(cluster)
 	if last.resourceVersion != "" && last.resourceVersion == seen.ResourceVersion {
 		return last, nil
 	}
@@ -57,17 +59,23 @@ func (r *Reader) Read(ctx context.Context, cluster, secret types.NamespacedName,
 	err := r.live.Get(ctx, secret, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.keep(cluster, Value{}), nil
+		return r.keep(cluster, Value{secret: secret}), nil
 	case err != nil:
 		last.resourceVersion = ""
 		last.Problem = "can't be read (" + reasonOf(err) + ")"
 		return r.keep(cluster, last), fmt.Errorf("getting Secret %s: %w", secret, err)
 	}
-	value := Value{resourceVersion: object.ResourceVersion, Data: object.Data[key]}
+	value := Value{secret: secret, resourceVersion: object.ResourceVersion, Data: object.Data[key]}
 	if len(value.Data) == 0 {
 		value.Data, value.Problem = nil, fmt.Sprintf("has no data under the key %q", key)
 	}
 	return r.keep(cluster, value), nil
+}
+
+// Member returns a cluster whose kubeconfig is in a Secret.
+func (r *Reader) Member(ctx context.Context, cluster, secret types.NamespacedName, key string) (fleet.Member, error) {
+	value, err := r.Read(ctx, cluster, secret, key)
+	return fleet.Member{Kubeconfig: value.Data, Problem: value.Problem, Origin: "Secret " + secret.String()}, err
 }
 
 // reasonOf returns a constant word for an error of the API server.
@@ -78,8 +86,8 @@ func reasonOf(err error) string {
 	return "the API server does not answer"
 }
 
-// Expire has the Secret of a cluster read at the next Read, whatever its metadata say.
-func (r *Reader) Expire(cluster types.NamespacedName) {
+// expire has the Secret of a cluster read at the next Read, whatever its metadata say.
+func (r *Reader) expire(cluster types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last, ok := r.read[cluster]; ok {
@@ -95,9 +103,26 @@ func (r *Reader) Forget(cluster types.NamespacedName) {
 	delete(r.read, cluster)
 }
 
-func (r *Reader) last(cluster types.NamespacedName) Value {
+// usersOf returns the clusters whose credentials are in a Secret.
+func (r *Reader) usersOf(_ context.Context, secret client.Object) []reconcile.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var users []reconcile.Request
+	for cluster, value := range r.read {
+		if value.secret == client.ObjectKeyFromObject(secret) {
+			users = append(users, reconcile.Request{NamespacedName: cluster})
+		}
+	}
+	return users
+}
+
+// use notes which Secret a cluster uses, and returns what was last read of it.
+func (r *Reader) use(cluster, secret types.NamespacedName) Value {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.read[cluster].secret != secret {
+		r.read[cluster] = Value{secret: secret}
+	}
 	return r.read[cluster]
 }
 

@@ -26,16 +26,15 @@ func (answers) List(context.Context, client.ObjectList, ...client.ListOption) er
 func TestValueStaysWhileTheSecretCannotBeRead(t *testing.T) {
 	var failure error
 	reads, version := 0, "1"
-	r := &Reader{
-		metadata: answers(func(o client.Object) error { o.SetResourceVersion(version); return nil }),
-		live: answers(func(o client.Object) error {
+	r := newReader(
+		answers(func(o client.Object) error { o.SetResourceVersion(version); return nil }),
+		answers(func(o client.Object) error {
 			reads++
 			o.SetResourceVersion(version)
 			o.(*corev1.Secret).Data = map[string][]byte{"value": []byte("of version " + version)}
 			return failure
 		}),
-		read: map[types.NamespacedName]Value{},
-	}
+	)
 	cluster, secret := types.NamespacedName{Namespace: "a", Name: "b"}, types.NamespacedName{Namespace: "a", Name: "b-kubeconfig"}
 	secrets := schema.GroupResource{Resource: "secrets"}
 	for i, step := range []struct {
@@ -55,7 +54,7 @@ func TestValueStaysWhileTheSecretCannotBeRead(t *testing.T) {
 	} {
 		version, failure = step.version, step.failure
 		if step.expire {
-			r.Expire(cluster)
+			r.expire(cluster)
 		}
 		value, err := r.Read(t.Context(), cluster, secret, "value")
 		if (err != nil) != (step.problem != "") || string(value.Data) != step.data || value.Problem != step.problem || reads != step.reads {
