@@ -75,15 +75,15 @@ func decode(data []byte, v any) (unknown []string, err error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("it is larger than %d bytes, the most that is accepted", MaxFileBytes)
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("it isn't a YAML map: %w", err)
-	}
-	if tree == nil {
+	asJSON, err := yaml.YAMLToJSON(data)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("it isn't YAML: %w", err)
+	case string(asJSON) == "null":
 		return nil, fmt.Errorf("it is empty")
 	}
 	if err := yaml.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
-	return unknownKeys("", tree, v), nil
+	return unknownKeys("", asJSON, v), nil
 }

@@ -116,7 +116,7 @@ func lineOf(at address) (versions.Line, error) {
 	return allowed, nil
 }
 
-// identity of what has the versions.
+// identity returns what has the versions.
 func (a address) identity() string {
 	switch {
 	case a.oci != nil:
@@ -129,7 +129,7 @@ func (a address) identity() string {
 	return ""
 }
 
-// digest is the field that names the content, nil if there are no versions.
+// digest returns the field that names the content, nil if there are no versions.
 func (a address) digest() *string {
 	switch {
 	case a.oci != nil:
@@ -150,28 +150,15 @@ func (a address) pin(pin Pin) {
 	}
 }
 
-// Schedule is when a stack's sources are looked at: once in each interval, at a moment that depends on
-// the stack alone. So a restart makes no wave of requests.
-type Schedule struct {
-	interval, phase time.Duration
-}
-
-// ScheduleOf a stack.
-func ScheduleOf(uid types.UID, updates *addonsv1.Updates) Schedule {
+// NextPoll returns when a stack's sources are looked at next: once in each interval, at a moment that
+// depends on the stack alone. So a restart makes no wave of requests.
+func NextPoll(uid types.UID, updates *addonsv1.Updates, after time.Time) time.Time {
 	interval := addonsv1.DefaultUpdateInterval
 	if updates != nil && updates.Interval != nil && updates.Interval.Duration > 0 {
 		interval = updates.Interval.Duration
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(uid)) // it never fails
-	return Schedule{interval: interval, phase: time.Duration(sum.Sum64() % uint64(interval))}
-}
-
-// Interval between two looks.
-func (s Schedule) Interval() time.Duration { return s.interval }
-
-// Next is the first moment after a time.
-func (s Schedule) Next(after time.Time) time.Time {
-	since := time.Duration(after.UnixNano()) - s.phase
-	return after.Add(s.interval - since%s.interval)
+	phase := time.Duration(sum.Sum64() % uint64(interval))
+	return after.Add(interval - (time.Duration(after.UnixNano())-phase)%interval)
 }
