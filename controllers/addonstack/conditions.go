@@ -63,9 +63,6 @@ func setValid(s *addonsv1.AddonStack, bundle string) {
 
 // reportUnkept writes that the spec is valid, and could not be kept as a revision.
 func reportUnkept(s *addonsv1.AddonStack, err error) {
-	if isStale(err) {
-		return
-	}
 	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
 		"The spec is valid, but can't be kept as a ControllerRevision: "+message.Shorten(err.Error(), maxProblem)))
 }

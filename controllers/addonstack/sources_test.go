@@ -51,7 +51,7 @@ func TestSourcesOf(t *testing.T) {
 			spec := &addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{
 				OCI: &addonsv1.OCISource{URL: "oci://r.example/cni"}, Version: "1.0.0",
 			}}}}
-			f := &resolution{}
+			f := &resolution{kept: spec}
 			if tc.look != nil {
 				f.failures = []pollFailure{{addon: "cni", err: tc.look}}
 			}
