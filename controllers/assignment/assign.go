@@ -73,7 +73,7 @@ func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []ad
 		}
 		s := &metav1.PartialObjectMetadata{}
 		s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
-		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name}, s)
+		err := r.APIReader.Get(ctx, stackKey(namespace, a.Name), s)
 		switch {
 		case err == nil && s.DeletionTimestamp.IsZero():
 			stay = append(stay, a)
@@ -81,11 +81,11 @@ func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []ad
 		case client.IgnoreNotFound(err) != nil:
 			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
 		}
-		meaning, err := r.judge(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name})
+		mayReturn, err := r.mayReturn(ctx, stackKey(namespace, a.Name))
 		if err != nil {
 			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
 		}
-		if meaning == absenceOpen {
+		if mayReturn {
 			stay, again = append(stay, a), true
 		}
 	}
