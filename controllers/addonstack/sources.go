@@ -118,11 +118,7 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 		return c
 	}
 	if failed := f.failureOf(name); failed != nil {
-		text := failed.err.Error()
-		if failed.err.Field != "" {
-			text = failed.text()
-		}
-		text = message.Shorten(text, maxProblem)
+		text := message.Shorten(failed.text(), maxProblem)
 		if !f.waitsFor(name) {
 			text = "Looking for newer versions: " + text
 		}

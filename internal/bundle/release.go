@@ -77,7 +77,7 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 		return nil, err
 	}
 	for _, hook := range slices.Sorted(maps.Keys(stages.Faults)) {
-		if holdsUpgrade(hook) { // it would go on without its checks
+		if slices.Contains(beforeUpgrade, hook) { // the upgrade would go on without its checks
 			return nil, refuse("%s: stages of %s: %s", clusterstack.StagesFile, hook, stages.Faults[hook])
 		}
 		r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: stages of %.64s: %.200s", hook, stages.Faults[hook]))

@@ -27,16 +27,17 @@ type Follower struct {
 // Followers returns what of the spec follows versions, the bundle first.
 func Followers(spec *addonsv1.AddonStackSpec) []Follower {
 	var followers []Follower
-	if spec.Source != nil {
-		if line, err := lineOf(bundleAddress(spec.Source)); line != nil && err == nil {
-			followers = append(followers, Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source, Line: line})
+	add := func(f Follower) {
+		if line, err := lineOf(f.address()); line != nil && err == nil {
+			f.Line = line
+			followers = append(followers, f)
 		}
 	}
+	if spec.Source != nil {
+		add(Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source})
+	}
 	for i := range spec.Addons {
-		addon := &spec.Addons[i]
-		if line, err := lineOf(addonAddress(addon)); line != nil && err == nil {
-			followers = append(followers, Follower{Name: addon.Name, Addon: addon, Line: line})
-		}
+		add(Follower{Name: spec.Addons[i].Name, Addon: &spec.Addons[i]})
 	}
 	return followers
 }
