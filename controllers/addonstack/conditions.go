@@ -185,7 +185,7 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", shownProblems))
 }
 
-// fallback says which version a follower has whose newest one isn't taken.
+// fallback returns which version a follower has whose newest one isn't taken.
 func (f *resolution) fallback(name string) string {
 	pin := f.pins[name]
 	if slices.ContainsFunc(f.followers, func(w stack.Follower) bool { return w.Name == name && w.HasFound(pin) }) {

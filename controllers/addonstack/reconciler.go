@@ -12,7 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,7 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 }
 
 // errStale is returned if what the cache shows isn't so any more.
-var errStale = apierrors.NewConflict(schema.GroupResource{Group: addonsv1.GroupVersion.Group, Resource: "addonstacks"}, "", errors.New("the cache is behind"))
+var errStale = apierrors.NewConflict(addonsv1.GroupVersion.WithResource("addonstacks").GroupResource(), "",
+	errors.New("the cache is behind"))
 
 // retryRejected has the stack's sources asked at once whether what was rejected is published anew.
 func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {

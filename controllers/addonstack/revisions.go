@@ -20,7 +20,9 @@ import (
 // snapshot keeps the spec, with the versions that it follows and what its bundle adds, as the newest
 // revision. If there is one of this generation already, that takes no request. While the spec waits for
 // versions or its bundle, it isn't kept.
-func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) (*resolution, error) {
+func (r *Reconciler) snapshot(
+	ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision,
+) (*resolution, error) {
 	f, err := r.follow(ctx, s, revisions)
 	if err != nil {
 		return nil, err

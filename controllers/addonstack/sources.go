@@ -39,13 +39,15 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 }
 
 // sourcesOf returns where the add-ons of the spec in force come from, and whether they can be had
-// there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first. While a
-// newer spec waits for versions or its bundle, it returns that of it: then ClusterAddons tell of what
-// the spec in force, which may be nil, has as well.
+// there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first.
 //
-// The versions are pinned, as far as they are known. What the stack follows it fetched itself, whether
-// clusters want it or not.
-func sourcesOf(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
+// While a newer spec waits for versions or its bundle, it returns the sources of that spec. Of these the
+// ClusterAddons tell if the spec in force has them as well. It may be nil.
+//
+// What the stack follows it fetched itself, whether clusters want it or not.
+func sourcesOf(
+	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
+) []addonsv1.StackSource {
 	spec, former := inForce, addressesOf(s.Namespace, inForce)
 	if f != nil && f.kept == nil {
 		if spec = f.pins.Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
@@ -57,8 +59,8 @@ func sourcesOf(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, cluster
 	}
 	var sources []addonsv1.StackSource
 	if spec.Source != nil {
-		bundle := reference.BundleOf(s.Namespace, spec.Source)
-		sources = append(sources, entryOf(s, addonsv1.FollowedSource, bundle, f.orFailed(addonsv1.FollowedSource, f.bundleCondition())))
+		c := f.orFailed(addonsv1.FollowedSource, f.bundleCondition())
+		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), c))
 	}
 	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
 	for _, follower := range stack.Followers(&s.Spec) {

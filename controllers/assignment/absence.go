@@ -132,7 +132,7 @@ func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAdd
 	return management.Retry(ctx, ctrl.Result{}, wrap(err, "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name))
 }
 
-// nameTaken tells that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.
+// nameTaken sends an event that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.
 func (r *Reconciler) nameTaken(ca *addonsv1.ClusterAddon, cluster *member.Member) {
 	r.Recorder.Eventf(ca, cluster.Object(), corev1.EventTypeWarning, "NameTaken", "Assign",
 		"%s would have a ClusterAddon of this name, too, and so gets none: rename one of them", cluster)

@@ -36,7 +36,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevisio
 		if len(lost[former.Name]) == 0 {
 			continue
 		}
-		held := heldRemoval(former, p.find(former.Name), p.wanted, lost[former.Name])
+		held := heldRemoval(former, find(p.candidates, former.Name), p.wanted, lost[former.Name])
 		holds, err := r.holds(ctx, p, former, held)
 		if err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRe
 		return false, err
 	}
 	limit := former.RemovalLimit
-	if target := p.find(former.Name); target != nil {
+	if target := find(p.candidates, former.Name); target != nil {
 		limit = target.spec.RemovalLimit
 	}
 	return exceeds(limit, losing, all), nil
@@ -111,15 +111,6 @@ func (r *Reconciler) orphans(ctx context.Context, namespace string, assigned add
 	}
 	spec, err := stack.SpecOf(revision)
 	return err == nil && spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan, err
-}
-
-func (p *plan) find(name string) *candidate {
-	for i := range p.candidates {
-		if p.candidates[i].name == name {
-			return &p.candidates[i]
-		}
-	}
-	return nil
 }
 
 // keep leaves a stack in the assignment as it is, with what is held.

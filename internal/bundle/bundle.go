@@ -39,7 +39,7 @@ type Expansion struct {
 // Error says why a bundle can't be used. Its text names the file, and the way out.
 type Error struct{ Err error }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -36,10 +36,13 @@ type Version struct {
 // maxLength is that of a tag in bytes, as of an object's name.
 const maxLength = 253
 
+const number = `(0|[1-9]\d{0,8})`
+
 // The channel and the patch of a version have a dot between them, but a dash in a tag.
 var (
-	tagForm     = regexp.MustCompile(`^([a-z0-9]+)-([a-z0-9]+)-(0|[1-9]\d{0,8})-(0|[1-9]\d{0,8})-v(0|[1-9]\d{0,8})(?:-(\w+)-(\w+))?$`)
-	versionForm = regexp.MustCompile(`^v(0|[1-9]\d{0,8})(?:-(\w+)\.(\w+))?$`)
+	tagForm = regexp.MustCompile(`^([a-z0-9]+)-([a-z0-9]+)-` + number + `-` + number + `-v` + number + `(?:-(\w+)-(\w+))?$`)
+
+	versionForm = regexp.MustCompile(`^v` + number + `(?:-(\w+)\.(\w+))?$`)
 )
 
 // ParseTag reads the name of a release: five parts with dashes between, as in
@@ -49,15 +52,16 @@ func ParseTag(text string) (Tag, error) {
 	if parts == nil || parts[6] == ChannelStable || len(text) > maxLength {
 		return Tag{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack release, as docker-scs-1-31-v2 is, or docker-scs-1-31-v0-beta-3", text)
 	}
-	return Tag{Provider: parts[1], Name: parts[2], Kubernetes: parts[3] + "." + parts[4], Version: versionOf(parts[5:])}, nil
+	kubernetes := parts[3] + "." + parts[4]
+	return Tag{Provider: parts[1], Name: parts[2], Kubernetes: kubernetes, Version: versionOf(parts[5:])}, nil
 }
 
-// String is the tag, with dashes alone.
+// String returns the tag, with dashes alone.
 func (t Tag) String() string {
 	return t.Stack() + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
 }
 
-// Stack is the Cluster Stack that the release is one of, as in docker-scs-1-31.
+// Stack returns the Cluster Stack that the release is one of, as in docker-scs-1-31.
 func (t Tag) Stack() string {
 	return t.Provider + "-" + t.Name + "-" + strings.ReplaceAll(t.Kubernetes, ".", "-")
 }
@@ -94,7 +98,8 @@ func (v Version) preRelease() string {
 // major version, others by channel and then patch. Patches that are numbers are
 // compared as numbers (3 comes before 10), and come before those that aren't.
 func (v Version) Compare(other Version) int {
-	a, b := semver.New(uint64(v.Major), 0, 0, v.preRelease(), ""), semver.New(uint64(other.Major), 0, 0, other.preRelease(), "")
+	a := semver.New(uint64(v.Major), 0, 0, v.preRelease(), "")
+	b := semver.New(uint64(other.Major), 0, 0, other.preRelease(), "")
 	// To the library each of 10 and 010 comes before the other.
 	return cmp.Or(a.Compare(b)-b.Compare(a), strings.Compare(v.Patch, other.Patch))
 }

@@ -46,15 +46,6 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	return found
 }
 
-// Errors returns the problems as a list of field errors.
-func Errors(problems []Problem) field.ErrorList {
-	var list field.ErrorList
-	for _, p := range problems {
-		list = append(list, p.Error)
-	}
-	return list
-}
-
 // problems collects what is wrong.
 type problems []Problem
 

@@ -46,15 +46,16 @@ type Server struct {
 func (s *Server) Register(server webhook.Server) {
 	server.Register(runtimecatalog.GVHToPath(versioned(hooksv1.Discovery), ""), http.HandlerFunc(s.discover))
 	for i := range all {
-		server.Register(runtimecatalog.GVHToPath(versioned(all[i].hook), all[i].name), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.serve(w, r, &all[i])
-		}))
+		h := &all[i]
+		serve := func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h) }
+		server.Register(runtimecatalog.GVHToPath(versioned(h.hook), h.name), http.HandlerFunc(serve))
 	}
 }
 
 // versioned returns the name of a hook with its group and version.
 func versioned(hook runtimecatalog.Hook) runtimecatalog.GroupVersionHook {
-	return runtimecatalog.GroupVersionHook{Group: hooksv1.GroupVersion.Group, Version: hooksv1.GroupVersion.Version, Hook: runtimecatalog.HookName(hook)}
+	of := hooksv1.GroupVersion
+	return runtimecatalog.GroupVersionHook{Group: of.Group, Version: of.Version, Hook: runtimecatalog.HookName(hook)}
 }
 
 // serve answers one request.
