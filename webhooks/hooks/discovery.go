@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,12 +71,7 @@ func hasNewerHooks(ctx context.Context, server rest.Interface) (bool, error) {
 }
 
 // FailurePolicies are the values of --hook-failure-policy.
-func FailurePolicies() []string {
-	return []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
-}
-
-// IsFailurePolicy reports whether a text is one of them.
-func IsFailurePolicy(text string) bool { return slices.Contains(FailurePolicies(), text) }
+var FailurePolicies = []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
 
 // request is what is read of all requests. Their Cluster is of v1beta2 since Cluster API 1.13, and
 // of v1beta1 before; what is read of it is the same in both.
