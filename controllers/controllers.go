@@ -85,7 +85,6 @@ func Setup(mgr mcmanager.Manager, o Options) error {
 		Recorder:  local.GetEventRecorder("assignment"),
 		Members:   members,
 		Discovery: kinds,
-		Clock:     clock.RealClock{},
 	}
 	if err := assignments.SetupWithManager(mgr, o.ClusterWorkers); err != nil {
 		return fmt.Errorf("setting up the assignment controller: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -86,8 +87,11 @@ func invalid(s *addonsv1.AddonStack, problems []stack.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	kind := addonsv1.GroupVersion.WithKind("AddonStack").GroupKind()
-	return apierrors.NewInvalid(kind, s.Name, stack.Errors(problems))
+	var all field.ErrorList
+	for _, p := range problems {
+		all = append(all, p.Error)
+	}
+	return apierrors.NewInvalid(addonsv1.GroupVersion.WithKind("AddonStack").GroupKind(), s.Name, all)
 }
 
 // allowsDeletion is a part of validators that allow every deletion.

@@ -50,10 +50,10 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f
 	}
 	if kept.Source != nil && kept.Source.Digest == digest && stack.Generation(&revisions[0]) == s.Generation {
 		if addons, complete := keptAddons(s.Spec.Addons, kept.Addons); complete {
-			e := &expansion{digest: digest, addons: addons}
+			e := &expansion{bundle.Expansion{Addons: addons}, digest}
 			if lacksNotes(s) {
 				if expanded, err := r.open(ctx, s, unpinned, digest); err == nil { // a source that is down changes nothing
-					e.notes = expanded.Notes
+					e.Notes = expanded.Notes
 				}
 			}
 			return e, nil
@@ -73,7 +73,7 @@ func (r *Reconciler) expandPinned(ctx context.Context, s *addonsv1.AddonStack, f
 	if len(expanded.Notes) > 0 && (kept.Source == nil || kept.Source.Digest != digest) {
 		r.event(s, corev1.EventTypeNormal, "BundleRead", "Expand", strings.Join(expanded.Notes, "; "))
 	}
-	return &expansion{digest: digest, addons: expanded.Addons, notes: expanded.Notes}, nil
+	return &expansion{*expanded, digest}, nil
 }
 
 // open reads a bundle, and makes the stack's add-ons of it.
@@ -158,12 +158,10 @@ func sameSource(wanted, kept *addonsv1.BundleSource) bool {
 }
 
 // expansion is what a revision keeps of a stack with spec.source: the digest of the
-// bundle, and all add-ons, those in it with their digests.
+// bundle, and all add-ons, those in it with their digests. Without notes it wasn't read now.
 type expansion struct {
+	bundle.Expansion
 	digest string
-	addons []addonsv1.Addon
-	// notes say what the bundle is, and what of it isn't used. Nil: it wasn't read now.
-	notes []string
 }
 
 // keptAddons returns the add-ons of the bundle as the newest revision has them, with the stack's own.
@@ -195,6 +193,6 @@ func (e *expansion) of(s *addonsv1.AddonStack) *addonsv1.AddonStack {
 	}
 	expanded := *s
 	expanded.Spec.Source = s.Spec.Source.DeepCopy()
-	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.addons
+	expanded.Spec.Source.Digest, expanded.Spec.Addons = e.digest, e.Addons
 	return &expanded
 }

@@ -27,33 +27,6 @@ const (
 	waiting
 )
 
-// countFormer counts by the newest revision, which is in force while the spec that is written
-// now isn't. While that waits for its sources, which f is about, so is status.sources.
-func (r *Reconciler) countFormer(ctx context.Context, s *addonsv1.AddonStack, f *resolution) error {
-	revisions, err := r.knownRevisions(ctx, s)
-	if err != nil {
-		return err
-	}
-	var spec *addonsv1.AddonStackSpec
-	var clusters []*addonsv1.ClusterAddon
-	if len(revisions) > 0 {
-		if spec, err = stack.SpecOf(&revisions[0]); err != nil {
-			return err
-		}
-		s.Status.LatestRevision = revisions[0].Name
-		if clusters, err = r.count(ctx, s, spec); err != nil {
-			return err
-		}
-	}
-	switch {
-	case f != nil:
-		s.Status.Sources = pendingSources(s, spec, clusters, f)
-	case spec != nil:
-		s.Status.Sources = sourcesOf(s, spec, clusters, nil)
-	}
-	return nil
-}
-
 // count sums up the stack's clusters in status.clusters and ClustersReady, and returns them. A
 // Cluster counts once it is selected: else a new stack would be Ready before anything was done.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) ([]*addonsv1.ClusterAddon, error) {

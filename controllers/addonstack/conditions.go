@@ -63,9 +63,6 @@ func setValid(s *addonsv1.AddonStack, bundle string) {
 
 // reportUnkept writes that the spec is valid, and could not be kept as a revision.
 func reportUnkept(s *addonsv1.AddonStack, err error) {
-	if isStale(err) {
-		return
-	}
 	conditions.Set(s, newCondition(addonsv1.ValidCondition, metav1.ConditionUnknown, addonsv1.InternalErrorReason,
 		"The spec is valid, but can't be kept as a ControllerRevision: "+message.Shorten(err.Error(), maxProblem)))
 }
@@ -188,7 +185,7 @@ func sourcesReady(f *resolution, sources []addonsv1.StackSource) metav1.Conditio
 	return newCondition(kind, metav1.ConditionTrue, addonsv1.SourcesReadyReason, "No cluster has asked yet for "+message.List(unasked, ", ", shownProblems))
 }
 
-// fallback says which version a follower has whose newest one isn't taken.
+// fallback returns which version a follower has whose newest one isn't taken.
 func (f *resolution) fallback(name string) string {
 	pin := f.pins[name]
 	if slices.ContainsFunc(f.followers, func(w stack.Follower) bool { return w.Name == name && w.HasFound(pin) }) {

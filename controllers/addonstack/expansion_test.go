@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/bundle"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
@@ -17,7 +18,7 @@ func TestFollowingBesideABundle(t *testing.T) {
 	s.Spec.Addons = append(s.Spec.Addons, addonsv1.Addon{Name: "cni", Chart: addonsv1.ChartSource{Path: "cni"}})
 	opened := append([]addonsv1.Addon{}, s.Spec.Addons...)
 	opened[1].Chart.Digest = "sha256:cni"
-	e := &expansion{digest: "sha256:bundle", addons: opened}
+	e := &expansion{bundle.Expansion{Addons: opened}, "sha256:bundle"}
 	pins := stack.Pins{"web": {Version: "1.4.1", Digest: "sha256:1"}}
 	kept := pins.Into(&e.of(s).Spec)
 	data, err := json.Marshal(kept)
@@ -27,7 +28,7 @@ func TestFollowingBesideABundle(t *testing.T) {
 	revision := stack.Snapshot(s, data, 1)
 
 	addons, complete := keptAddons(s.Spec.Addons, kept.Addons)
-	again := &expansion{digest: "sha256:bundle", addons: addons}
+	again := &expansion{bundle.Expansion{Addons: addons}, "sha256:bundle"}
 	if !complete || !stack.IsOf(revision, again.of(s), pins) {
 		t.Errorf("%+v aren't those of the revision", addons)
 	}

@@ -4,7 +4,6 @@ package addonstack
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -87,14 +86,13 @@ func mergeFollowing(s, view *addonsv1.AddonStack) []addonsv1.FollowedVersion {
 	var list []addonsv1.FollowedVersion
 	for _, own := range view.Status.Following {
 		there := followedIn(s.Status.Following, own.Addon)
-		at := slices.IndexFunc(followers, func(f stack.Follower) bool { return f.Name == own.Addon })
-		if there != nil && at >= 0 {
-			switch line := followers[at].Line; {
-			case line.Newer(there.Version, own.Version):
-				own = *there
-			case there.Version == own.Version && line.Newer(there.Available, own.Available):
-				own.Available = there.Available
-			}
+		follower := first(followers, func(f *stack.Follower) bool { return f.Name == own.Addon })
+		switch {
+		case there == nil || follower == nil:
+		case follower.Line.Newer(there.Version, own.Version):
+			own = *there
+		case there.Version == own.Version && follower.Line.Newer(there.Available, own.Available):
+			own.Available = there.Available
 		}
 		list = append(list, own)
 	}

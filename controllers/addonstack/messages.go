@@ -5,8 +5,8 @@ package addonstack
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -47,18 +47,15 @@ func (c causes) add(cluster string, addon *addonsv1.AddonStatus) {
 
 // describe returns a text for each cause, as "cluster, cluster: cause", the one of most clusters first.
 func (c causes) describe() []string {
-	type group struct{ clusters, cause string }
-	groups := make([]group, 0, len(c))
-	for cause, clusters := range c {
+	for _, clusters := range c {
 		slices.Sort(clusters)
-		groups = append(groups, group{message.List(clusters, ", ", shownClusters), cause})
 	}
-	slices.SortFunc(groups, func(a, b group) int {
-		return cmp.Or(cmp.Compare(len(c[b.cause]), len(c[a.cause])), strings.Compare(a.clusters, b.clusters), strings.Compare(a.cause, b.cause))
+	mostFirst := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(c[b]), len(c[a])), slices.Compare(c[a], c[b]), cmp.Compare(a, b))
 	})
-	texts := make([]string, 0, len(groups))
-	for _, g := range groups {
-		texts = append(texts, g.clusters+": "+g.cause)
+	texts := make([]string, 0, len(c))
+	for _, cause := range mostFirst {
+		texts = append(texts, message.List(c[cause], ", ", shownClusters)+": "+cause)
 	}
 	return texts
 }

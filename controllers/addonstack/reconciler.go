@@ -77,22 +77,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		r.retryRejected(ctx, s)
 	}
 	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
-	if isStale(err) {
-		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
+	if apierrors.IsConflict(err) {
+		return management.Retry(ctx, ctrl.Result{}, err)
 	}
 	summarize(view)
-	werr := r.write(ctx, s, view)
-	if err == nil && isStale(werr) {
-		return ctrl.Result{RequeueAfter: management.StaleDelay}, nil
-	}
-	return ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, errors.Join(err, werr)
+	err = errors.Join(err, r.write(ctx, s, view))
+	return management.Retry(ctx, ctrl.Result{RequeueAfter: management.Sooner(again, wait)}, err)
 }
 
 // errStale is returned if what the cache shows isn't so any more.
-var errStale = errors.New("the cache is behind")
-
-// isStale reports whether something else was written first, or the cache is older than the API server.
-func isStale(err error) bool { return errors.Is(err, errStale) || apierrors.IsConflict(err) }
+var errStale = apierrors.NewConflict(addonsv1.GroupVersion.WithResource("addonstacks").GroupResource(), "",
+	errors.New("the cache is behind"))
 
 // retryRejected has the stack's sources asked at once whether what was rejected is published anew.
 func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) {
@@ -105,28 +100,43 @@ func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) 
 // returns when to poll for newer versions, 0 for never.
 func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
+	revisions, err := r.knownRevisions(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	var inForce *addonsv1.AddonStackSpec
+	var f *resolution
 	problems, paused := stack.Validate(&s.Spec), setPaused(s)
 	switch {
 	case len(problems) > 0:
 		r.reportInvalid(s, problems[0].Reason, "Validate", describe(problems))
-		return 0, r.countFormer(ctx, s, nil)
 	case paused:
 		setValid(s, "")
-		return 0, r.countFormer(ctx, s, nil)
+	default:
+		if f, err = r.snapshot(ctx, s, revisions); err != nil {
+			reportUnkept(s, err)
+			return 0, err
+		}
+		inForce = f.kept
 	}
-	kept, f, err := r.snapshot(ctx, s)
-	switch {
-	case err != nil:
-		reportUnkept(s, err)
-		return 0, err
-	case kept == nil:
-		return f.again, r.countFormer(ctx, s, f)
+	if inForce == nil && len(revisions) > 0 { // the former one is
+		if inForce, err = stack.SpecOf(&revisions[0]); err != nil {
+			return 0, err
+		}
+		s.Status.LatestRevision = revisions[0].Name
 	}
-	clusters, err := r.count(ctx, s, kept)
-	if err != nil {
-		return 0, err
+	var clusters []*addonsv1.ClusterAddon
+	if inForce != nil {
+		if clusters, err = r.count(ctx, s, inForce); err != nil {
+			return 0, err
+		}
 	}
-	s.Status.Sources = sourcesOf(s, kept, clusters, f)
-	r.reportSources(s, f)
+	s.Status.Sources = sourcesOf(s, inForce, clusters, f)
+	if f == nil {
+		return 0, nil
+	}
+	if f.kept != nil {
+		r.reportSources(s, f)
+	}
 	return f.again, nil
 }

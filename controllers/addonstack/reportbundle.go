@@ -34,7 +34,7 @@ func lacksNotes(s *addonsv1.AddonStack) bool {
 func reportValid(s *addonsv1.AddonStack, e *expansion) {
 	notes := ""
 	if e != nil {
-		notes = message.Shorten(strings.Join(e.notes, "; "), maxNotes)
+		notes = message.Shorten(strings.Join(e.Notes, "; "), maxNotes)
 	}
 	setValid(s, notes)
 }

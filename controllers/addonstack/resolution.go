@@ -25,6 +25,7 @@ import (
 
 // resolution is what the parts of a stack that follow versions come to.
 type resolution struct {
+	kept      *addonsv1.AddonStackSpec // as a revision; nil while the spec waits for versions or its bundle
 	followers []stack.Follower
 	current   stack.Pins // of the newest revision
 	pins      stack.Pins

@@ -17,52 +17,49 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// snapshot keeps the spec, with the versions that it follows, as the newest revision. If there is
-// one of this generation already, that takes no request. snapshot returns the spec with what its
-// bundle adds, or nil while the spec waits for versions or its bundle.
-func (r *Reconciler) snapshot(ctx context.Context, s *addonsv1.AddonStack) (kept *addonsv1.AddonStackSpec, f *resolution, err error) {
-	revisions, err := r.knownRevisions(ctx, s)
+// snapshot keeps the spec, with the versions that it follows and what its bundle adds, as the newest
+// revision. If there is one of this generation already, that takes no request. While the spec waits for
+// versions or its bundle, it isn't kept.
+func (r *Reconciler) snapshot(
+	ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision,
+) (*resolution, error) {
+	f, err := r.follow(ctx, s, revisions)
 	if err != nil {
-		return nil, nil, err
-	}
-	if f, err = r.follow(ctx, s, revisions); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var e *expansion
 	if !f.waitsFor(addonsv1.FollowedSource) {
 		if e, err = r.expand(ctx, s, f, revisions); err != nil {
-			return nil, f, r.reportNoBundle(s, f, err)
+			return f, r.reportNoBundle(s, f, err)
 		}
 	}
 	reportValid(s, e)
 	if len(f.waiting) > 0 {
 		r.reportSources(s, f)
-		return nil, f, nil
+		return f, nil
 	}
 	expanded := e.of(s)
 	isNew := len(revisions) == 0 || !stack.IsOf(&revisions[0], expanded, f.pins)
 	if isNew {
 		if revisions, err = r.keepRevision(ctx, s, e, f.pins); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	s.Status.LatestRevision = revisions[0].Name
 	if s.Status.Following, err = followingOf(s, &revisions[0], isNew, f, r.Clock.Now()); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	kept = &expanded.Spec
-	if len(f.followers) > 0 {
-		kept = f.pins.Into(kept)
+	f.kept = f.pins.Into(&expanded.Spec)
+	if !isNew {
+		return f, nil
 	}
 	if err := r.syncLabels(ctx, s, revisions); err != nil {
-		return kept, f, err
+		return nil, err
 	}
-	if isNew {
-		if err := r.trimHistory(ctx, s, revisions); err != nil {
-			logf.FromContext(ctx).Error(err, "Old revisions are left until there is another one")
-		}
+	if err := r.trimHistory(ctx, s, revisions); err != nil {
+		logf.FromContext(ctx).Error(err, "Old revisions are left until there is another one")
 	}
-	return kept, f, nil
+	return f, nil
 }
 
 // knownRevisions returns the revisions of the stack, the newest first. Those with a former watch
@@ -121,22 +118,23 @@ func (r *Reconciler) sameLabel(ctx context.Context, s *addonsv1.AddonStack) erro
 // historyLimit is how many revisions are kept that no cluster runs, besides the newest.
 const historyLimit = 10
 
-// pageSize of a list that is read from the API server.
-const pageSize = 500
-
 // trimHistory deletes the oldest revisions that no cluster runs. What clusters of other
 // filters run isn't in the cache.
 func (r *Reconciler) trimHistory(ctx context.Context, s *addonsv1.AddonStack, revisions []appsv1.ControllerRevision) error {
 	if len(revisions) <= historyLimit+1 {
 		return nil
 	}
-	reader, limit := client.Reader(r.Client), int64(0)
+	reader := client.Reader(r.Client)
 	if r.shares(s) {
-		reader, limit = r.APIReader, pageSize
+		reader = r.APIReader
 	}
-	inUse, err := r.inUse(ctx, reader, s, limit)
-	if err != nil {
-		return err
+	all := &addonsv1.ClusterAddonList{}
+	if err := reader.List(ctx, all, client.InNamespace(s.Namespace)); err != nil {
+		return fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+	}
+	inUse := sets.New[string]()
+	for i := range all.Items {
+		inUse.Insert(stack.AssignedRevision(all.Items[i].Spec.Stacks, s.Name))
 	}
 	for _, revision := range surplusOf(revisions, inUse) {
 		// Another instance may go back to it at this moment.
@@ -161,23 +159,4 @@ func surplusOf(revisions []appsv1.ControllerRevision, inUse sets.Set[string]) []
 		}
 	}
 	return surplus
-}
-
-// inUse returns the revisions of the stack that ClusterAddons of the namespace name.
-// A limit, for pages, is for the API server: the cache has no pages.
-func (r *Reconciler) inUse(ctx context.Context, from client.Reader, s *addonsv1.AddonStack, limit int64) (sets.Set[string], error) {
-	inUse := sets.New[string]()
-	options := &client.ListOptions{Namespace: s.Namespace, Limit: limit}
-	for {
-		page := &addonsv1.ClusterAddonList{}
-		if err := from.List(ctx, page, options); err != nil {
-			return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
-		}
-		for i := range page.Items {
-			inUse.Insert(stack.AssignedRevision(page.Items[i].Spec.Stacks, s.Name))
-		}
-		if options.Continue = page.Continue; limit == 0 || page.Continue == "" {
-			return inUse, nil
-		}
-	}
 }

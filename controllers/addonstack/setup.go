@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -39,12 +38,9 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		Complete(r)
 }
 
-// stackOfRevision enqueues the stack that a revision is of.
+// stackOfRevision enqueues the stack that a revision is of. The cache has none without the label.
 func stackOfRevision(_ context.Context, obj client.Object) []client.ObjectKey {
-	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == "AddonStack" {
-		return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: owner.Name}}
-	}
-	return nil
+	return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[addonsv1.StackNameLabel]}}
 }
 
 // stacksOfClusterAddon enqueues the stacks that a cluster is to run.

@@ -124,16 +124,16 @@ func (r *Reconciler) entry(ctx context.Context, view *addonsv1.AddonStack) (*add
 func (r *Reconciler) withoutGone(ctx context.Context, namespace string, instances []addonsv1.StackInstance) ([]addonsv1.StackInstance, error) {
 	var kept []addonsv1.StackInstance
 	for _, instance := range instances {
-		if instance.WatchFilter != r.WatchFilter {
-			has, err := r.hasClusters(ctx, namespace, instance.WatchFilter)
-			if err != nil {
+		stays := instance.WatchFilter == r.WatchFilter
+		if !stays {
+			var err error
+			if stays, err = r.hasClusters(ctx, namespace, instance.WatchFilter); err != nil {
 				return nil, err
 			}
-			if !has {
-				continue
-			}
 		}
-		kept = append(kept, instance)
+		if stays {
+			kept = append(kept, instance)
+		}
 	}
 	return kept, nil
 }

@@ -4,6 +4,7 @@ package addonstack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,41 +40,27 @@ func sourcesIn(s *addonsv1.AddonStack) map[string]reference.Reference {
 
 // sourcesOf returns where the add-ons of the spec in force come from, and whether they can be had
 // there, by the ClusterAddons and the last poll for versions. The stack's bundle comes first.
-func sourcesOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
-	// The bundle was read to make the revision.
-	return reportOf(s, spec, f, available(), func(addon string, _ reference.Reference) metav1.Condition {
-		return availability(addon, s, clusters)
-	})
-}
-
-// pendingSources does the same for a spec that waits for versions or its bundle. For sources that
-// the revision in force has as well, the ClusterAddons tell. inForce may be nil.
-func pendingSources(s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution) []addonsv1.StackSource {
-	spec, former := f.pins.Into(&s.Spec), map[string]string{}
-	if inForce != nil {
-		for i := range inForce.Addons {
-			former[inForce.Addons[i].Name] = reference.AddonOf(s.Namespace, &inForce.Addons[i], inForce.Source).String()
-		}
-		if len(spec.Addons) == 0 { // those of the bundle, as it was
-			spec.Addons = inForce.Addons
+//
+// While a newer spec waits for versions or its bundle, it returns the sources of that spec. Of these the
+// ClusterAddons tell if the spec in force has them as well. It may be nil.
+//
+// What the stack follows it fetched itself, whether clusters want it or not.
+func sourcesOf(
+	s *addonsv1.AddonStack, inForce *addonsv1.AddonStackSpec, clusters []*addonsv1.ClusterAddon, f *resolution,
+) []addonsv1.StackSource {
+	spec, former := inForce, addressesOf(s.Namespace, inForce)
+	if f != nil && f.kept == nil {
+		if spec = f.pins.Into(&s.Spec); len(spec.Addons) == 0 && inForce != nil {
+			spec.Addons = inForce.Addons // those of the bundle, as it was
 		}
 	}
-	return reportOf(s, spec, f, f.bundleCondition(), func(addon string, ref reference.Reference) metav1.Condition {
-		if former[addon] == ref.String() {
-			return availability(addon, s, clusters)
-		}
-		return notAsked()
-	})
-}
-
-// reportOf makes status.sources of a spec whose versions are pinned, as far as they are
-// known. What the stack follows it fetched itself, whether clusters want it or not.
-func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resolution, ofBundle metav1.Condition,
-	ofAddon func(name string, ref reference.Reference) metav1.Condition,
-) []addonsv1.StackSource {
+	if spec == nil {
+		return nil
+	}
 	var sources []addonsv1.StackSource
 	if spec.Source != nil {
-		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), f.orFailed(addonsv1.FollowedSource, ofBundle)))
+		c := f.orFailed(addonsv1.FollowedSource, f.bundleCondition())
+		sources = append(sources, entryOf(s, addonsv1.FollowedSource, reference.BundleOf(s.Namespace, spec.Source), c))
 	}
 	pins, fetched := stack.PinsOf(&s.Spec, spec), map[string]bool{}
 	for _, follower := range stack.Followers(&s.Spec) {
@@ -81,7 +68,10 @@ func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resoluti
 	}
 	for i := range spec.Addons {
 		name, ref := spec.Addons[i].Name, reference.AddonOf(s.Namespace, &spec.Addons[i], spec.Source)
-		c := ofAddon(name, ref)
+		c := notAsked()
+		if former[name] == ref.String() {
+			c = availability(name, s, clusters)
+		}
 		if fetched[name] && c.Reason == addonsv1.SourceNotAskedReason {
 			c = available()
 		}
@@ -90,13 +80,22 @@ func reportOf(s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec, f *resoluti
 	return sources
 }
 
+// addressesOf returns where the add-ons of a spec come from, by name.
+func addressesOf(namespace string, spec *addonsv1.AddonStackSpec) map[string]string {
+	addresses := map[string]string{}
+	if spec != nil {
+		for i := range spec.Addons {
+			addresses[spec.Addons[i].Name] = reference.AddonOf(namespace, &spec.Addons[i], spec.Source).String()
+		}
+	}
+	return addresses
+}
+
 // entryOf makes an entry of status.sources. What is unchanged keeps its time.
 func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c metav1.Condition) addonsv1.StackSource {
 	entry := addonsv1.StackSource{Addon: name, Address: message.Shorten(ref.Subject(), maxAddress)}
-	for i := range s.Status.Sources {
-		if s.Status.Sources[i].Addon == name {
-			entry.Conditions = append(entry.Conditions, s.Status.Sources[i].Conditions...)
-		}
+	if known := first(s.Status.Sources, func(e *addonsv1.StackSource) bool { return e.Addon == name }); known != nil {
+		entry.Conditions = slices.Clone(known.Conditions)
 	}
 	c.ObservedGeneration = s.Generation
 	meta.SetStatusCondition(&entry.Conditions, c)
@@ -105,7 +104,7 @@ func entryOf(s *addonsv1.AddonStack, name string, ref reference.Reference, c met
 
 // bundleCondition returns what is known of a bundle that a spec waits for, or could wait for.
 func (f *resolution) bundleCondition() metav1.Condition {
-	if f.bundle == nil {
+	if f == nil || f.bundle == nil {
 		return available()
 	}
 	c := sourceCondition(metav1.ConditionFalse, f.bundle.Reason, message.Shorten(ofBundle(f.bundle), maxProblem))
@@ -121,11 +120,7 @@ func (f *resolution) orFailed(name string, c metav1.Condition) metav1.Condition 
 		return c
 	}
 	if failed := f.failureOf(name); failed != nil {
-		text := failed.err.Error()
-		if failed.err.Field != "" {
-			text = failed.text()
-		}
-		text = message.Shorten(text, maxProblem)
+		text := message.Shorten(failed.text(), maxProblem)
 		if !f.waitsFor(name) {
 			text = "Looking for newer versions: " + text
 		}

@@ -83,7 +83,7 @@ func TestPendingSources(t *testing.T) {
 			f := resolve(s, stack.Followers(&s.Spec), nil, &versionPoll{results: map[string]pollResult{"web": tc.found}})
 			f.bundle = tc.bundle
 			clusters := clustersWith("dns", []addonsv1.AddonStatus{{Phase: addonsv1.AddonReady, Digest: "sha256:1"}})
-			if got := told(pendingSources(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
+			if got := told(sourcesOf(s, inForce, clusters, f)); !slices.Equal(got, tc.want) {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -98,7 +98,8 @@ func TestWhatIsFollowedWasAsked(t *testing.T) {
 		"web oci://example.org/web@sha256:a True Available ",
 		"dns oci://example.org/dns:1.0.0 Unknown NotAsked No cluster has asked for it yet",
 	}
-	if got := told(sourcesOf(s, pins.Into(&s.Spec), nil, &resolution{})); !slices.Equal(got, want) {
+	kept := pins.Into(&s.Spec)
+	if got := told(sourcesOf(s, kept, nil, &resolution{kept: kept})); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -42,7 +42,7 @@ func TestSourcesOf(t *testing.T) {
 		"one is at it":             {[]addonsv1.AddonStatus{given, slow}, nil, "Unknown ArtifactPending: slow"},
 		"different failures":       {[]addonsv1.AddonStatus{unread, other}, nil, "False SourceUnauthorized: a"},
 		"the other way round":      {[]addonsv1.AddonStatus{other, slow, unread}, nil, "False SourceUnauthorized: a"},
-		"the last look failed":     {[]addonsv1.AddonStatus{given}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: gone"},
+		"the last look failed":     {[]addonsv1.AddonStatus{given}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False ArtifactNotFound: Looking for newer versions: Add-on cni: gone"},
 		"both, the cluster counts": {[]addonsv1.AddonStatus{unread}, &failure.Error{Reason: failure.ArtifactNotFound, Err: errors.New("gone")}, "False SourceUnavailable: " + down},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestSourcesOf(t *testing.T) {
 			spec := &addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "cni", Chart: addonsv1.ChartSource{
 				OCI: &addonsv1.OCISource{URL: "oci://r.example/cni"}, Version: "1.0.0",
 			}}}}
-			f := &resolution{}
+			f := &resolution{kept: spec}
 			if tc.look != nil {
 				f.failures = []pollFailure{{addon: "cni", err: tc.look}}
 			}

@@ -63,7 +63,7 @@ func (p *versionPoll) plan(s *addonsv1.AddonStack, t trigger, now time.Time, set
 	switch {
 	case first && settled:
 		p.results = map[string]pollResult{}
-		p.next = stack.ScheduleOf(s.UID, s.Spec.Updates).Next(now)
+		p.next = stack.NextPoll(s.UID, s.Spec.Updates, now)
 	case first, t.generation != last.generation:
 		p.results = map[string]pollResult{}
 		p.begin(now, sharedAnswers)
@@ -81,13 +81,12 @@ func (p *versionPoll) begin(now time.Time, age time.Duration) {
 
 // finish plans the next poll, after one that came to an end.
 func (p *versionPoll) finish(s *addonsv1.AddonStack, now time.Time, waiting bool) {
-	schedule := stack.ScheduleOf(s.UID, s.Spec.Updates)
-	p.running, p.next = false, schedule.Next(now)
+	p.running, p.next = false, stack.NextPoll(s.UID, s.Spec.Updates, now)
 	for _, result := range p.results {
 		if result.err == nil {
 			continue
 		}
-		retry := min(max(result.err.RetryAfter, followingRetry), schedule.Interval())
+		retry := max(result.err.RetryAfter, followingRetry)
 		if waiting {
 			retry = min(max(result.err.RetryAfter, time.Second), waitingRetry)
 		}

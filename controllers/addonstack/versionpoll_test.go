@@ -48,7 +48,7 @@ func TestPlan(t *testing.T) {
 			if p.running != tc.running || tc.running && !p.notBefore.Equal(now.Add(-tc.age)) || (len(p.results) == 0) != tc.forgets {
 				t.Errorf("got %+v", p)
 			}
-			if turn := stack.ScheduleOf(s.UID, nil).Next(now); tc.settled && !p.next.Equal(turn) {
+			if turn := stack.NextPoll(s.UID, nil, now); tc.settled && !p.next.Equal(turn) {
 				t.Errorf("the next poll is at %s, want the stack's own turn, %s", p.next, turn)
 			}
 			again := p
@@ -66,7 +66,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 	if p.plan(s, p.trigger, now, true); !p.running || !p.answered.Has("web") || p.pause(now) != pollTimeout {
 		t.Errorf("it begins anew: %+v", p)
 	}
-	turn := stack.ScheduleOf(s.UID, nil).Next(now)
+	turn := stack.NextPoll(s.UID, nil, now)
 	p.finish(s, turn, false)
 	if p.running || p.pause(turn) != addonsv1.DefaultUpdateInterval {
 		t.Errorf("got %+v, want the next poll at the next turn", p)
@@ -75,7 +75,7 @@ func TestPollEndsWhenAllHaveAnswered(t *testing.T) {
 
 func TestPauseAfterAFailure(t *testing.T) {
 	s := followingStack()
-	now := stack.ScheduleOf(s.UID, nil).Next(time.Unix(1e9, 0))
+	now := stack.NextPoll(s.UID, nil, time.Unix(1e9, 0))
 	for name, tc := range map[string]struct {
 		after   time.Duration
 		waiting bool

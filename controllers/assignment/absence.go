@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,71 +31,49 @@ const (
 	absenceRetry = time.Second
 )
 
-// absence says what the absence of an AddonStack means.
-type absence int
-
-const (
-	// absenceOpen: it may be back in a moment.
-	absenceOpen absence = iota
-	// absenceDeleted: it was deleted, and nothing else was.
-	absenceDeleted
-	// absenceAmidst: it went with its CRD or its namespace. That is no wish to uninstall.
-	absenceAmidst
-)
-
-// absences remembers since when AddonStacks are gone. Losing it makes a removal begin later.
+// absences remembers the AddonStacks that are gone. Losing it makes a removal begin later.
 type absences struct {
-	mu      sync.Mutex
-	since   map[client.ObjectKey]time.Time
-	amidst  map[client.ObjectKey]bool
-	checked map[string]namespaceState // by namespace
+	mu     sync.Mutex
+	stacks map[client.ObjectKey]*absence
+	// whole tells of namespaces what isWhole said, for the many clusters of a stack that ask.
+	whole *cache.Expiring
 }
 
-// namespaceState is what was seen of a namespace, for the many clusters of a stack that ask.
-type namespaceState struct {
-	at    time.Time
-	whole bool
+// absence is that of one AddonStack.
+type absence struct {
+	since time.Time
+	// amidst is set if the stack went with its CRD or its namespace. That is no wish to uninstall.
+	amidst bool
 }
 
-// judge returns what the absence of a stack means that the API server doesn't have.
-func (r *Reconciler) judge(ctx context.Context, key client.ObjectKey) (absence, error) {
-	a, now := &r.absences, r.Clock.Now()
+// mayReturn reports whether a stack that the API server doesn't have may be back in a moment.
+func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey) (bool, error) {
+	a := &r.absences
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.since == nil {
-		a.since, a.amidst, a.checked = map[client.ObjectKey]time.Time{}, map[client.ObjectKey]bool{}, map[string]namespaceState{}
-	}
-	if l, ok := a.checked[key.Namespace]; !ok || now.Sub(l.at) >= absenceRetry/2 {
-		whole, err := r.isWhole(ctx, key.Namespace)
-		if err != nil {
-			return absenceOpen, err
-		}
-		a.checked[key.Namespace] = namespaceState{at: now, whole: whole}
-	}
-	since, known := a.since[key]
+	whole, known := a.whole.Get(key.Namespace)
 	if !known {
-		a.since[key], since = now, now
+		var err error
+		if whole, err = r.isWhole(ctx, key.Namespace); err != nil {
+			return true, err
+		}
+		a.whole.Set(key.Namespace, whole, absenceRetry/2)
 	}
-	a.amidst[key] = a.amidst[key] || !a.checked[key.Namespace].whole
-	switch {
-	case now.Sub(since) < deletionGrace:
-		return absenceOpen, nil
-	case a.amidst[key]:
-		return absenceAmidst, nil
+	stack := a.stacks[key]
+	if stack == nil {
+		stack = &absence{since: time.Now()}
+		a.stacks[key] = stack
 	}
-	return absenceDeleted, nil
+	stack.amidst = stack.amidst || whole == false
+	return time.Since(stack.since) < deletionGrace, nil
 }
 
 // present forgets the absence of stacks that are there.
 func (a *absences) present(namespace string, candidates []candidate) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.since) == 0 {
-		clear(a.checked)
-	}
 	for _, c := range candidates {
-		delete(a.since, stackKey(namespace, c.name))
-		delete(a.amidst, stackKey(namespace, c.name))
+		delete(a.stacks, stackKey(namespace, c.name))
 	}
 }
 
@@ -102,7 +81,8 @@ func (a *absences) present(namespace string, candidates []candidate) {
 func (a *absences) isAmidst(key client.ObjectKey) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.amidst[key]
+	stack := a.stacks[key]
+	return stack != nil && stack.amidst
 }
 
 // isWhole reports whether neither our CRDs nor the namespace are being deleted, or gone.
@@ -152,7 +132,7 @@ func (r *Reconciler) withoutCluster(ctx context.Context, ca *addonsv1.ClusterAdd
 	return management.Retry(ctx, ctrl.Result{}, wrap(err, "deleting the ClusterAddon of %s %s", ca.Spec.ClusterRef.Kind, ca.Spec.ClusterRef.Name))
 }
 
-// nameTaken tells that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.
+// nameTaken sends an event that a cluster gets no add-ons, as the name of its ClusterAddon is that of another's.
 func (r *Reconciler) nameTaken(ca *addonsv1.ClusterAddon, cluster *member.Member) {
 	r.Recorder.Eventf(ca, cluster.Object(), corev1.EventTypeWarning, "NameTaken", "Assign",
 		"%s would have a ClusterAddon of this name, too, and so gets none: rename one of them", cluster)

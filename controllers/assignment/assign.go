@@ -62,18 +62,28 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 	return candidates, nil
 }
 
+// find returns the candidate of a name, nil if there is none.
+func find(candidates []candidate, name string) *candidate {
+	for i := range candidates {
+		if candidates[i].name == name {
+			return &candidates[i]
+		}
+	}
+	return nil
+}
+
 // absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
 // scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
 // latter it returns again as true.
 func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
 	r.absences.present(namespace, candidates)
 	for _, a := range assigned {
-		if slices.ContainsFunc(candidates, func(c candidate) bool { return c.name == a.Name }) {
+		if find(candidates, a.Name) != nil {
 			continue
 		}
 		s := &metav1.PartialObjectMetadata{}
 		s.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
-		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name}, s)
+		err := r.APIReader.Get(ctx, stackKey(namespace, a.Name), s)
 		switch {
 		case err == nil && s.DeletionTimestamp.IsZero():
 			stay = append(stay, a)
@@ -81,18 +91,18 @@ func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []ad
 		case client.IgnoreNotFound(err) != nil:
 			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
 		}
-		meaning, err := r.judge(ctx, client.ObjectKey{Namespace: namespace, Name: a.Name})
+		mayReturn, err := r.mayReturn(ctx, stackKey(namespace, a.Name))
 		if err != nil {
 			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
 		}
-		if meaning == absenceOpen {
+		if mayReturn {
 			stay, again = append(stay, a), true
 		}
 	}
 	return stay, again, nil
 }
 
-// at is the stack in a revision, "" for none.
+// at returns the stack in a revision, "" for none.
 func (c *candidate) at(revision string) addonsv1.StackRevision {
 	return addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
 }

@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -38,7 +36,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevisio
 		if len(lost[former.Name]) == 0 {
 			continue
 		}
-		held := heldRemoval(former, p.find(former.Name), p.wanted, lost[former.Name])
+		held := heldRemoval(former, find(p.candidates, former.Name), p.wanted, lost[former.Name])
 		holds, err := r.holds(ctx, p, former, held)
 		if err != nil {
 			return nil, err
@@ -47,7 +45,7 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevisio
 			p.keep(former, held)
 			continue
 		}
-		r.removals.add(stackKey(p.ca.Namespace, former.Name), p.ca.Name, r.Clock.Now())
+		r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
 	}
 	return p.wanted, nil
 }
@@ -69,7 +67,7 @@ func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRe
 		return false, err
 	}
 	limit := former.RemovalLimit
-	if target := p.find(former.Name); target != nil {
+	if target := find(p.candidates, former.Name); target != nil {
 		limit = target.spec.RemovalLimit
 	}
 	return exceeds(limit, losing, all), nil
@@ -85,20 +83,21 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, 
 	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace)); err != nil {
 		return 0, 0, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
 	}
-	going := r.removals.recent(stackKey(p.ca.Namespace, name), r.Clock.Now())
-	having := sets.New(going.UnsortedList()...)
 	for i := range cas.Items {
 		ca := &cas.Items[i]
 		cluster := clusters[ca.Name]
-		if cluster == nil || cluster.Deleting || !has(ca, name) {
+		_, lately := r.removals.Get(removal{stackKey(ca.Namespace, name), ca.Name})
+		switch {
+		case lately:
+			losing++
+		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
+		case !isPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0:
+			losing++
 		}
-		having.Insert(ca.Name)
-		if !isPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0 {
-			going.Insert(ca.Name)
-		}
+		all++
 	}
-	return len(going), len(having), nil
+	return losing, all, nil
 }
 
 // orphans reports whether the assigned revision leaves the add-ons in the clusters.
@@ -114,15 +113,6 @@ func (r *Reconciler) orphans(ctx context.Context, namespace string, assigned add
 	return err == nil && spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan, err
 }
 
-func (p *plan) find(name string) *candidate {
-	for i := range p.candidates {
-		if p.candidates[i].name == name {
-			return &p.candidates[i]
-		}
-	}
-	return nil
-}
-
 // keep leaves a stack in the assignment as it is, with what is held.
 func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
 	former.HeldRemoval = held
@@ -130,41 +120,14 @@ func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
 	p.wanted = append(p.wanted, former)
 }
 
-// removals remembers which clusters lost add-ons of each stack. A restart allows as many once more.
-type removals struct {
-	mu   sync.Mutex
-	when map[client.ObjectKey]map[string]time.Time // by stack and cluster
+// removal is that of add-ons of a stack from a cluster.
+type removal struct {
+	stack   client.ObjectKey
+	cluster string
 }
 
 func stackKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
-}
-
-func (m *removals) add(stack client.ObjectKey, cluster string, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.when == nil {
-		m.when = map[client.ObjectKey]map[string]time.Time{}
-	}
-	if m.when[stack] == nil {
-		m.when[stack] = map[string]time.Time{}
-	}
-	m.when[stack][cluster] = now
-}
-
-// recent returns the clusters of the last removalWindow, and forgets all others.
-func (m *removals) recent(stack client.ObjectKey, now time.Time) sets.Set[string] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for cluster, at := range m.when[stack] {
-		if now.Sub(at) >= removalWindow {
-			delete(m.when[stack], cluster)
-		}
-	}
-	if len(m.when[stack]) == 0 {
-		delete(m.when, stack)
-	}
-	return sets.KeySet(m.when[stack])
 }
 
 // tellHeld sends events of changes that are held from now on, and of a confirmation that fits none.

@@ -21,12 +21,12 @@ import (
 func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidates []candidate) map[string][]string {
 	kept, unchanged := sets.New[string](), sets.New[string]()
 	for _, w := range wanted {
-		i := slices.IndexFunc(candidates, func(c candidate) bool { return c.name == w.Name })
-		if i < 0 || w.Revision == "" || candidates[i].revision != w.Revision {
+		c := find(candidates, w.Name)
+		if c == nil || w.Revision == "" || c.revision != w.Revision {
 			unchanged.Insert(w.Name)
 			continue
 		}
-		for _, a := range candidates[i].spec.Addons {
+		for _, a := range c.spec.Addons {
 			kept.Insert(cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace) + "/" + a.Name)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -34,10 +34,10 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	// Discovery tells whether the CRDs of the AddonStacks are there.
 	Discovery Discovery
-	Clock     clock.PassiveClock
 
-	queue    management.Queue
-	removals removals
+	queue management.Queue
+	// removals remembers the last ones of removalWindow. A restart allows as many once more.
+	removals *cache.Expiring
 	absences absences
 }
 

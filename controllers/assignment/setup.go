@@ -6,7 +6,7 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -25,17 +25,19 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
+	r.removals = cache.NewExpiring()
+	r.absences.stacks, r.absences.whole = map[client.ObjectKey]*absence{}, cache.NewExpiring()
 	r.Members.Subscribe(r.queue.Add)
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.ClusterAddon{}, management.Map(management.SameName), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
 		Watches(&addonsv1.AddonStack{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
-		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfRevision), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
+		Watches(&appsv1.ControllerRevision{}, management.Map(r.clustersOfNamespace), management.WatchManagementCluster(), management.SkipWorkloadClusters()).
 		WatchesRawSource(&r.queue).
 		Complete(r)
 }
 
-// clustersOfNamespace enqueues every cluster that a stack may concern. Deciding needs no request.
+// clustersOfNamespace enqueues every cluster that a stack, or a revision of one, may concern. Deciding needs no request.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object) []client.ObjectKey {
 	clusters, err := r.Members.List(ctx, obj.GetNamespace())
 	if err != nil {
@@ -46,11 +48,4 @@ func (r *Reconciler) clustersOfNamespace(ctx context.Context, obj client.Object)
 		keys = append(keys, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name})
 	}
 	return keys
-}
-
-func (r *Reconciler) clustersOfRevision(ctx context.Context, obj client.Object) []client.ObjectKey {
-	if owner := metav1.GetControllerOf(obj); owner == nil || owner.Kind != "AddonStack" {
-		return nil
-	}
-	return r.clustersOfNamespace(ctx, obj)
 }

@@ -188,11 +188,12 @@ func (q *request) describeMissing(a *addon, dependency string) string {
 
 // cycleThrough returns add-ons that depend on each other with the given one, nil if there are none.
 func (q *request) cycleThrough(wanted string) []string {
-	stacks := map[string][]addonsv1.Addon{}
+	dependencies := map[string][]string{}
 	for i := range q.wanted {
-		stacks[q.wanted[i].stack] = append(stacks[q.wanted[i].stack], q.wanted[i].Addon)
+		a := &q.wanted[i]
+		dependencies[stack.Qualified(a.stack, a.Name)] = stack.QualifiedAll(a.stack, a.DependsOn)
 	}
-	return stack.CycleThrough(stacks, wanted)
+	return stack.CycleThrough(dependencies, wanted)
 }
 
 // statusOf returns the status of an add-on that only a record knows.

@@ -118,31 +118,17 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 			s.wanted = append(s.wanted, a.addons(outdated)...)
 		}
 	}
-	s.wanted = inOrder(s.wanted)
+	s.wanted = stack.InOrder(s.wanted,
+		func(a *addon) string { return stack.Qualified(a.stack, a.Name) },
+		func(a *addon) []string { return stack.QualifiedAll(a.stack, a.DependsOn) })
 	return s
-}
-
-// inOrder returns add-ons so that each one comes after those of other stacks that it depends on.
-func inOrder(wanted []addon) []addon {
-	addons := make([]addonsv1.Addon, 0, len(wanted))
-	for i := range wanted {
-		addons = append(addons, wanted[i].Addon)
-	}
-	if !stack.DependsOnOthers(addons) {
-		return wanted
-	}
-	ordered := make([]addon, 0, len(wanted))
-	for _, i := range stack.InOrderAcross(addons, func(i int) string { return wanted[i].stack }) {
-		ordered = append(ordered, wanted[i])
-	}
-	return ordered
 }
 
 // addons returns what the stack wants. An outdated revision doesn't select the Cluster any more, so
 // its add-ons are left as they are.
 func (a *assignedStack) addons(outdated bool) []addon {
 	wanted := make([]addon, 0, len(a.spec.Addons))
-	for _, each := range stack.InOrder(a.spec.Addons) {
+	for _, each := range a.spec.Addons {
 		wanted = append(wanted, addon{
 			Addon:          each,
 			stack:          a.Name,

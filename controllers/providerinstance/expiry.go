@@ -89,7 +89,7 @@ func isMarked(pi *addonsv1.ProviderInstance) bool {
 	return conditions.GetReason(pi, addonsv1.ReadyCondition) == addonsv1.HeartbeatExpiredReason
 }
 
-// expiredMessage says what is known of an instance that is gone, and how to be rid of it.
+// expiredMessage returns what is known of an instance that is gone, and how to be rid of it.
 func expiredMessage(pi *addonsv1.ProviderInstance) string {
 	last := "No heartbeat at all"
 	if at := pi.Status.HeartbeatTime; !at.IsZero() {

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package bundle makes the add-ons of a stack from its bundle (spec.source).
+//
+// Charts of a bundle get their digests, so that one which is the same in the next
+// bundle isn't applied again ([Expand]). A stack without add-ons of its own gets those
+// of the Cluster Stack release that its bundle has to be.
+//
+// It reads no source: callers hand it the bundle's files.
 package bundle
 
 import (
 	"fmt"
+	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
@@ -31,7 +39,7 @@ type Expansion struct {
 // Error says why a bundle can't be used. Its text names the file, and the way out.
 type Error struct{ Err error }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -39,37 +47,27 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// Expand makes the add-ons of a stack with spec.source from its bundle: its own, or
-// without any those of a Cluster Stack release. Errors are of type [*Error], or those
-// of files.
+// Expand makes the add-ons of a stack with spec.source from its bundle: its own, with the digests of
+// their charts, or without any those of a Cluster Stack release. A digest that is there already
+// has to be the chart's. Errors are of type [*Error], or those of files.
 func Expand(files Files, spec *addonsv1.AddonStackSpec) (*Expansion, error) {
 	if len(spec.Addons) == 0 {
 		return release(files, spec.Source)
 	}
-	addons, err := pin(files, spec.Addons)
-	if err != nil {
-		return nil, err
+	addons := slices.Clone(spec.Addons)
+	for i := range addons {
+		name, chart := addons[i].Name, &addons[i].Chart
+		if chart.Path == "" {
+			continue
+		}
+		digest, err := files.ChartDigest(chart.Path)
+		if err != nil {
+			return nil, fmt.Errorf("addons[%s].%w", name, err) // it begins with the field
+		}
+		if chart.Digest != "" && chart.Digest != digest {
+			return nil, refuse("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", name, digest, chart.Digest)
+		}
+		chart.Digest = digest
 	}
 	return &Expansion{Addons: addons}, nil
-}
-
-// pin returns the add-ons with the digests of their charts in the bundle. A digest
-// that is there already has to be the chart's.
-func pin(files Files, own []addonsv1.Addon) ([]addonsv1.Addon, error) {
-	pinned := make([]addonsv1.Addon, 0, len(own))
-	for i := range own {
-		addon := own[i]
-		if addon.Chart.Path != "" {
-			digest, err := files.ChartDigest(addon.Chart.Path)
-			if err != nil {
-				return nil, fmt.Errorf("addons[%s].%w", addon.Name, err) // it begins with the field
-			}
-			if said := addon.Chart.Digest; said != "" && said != digest {
-				return nil, refuse("addons[%s].chart.digest: the bundle's chart has digest %s, not %s; correct it, or the bundle", addon.Name, digest, said)
-			}
-			addon.Chart.Digest = digest
-		}
-		pinned = append(pinned, addon)
-	}
-	return pinned, nil
 }

@@ -46,7 +46,7 @@ func (r *reading) open() error {
 	return nil
 }
 
-// onlyDirectory is the only one at the root, with a slash; "" if there are several,
+// onlyDirectory returns the only one at the root, with a slash; "" if there are several,
 // or files beside it.
 func onlyDirectory(names []string) string {
 	if len(names) == 0 {
@@ -59,7 +59,7 @@ func onlyDirectory(names []string) string {
 	return top + "/"
 }
 
-// clusterStack is the one that the stack asks for, "" if it doesn't say.
+// clusterStack returns the one that the stack asks for, "" if it doesn't say.
 func (r *reading) clusterStack() string {
 	if tag, err := clusterstack.ParseTag(r.from.Version); err == nil {
 		return tag.Stack()
@@ -92,7 +92,7 @@ func (r *reading) findArchive(names []string) (string, error) {
 	return found[0], nil
 }
 
-// others names archives that are there in the place of the one that is wanted.
+// others lists archives that are there in the place of the one that is wanted.
 func (r *reading) others(found []string) string {
 	if len(found) == 0 {
 		return ""
@@ -100,7 +100,7 @@ func (r *reading) others(found []string) string {
 	return ", but " + message.List(found, ", ", 3)
 }
 
-// stack is the name of the release: the tag that it was published with.
+// stack returns the name of the release: the tag that it was published with.
 func (r *reading) stack() string {
 	front, _, _ := strings.Cut(path.Base(r.archive), "-cluster-addon-")
 	return front + "-" + strings.ReplaceAll(r.metadata.ClusterStack.String(), ".", "-")

@@ -13,25 +13,20 @@ import (
 	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-// hookPoint is the point of an upgrade that a hook stands for.
-type hookPoint struct {
+// beforeUpgrade are the hooks that Cluster API asks before an upgrade begins.
+var beforeUpgrade = []string{"BeforeClusterUpgrade", "BeforeControlPlaneUpgrade"}
+
+// hookPoints are the points of an upgrade that hooks stand for, in the order of an upgrade.
+var hookPoints = []struct {
 	hook  string
 	point addonsv1.UpgradePoint
-}
-
-// hookPoints are in the order of an upgrade.
-var hookPoints = []hookPoint{
-	{"BeforeClusterUpgrade", addonsv1.UpgradeBeforeControlPlane},
-	{"BeforeControlPlaneUpgrade", addonsv1.UpgradeBeforeControlPlane},
+}{
+	{beforeUpgrade[0], addonsv1.UpgradeBeforeControlPlane},
+	{beforeUpgrade[1], addonsv1.UpgradeBeforeControlPlane},
 	{"AfterControlPlaneUpgrade", addonsv1.UpgradeAfterControlPlane},
 	{"BeforeWorkersUpgrade", addonsv1.UpgradeAfterControlPlane},
 	{"AfterWorkersUpgrade", addonsv1.UpgradeAfterWorkers},
 	{"AfterClusterUpgrade", addonsv1.UpgradeAfterWorkers},
-}
-
-// holdsUpgrade reports whether upgrades wait for the stages of a hook before they begin.
-func holdsUpgrade(hook string) bool {
-	return slices.Contains(hookPoints, hookPoint{hook, addonsv1.UpgradeBeforeControlPlane})
 }
 
 // beforeDelete is the hook whose stages delete what is to go before its Cluster.
@@ -69,11 +64,8 @@ func (r *reading) deliverAt(addons []addonsv1.Addon, hooks map[string][]clusters
 // the hook applies between depends on it.
 func (r *reading) preflights(addons []addonsv1.Addon, hooks map[string][]clusterstack.Stage) ([]addonsv1.Addon, error) {
 	first := 0 // what others depend on is listed before them
-	for _, p := range hookPoints {
-		if p.point != addonsv1.UpgradeBeforeControlPlane {
-			continue
-		}
-		stages := hooks[p.hook]
+	for _, hook := range beforeUpgrade {
+		stages := hooks[hook]
 		for i, stage := range stages {
 			deleted := slices.IndexFunc(stages[i:], func(s clusterstack.Stage) bool { return s.Name == stage.Name && s.Action == clusterstack.ActionDelete })
 			if stage.Action != clusterstack.ActionApply || deleted < 0 || addonAt(addons, stage.Name) >= 0 {
@@ -81,7 +73,7 @@ func (r *reading) preflights(addons []addonsv1.Addon, hooks map[string][]cluster
 			}
 			addon, err := r.staged(stage)
 			if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactInvalid {
-				r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: %.200s of %s: %.200s", stage.Name, p.hook, failed))
+				r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: %.200s of %s: %.200s", stage.Name, hook, failed))
 				continue // a cluster that isn't upgraded does without
 			}
 			if err != nil {

@@ -55,7 +55,7 @@ func release(files Files, from *addonsv1.BundleSource) (*Expansion, error) {
 	return &Expansion{Addons: addons, Notes: r.notes}, nil
 }
 
-// addons are those of the stages, or of the one chart of a release without stages.
+// addons returns those of the stages, or of the one chart of a release without stages.
 func (r *reading) addons() ([]addonsv1.Addon, error) {
 	data, staged, err := r.ReadYAML(r.root + clusterstack.StagesFile)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 		return nil, err
 	}
 	for _, hook := range slices.Sorted(maps.Keys(stages.Faults)) {
-		if holdsUpgrade(hook) { // it would go on without its checks
+		if slices.Contains(beforeUpgrade, hook) { // the upgrade would go on without its checks
 			return nil, refuse("%s: stages of %s: %s", clusterstack.StagesFile, hook, stages.Faults[hook])
 		}
 		r.notes = append(r.notes, fmt.Sprintf("not run, and couldn't be: stages of %.64s: %.200s", hook, stages.Faults[hook]))
@@ -89,7 +89,7 @@ func (r *reading) addons() ([]addonsv1.Addon, error) {
 	return addons, nil
 }
 
-// note says something about names, if there are any.
+// note adds a note about names, if there are any.
 func (r *reading) note(about string, names []string) {
 	const most = 8
 	if len(names) > 0 {

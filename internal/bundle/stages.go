@@ -91,7 +91,7 @@ func (r *reading) addon(name, chart, template string) (addonsv1.Addon, error) {
 	return addon, nil
 }
 
-// ofRelease is an error of a chart as the release's: no field of the stack names the chart,
+// ofRelease returns an error of a chart as the release's: no field of the stack names the chart,
 // and if it isn't there, it won't come by itself.
 func ofRelease(err error) error {
 	failed, ok := errors.AsType[*failure.Error](err)

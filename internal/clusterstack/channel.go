@@ -3,7 +3,9 @@
 package clusterstack
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -18,6 +20,8 @@ type Channel struct {
 	name  string
 }
 
+var channelName = regexp.MustCompile(`^\w+$`)
+
 // ParseChannel reads the name of a Cluster Stack, as in "docker-scs-1-31", and that
 // of one of its channels; "" is the stable one.
 func ParseChannel(stack, name string) (Channel, error) {
@@ -25,10 +29,7 @@ func ParseChannel(stack, name string) (Channel, error) {
 	if err != nil || tag.Stack() != stack {
 		return Channel{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack, as docker-scs-1-31 is", stack)
 	}
-	if name == "" {
-		name = ChannelStable
-	}
-	if !word.MatchString(name) {
+	if name = cmp.Or(name, ChannelStable); !channelName.MatchString(name) {
 		return Channel{}, fmt.Errorf("%.63q isn't the name of a channel, as beta is", name)
 	}
 	return Channel{stack: stack, name: name}, nil
@@ -37,34 +38,28 @@ func ParseChannel(stack, name string) (Channel, error) {
 // String names the channel and the Cluster Stack.
 func (c Channel) String() string { return "channel " + c.name + " of " + c.stack }
 
-// Allows says whether the tag is that of a release of the channel.
+// Allows reports whether the tag is that of a release of the channel.
 func (c Channel) Allows(tag string) bool {
 	_, ok := c.release(tag)
 	return ok
 }
 
-// Newer says whether one release of the Cluster Stack is newer than another, in
+// Newer reports whether one release of the Cluster Stack is newer than another, in
 // whatever channels they are.
 func (c Channel) Newer(one, than string) bool {
-	a, ok := c.ofStack(one)
-	if !ok {
-		return false
-	}
-	b, ok := c.ofStack(than)
-	return !ok || a.Compare(b) > 0
+	return versions.NewerBy(c.ofStack, Version.Compare, one, than)
 }
 
-// Newest returns the newest release of the channel. Other tags are left out.
-func (c Channel) Newest(published []string) (newest string, found bool) {
-	return newestOf(published, c.release)
-}
-
-// None names the newest release of other channels.
-func (c Channel) None(published []string) error {
-	if newest, found := newestOf(published, c.ofStack); found {
-		return fmt.Errorf("it has no release in %s, the newest one of all channels is %q; publish one, or correct channel", c, newest)
+// Newest returns the newest release of the channel. Other tags are left out. If there is none, the
+// error names the newest release of other channels.
+func (c Channel) Newest(published []string) (string, error) {
+	if newest := versions.NewestBy(c.release, Version.Compare, published); newest != "" {
+		return newest, nil
 	}
-	return fmt.Errorf("it has no release of %s at all; publish one, or correct clusterStack or url", c.stack)
+	if newest := versions.NewestBy(c.ofStack, Version.Compare, published); newest != "" {
+		return "", fmt.Errorf("it has no release in %s, the newest one of all channels is %q; publish one, or correct channel", c, newest)
+	}
+	return "", fmt.Errorf("it has no release of %s at all; publish one, or correct clusterStack or url", c.stack)
 }
 
 // release reads the tag of a release in the channel.
@@ -81,16 +76,6 @@ func (c Channel) ofStack(text string) (Version, bool) {
 	}
 	tag, err := ParseTag(text)
 	return tag.Version, err == nil && tag.Stack() == c.stack
-}
-
-func newestOf(published []string, read func(string) (Version, bool)) (newest string, found bool) {
-	var best Version
-	for _, text := range published {
-		if version, ok := read(text); ok && (!found || version.Compare(best) > 0) {
-			best, newest, found = version, text, true
-		}
-	}
-	return newest, found
 }
 
 var _ versions.Line = Channel{}

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package clusterstack reads releases of Cluster Stacks as they are published.
+// They are the bundles of the Cluster Stack Operator
+// (github.com/SovereignCloudStack/cluster-stack-operator). It reads names of
+// releases ([ParseTag]), metadata.yaml ([ParseMetadata]), and the stages in
+// clusteraddon.yaml ([ParseStages]).
+//
+// It decides nothing about clusters, and reads no files: callers hand it content.
+// All content is hostile. Keys that aren't known are tolerated and reported, as
+// releases are made for newer operators, too.
 package clusterstack
 
 import (
@@ -75,15 +84,15 @@ func decode(data []byte, v any) (unknown []string, err error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("it is larger than %d bytes, the most that is accepted", MaxFileBytes)
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("it isn't a YAML map: %w", err)
-	}
-	if tree == nil {
+	asJSON, err := yaml.YAMLToJSON(data)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("it isn't YAML: %w", err)
+	case string(asJSON) == "null":
 		return nil, fmt.Errorf("it is empty")
 	}
 	if err := yaml.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
-	return unknownKeys("", tree, v), nil
+	return unknownKeys("", asJSON, v), nil
 }

@@ -20,7 +20,6 @@ const AfterControlPlaneInitialized = "AfterControlPlaneInitialized"
 
 // Bounds of clusteraddon.yaml.
 const (
-	maxHooks           = 32
 	maxStages          = 64 // of one hook
 	maxObjects         = 16 // of one condition
 	maxExpressionBytes = 4096
@@ -54,9 +53,9 @@ type Stage struct {
 }
 
 type stagesFile struct {
-	APIVersion          string         `json:"apiVersion"`
-	ClusterAddonVersion string         `json:"clusterAddonVersion"`
-	AddonStages         map[string]any `json:"addonStages"`
+	APIVersion          string                     `json:"apiVersion"`
+	ClusterAddonVersion string                     `json:"clusterAddonVersion"`
+	AddonStages         map[string]json.RawMessage `json:"addonStages"`
 }
 
 type stageFile struct {
@@ -84,9 +83,6 @@ func ParseStages(data []byte) (Stages, error) {
 	if err != nil {
 		return Stages{}, fmt.Errorf("%s: %w", StagesFile, err)
 	}
-	if len(file.AddonStages) > maxHooks {
-		return Stages{}, fmt.Errorf("%s: addonStages has %d hooks, at most %d", StagesFile, len(file.AddonStages), maxHooks)
-	}
 	stages := Stages{Hooks: map[string][]Stage{}, Faults: map[string]string{}, Unknown: unknown}
 	for _, hook := range slices.Sorted(maps.Keys(file.AddonStages)) {
 		below := fmt.Sprintf("addonStages.%.64s", hook)
@@ -105,17 +101,13 @@ func ParseStages(data []byte) (Stages, error) {
 }
 
 // readHook reads the stages of one hook, and finds the keys in them that aren't known.
-func readHook(path string, tree any) (stages []Stage, unknown []string, err error) {
-	data, err := json.Marshal(tree)
-	if err != nil {
-		return nil, nil, err
-	}
+func readHook(path string, data []byte) (stages []Stage, unknown []string, err error) {
 	var listed []stageFile
 	if err := yaml.Unmarshal(data, &listed); err != nil { // which makes texts of numbers
 		return nil, nil, fmt.Errorf("a field has the wrong type: %w", err)
 	}
 	stages, err = stagesOf(listed)
-	return stages, unknownKeys(path, tree, &listed), err
+	return stages, unknownKeys(path, data, &listed), err
 }
 
 func stagesOf(listed []stageFile) ([]Stage, error) {

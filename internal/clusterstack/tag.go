@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
 )
 
 // ChannelStable is the channel of versions without one in their name.
@@ -31,110 +33,73 @@ type Version struct {
 	Patch string
 }
 
+// maxLength is that of a tag in bytes, as of an object's name.
+const maxLength = 253
+
+const number = `(0|[1-9]\d{0,8})`
+
+// The channel and the patch of a version have a dot between them, but a dash in a tag.
 var (
-	word      = regexp.MustCompile(`^\w+$`)
-	part      = regexp.MustCompile(`^[a-z0-9]+$`)
-	number    = regexp.MustCompile(`^(0|[1-9]\d{0,8})$`)
-	major     = regexp.MustCompile(`^v(0|[1-9]\d{0,8})$`)
-	lengthMax = 253 // of a tag, as of an object's name
+	tagForm = regexp.MustCompile(`^([a-z0-9]+)-([a-z0-9]+)-` + number + `-` + number + `-v` + number + `(?:-(\w+)-(\w+))?$`)
+
+	versionForm = regexp.MustCompile(`^v` + number + `(?:-(\w+)\.(\w+))?$`)
 )
 
 // ParseTag reads the name of a release: five parts with dashes between, as in
 // docker-scs-1-31-v2, or seven with a channel, as in docker-scs-1-31-v0-sha-ab12.
 func ParseTag(text string) (Tag, error) {
-	parts := strings.Split(text, "-")
-	if len(text) > lengthMax || len(parts) != 5 && len(parts) != 7 {
-		return Tag{}, invalidTag(text)
+	parts := tagForm.FindStringSubmatch(text)
+	if parts == nil || parts[6] == ChannelStable || len(text) > maxLength {
+		return Tag{}, fmt.Errorf("%.253q isn't the name of a Cluster Stack release, as docker-scs-1-31-v2 is, or docker-scs-1-31-v0-beta-3", text)
 	}
-	tag := Tag{Provider: parts[0], Name: parts[1], Kubernetes: parts[2] + "." + parts[3]}
-	if !part.MatchString(tag.Provider) || !part.MatchString(tag.Name) || !number.MatchString(parts[2]) || !number.MatchString(parts[3]) {
-		return Tag{}, invalidTag(text)
-	}
-	version := parts[4]
-	if len(parts) == 7 {
-		version += "-" + parts[5] + "." + parts[6]
-	}
-	var err error
-	if tag.Version, err = ParseVersion(version); err != nil {
-		return Tag{}, invalidTag(text)
-	}
-	return tag, nil
+	kubernetes := parts[3] + "." + parts[4]
+	return Tag{Provider: parts[1], Name: parts[2], Kubernetes: kubernetes, Version: versionOf(parts[5:])}, nil
 }
 
-func invalidTag(text string) error {
-	if len(text) > lengthMax {
-		text = text[:lengthMax] + "..."
-	}
-	return fmt.Errorf("%q isn't the name of a Cluster Stack release, as docker-scs-1-31-v2 is, or docker-scs-1-31-v0-beta-3", text)
-}
-
-// String is the tag, with dashes alone.
+// String returns the tag, with dashes alone.
 func (t Tag) String() string {
 	return t.Stack() + "-" + strings.ReplaceAll(t.Version.String(), ".", "-")
 }
 
-// Stack is the Cluster Stack that the release is one of, as in docker-scs-1-31.
+// Stack returns the Cluster Stack that the release is one of, as in docker-scs-1-31.
 func (t Tag) Stack() string {
 	return t.Provider + "-" + t.Name + "-" + strings.ReplaceAll(t.Kubernetes, ".", "-")
 }
 
 // ParseVersion reads a version: v2, or v0-sha.ab12.
 func ParseVersion(text string) (Version, error) {
-	front, rest, custom := strings.Cut(text, "-")
-	channel, patch, dotted := strings.Cut(rest, ".")
-	ok := major.MatchString(front) && len(text) <= lengthMax
-	if custom {
-		ok = ok && dotted && channel != ChannelStable && word.MatchString(channel) && word.MatchString(patch)
-	}
-	if !ok {
+	parts := versionForm.FindStringSubmatch(text)
+	if parts == nil || parts[2] == ChannelStable || len(text) > maxLength {
 		return Version{}, fmt.Errorf("%.253q isn't a version of a Cluster Stack, as v2 is, or v0-beta.3", text)
 	}
-	n, err := strconv.Atoi(front[1:])
-	if err != nil {
-		return Version{}, fmt.Errorf("version %q: %w", text, err)
-	}
-	if !custom {
-		channel = ChannelStable
-	}
-	return Version{Major: n, Channel: channel, Patch: patch}, nil
+	return versionOf(parts[1:]), nil
 }
 
-// String is v2, or v0-sha.ab12.
+// versionOf returns the version that has a major version, a channel and a patch. Without a channel it is stable.
+func versionOf(parts []string) Version {
+	major, _ := strconv.Atoi(parts[0]) // it has at most nine digits
+	return Version{Major: major, Channel: cmp.Or(parts[1], ChannelStable), Patch: parts[2]}
+}
+
+// String returns v2, or v0-sha.ab12.
 func (v Version) String() string {
-	if v.Channel == ChannelStable {
-		return "v" + strconv.Itoa(v.Major)
-	}
-	return "v" + strconv.Itoa(v.Major) + "-" + v.Channel + "." + v.Patch
+	return "v" + strconv.Itoa(v.Major) + strings.TrimSuffix("-"+v.preRelease(), "-")
 }
 
-// Compare orders versions: by major version, a stable one after all others of its
+// preRelease returns sha.ab12 of v0-sha.ab12, and "" of v2.
+func (v Version) preRelease() string {
+	if v.Channel == ChannelStable {
+		return ""
+	}
+	return v.Channel + "." + v.Patch
+}
+
+// Compare orders versions as semantic ones: by major version, a stable one after all others of its
 // major version, others by channel and then patch. Patches that are numbers are
 // compared as numbers (3 comes before 10), and come before those that aren't.
 func (v Version) Compare(other Version) int {
-	return cmp.Or(
-		cmp.Compare(v.Major, other.Major),
-		compareBool(v.Channel == ChannelStable, other.Channel == ChannelStable),
-		cmp.Compare(v.Channel, other.Channel),
-		comparePatch(v.Patch, other.Patch),
-	)
-}
-
-func comparePatch(a, b string) int {
-	numeric := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-	if !numeric(a) || !numeric(b) {
-		return cmp.Or(compareBool(numeric(b), numeric(a)), cmp.Compare(a, b))
-	}
-	// Longer than a machine's numbers, perhaps: without leading zeros the longer one is greater.
-	short, other := strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
-	return cmp.Or(cmp.Compare(len(short), len(other)), cmp.Compare(short, other), cmp.Compare(a, b))
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	a := semver.New(uint64(v.Major), 0, 0, v.preRelease(), "")
+	b := semver.New(uint64(other.Major), 0, 0, other.preRelease(), "")
+	// To the library each of 10 and 010 comes before the other.
+	return cmp.Or(a.Compare(b)-b.Compare(a), strings.Compare(v.Patch, other.Patch))
 }

@@ -3,7 +3,6 @@
 package clusterstack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -19,13 +18,9 @@ const maxUnknown = 16
 
 var item = regexp.MustCompile(`\[\d+\]`)
 
-// unknownKeys returns the paths of keys in a tree that the struct which v points at has no field for,
-// sorted; path is that of the tree.
-func unknownKeys(path string, tree, v any) []string {
-	data, err := json.Marshal(tree)
-	if err != nil {
-		return nil // it was decoded before
-	}
+// unknownKeys returns the paths of keys in JSON that the struct which v points at has no field for,
+// sorted; path is that of the JSON.
+func unknownKeys(path string, data []byte, v any) []string {
 	strict, _ := kjson.UnmarshalStrict(data, reflect.New(reflect.TypeOf(v).Elem()).Interface())
 	var found []string
 	for _, err := range strict {

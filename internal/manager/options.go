@@ -167,7 +167,7 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")
 	fs.StringVar(&o.webhookServiceNamespace, "webhook-service-namespace", "", "Namespace of that Service. Defaults to the namespace the process runs in; outside of a cluster to chandler-webhooks.")
 
-	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies()[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
+	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
 
 	flags.AddManagerOptions(fs, &o.manager)
 	o.logs = logs.NewOptions()

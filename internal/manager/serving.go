@@ -43,8 +43,8 @@ func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions 
 	server := webhook.Options{
 		Port: o.webhookPort, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
 	}
-	limits := reviews.Options{ClientCertificates: o.webhookClientCA != ""}
-	if limits.ClientCertificates {
+	clientCertificates := o.webhookClientCA != ""
+	if clientCertificates {
 		option, err := reviews.ClientCA(o.webhookClientCA)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions 
 		server.TLSOpts = append(server.TLSOpts, option)
 	}
 	if o.webhookCertSource == certFromFiles {
-		m.WebhookServer = reviews.Limited(webhook.NewServer(server), limits)
+		m.WebhookServer = reviews.Limited(webhook.NewServer(server), clientCertificates)
 		return nil
 	}
 	source, err := certificates.New(certificates.Options{
@@ -67,7 +67,7 @@ func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions 
 		return fmt.Errorf("setting up the webhooks' certificate: %w", err)
 	}
 	server.TLSOpts = append(server.TLSOpts, source.TLSOption)
-	m.WebhookServer = reviews.Limited(source.Server(webhook.NewServer(server)), limits)
+	m.WebhookServer = reviews.Limited(source.Server(webhook.NewServer(server)), clientCertificates)
 	return nil
 }
 
@@ -116,5 +116,6 @@ func setupHooks(mgr manager.Manager, failurePolicy string) error {
 		Reader: reader, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
 		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
 	}
-	return server.Register(mgr.GetWebhookServer())
+	server.Register(mgr.GetWebhookServer())
+	return nil
 }

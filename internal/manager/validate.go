@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -187,8 +188,8 @@ func (o *Options) validateServing() error {
 	if o.webhookPort < 0 || o.webhookPort > 65535 {
 		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
 	}
-	if !hooks.IsFailurePolicy(o.hookFailurePolicy) {
-		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies(), " nor "))
+	if !slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy) {
+		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))
 	}
 	if err := o.validateCertificates(); err != nil {
 		return err

@@ -30,9 +30,9 @@ func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line vers
 	if err != nil {
 		return "", conclude(ctx, ref, err)
 	}
-	version, found := line.Newest(published)
-	if !found {
-		return "", ref.Locate(failure.NotPublished("%w", line.None(published)))
+	version, err := line.Newest(published)
+	if err != nil {
+		return "", ref.Locate(failure.NotPublished("%w", err))
 	}
 	return version, nil
 }

@@ -4,10 +4,10 @@ package stack
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,6 +21,15 @@ func Qualified(stack, dependency string) string {
 	return stack + "/" + dependency
 }
 
+// QualifiedAll returns each entry of dependsOn as [Qualified] does.
+func QualifiedAll(stack string, dependencies []string) []string {
+	all := make([]string, 0, len(dependencies))
+	for _, d := range dependencies {
+		all = append(all, Qualified(stack, d))
+	}
+	return all
+}
+
 // isOfAnother reports whether an entry of dependsOn names its stack.
 func isOfAnother(dependency string) bool { return strings.Contains(dependency, "/") }
 
@@ -29,100 +38,68 @@ func DependsOnOthers(addons []addonsv1.Addon) bool {
 	return slices.ContainsFunc(addons, func(a addonsv1.Addon) bool { return slices.ContainsFunc(a.DependsOn, isOfAnother) })
 }
 
-// qualified returns the add-ons of a stack with names and dependencies as "stack/name", and
-// nothing else.
-func qualified(stack string, addons []addonsv1.Addon) []addonsv1.Addon {
-	all := make([]addonsv1.Addon, 0, len(addons))
-	for i := range addons {
-		a := addonsv1.Addon{Name: Qualified(stack, addons[i].Name)}
-		for _, d := range addons[i].DependsOn {
-			a.DependsOn = append(a.DependsOn, Qualified(stack, d))
-		}
-		all = append(all, a)
-	}
-	return all
-}
-
-// CycleThrough returns add-ons of several stacks that depend on each other through the given one.
-// Each is "stack/name". The given one comes first, and again at the end. Nil means none.
-func CycleThrough(stacks map[string][]addonsv1.Addon, addon string) []string {
-	dependencies := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(stacks)) {
-		for _, a := range qualified(name, stacks[name]) {
-			dependencies[a.Name] = a.DependsOn
-		}
-	}
-	return cycleThrough(dependencies, addon)
-}
-
 // CyclesAcross returns a problem of a stack if add-ons of it and of others depend on each other.
 func CyclesAcross(name string, stacks map[string][]addonsv1.Addon) []Problem {
-	if findCycle(stacks[name]) != nil { // that one is told by itself
+	if _, cycle := findCycle(stacks[name]); cycle != nil { // that one is told by itself
 		return nil
 	}
+	dependencies := map[string][]string{}
+	for each, addons := range stacks {
+		for i := range addons {
+			dependencies[Qualified(each, addons[i].Name)] = QualifiedAll(each, addons[i].DependsOn)
+		}
+	}
 	for i, a := range stacks[name] {
-		if cycle := CycleThrough(stacks, Qualified(name, a.Name)); cycle != nil {
-			return []Problem{{addonsv1.DependencyCycleReason, field.Invalid(field.NewPath("spec", "addons").Index(i).Child("dependsOn"), a.DependsOn,
-				fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> ")))}}
+		if cycle := CycleThrough(dependencies, Qualified(name, a.Name)); cycle != nil {
+			return []Problem{cycleProblem(field.NewPath("spec", "addons").Index(i), a, cycle)}
 		}
 	}
 	return nil
 }
 
-// InOrderAcross returns the positions of add-ons of several stacks, given the stack of each, so
-// that each one comes after those it depends on, and otherwise as they are listed.
-func InOrderAcross(addons []addonsv1.Addon, stackOf func(i int) string) []int {
-	at, all := map[string]int{}, make([]addonsv1.Addon, 0, len(addons))
-	for i := range addons {
-		each := qualified(stackOf(i), addons[i:i+1])[0]
-		at[each.Name] = i
-		all = append(all, each)
-	}
-	order := make([]int, 0, len(addons))
-	for _, a := range InOrder(all) {
-		order = append(order, at[a.Name])
-	}
-	return order
+// cycleProblem returns the problem of an add-on at a path that a cycle begins with.
+func cycleProblem(path *field.Path, a addonsv1.Addon, cycle []string) Problem {
+	return Problem{addonsv1.DependencyCycleReason, field.Invalid(path.Child("dependsOn"), a.DependsOn,
+		fmt.Sprintf("the add-ons depend on each other: %s; take one of these dependencies out", strings.Join(cycle, " -> ")))}
 }
 
-// InOrder returns the add-ons so that each one comes after those it depends on, and otherwise as they
-// are listed. Add-ons of a cycle come last.
-func InOrder(addons []addonsv1.Addon) []addonsv1.Addon {
-	ordered := make([]addonsv1.Addon, 0, len(addons))
-	placed := map[string]bool{}
-	rest := slices.Clone(addons)
+// InOrder returns add-ons so that each one comes after those it depends on, and otherwise as they are
+// listed. Add-ons of a cycle come last.
+func InOrder[T any](addons []T, name func(*T) string, dependsOn func(*T) []string) []T {
+	rest, unplaced := make([]*T, 0, len(addons)), sets.New[string]()
+	for i := range addons {
+		rest = append(rest, &addons[i])
+		unplaced.Insert(name(&addons[i]))
+	}
+	ordered := make([]T, 0, len(addons))
 	for len(rest) > 0 {
-		i := slices.IndexFunc(rest, func(a addonsv1.Addon) bool {
-			return !slices.ContainsFunc(a.DependsOn, func(d string) bool { return !placed[d] && contains(rest, d) })
-		})
-		if i < 0 {
-			return append(ordered, rest...)
-		}
-		placed[rest[i].Name] = true
-		ordered = append(ordered, rest[i])
+		// Those of a cycle follow as they are listed.
+		i := max(0, slices.IndexFunc(rest, func(a *T) bool { return !unplaced.HasAny(dependsOn(a)...) }))
+		unplaced.Delete(name(rest[i]))
+		ordered = append(ordered, *rest[i])
 		rest = slices.Delete(rest, i, i+1)
 	}
 	return ordered
 }
 
 // findCycle returns the names along one cycle of dependencies within a stack, the first one
-// again at the end; nil if there is none.
-func findCycle(addons []addonsv1.Addon) []string {
+// again at the end, and the position of the first; nil if there is none.
+func findCycle(addons []addonsv1.Addon) (at int, cycle []string) {
 	dependencies := map[string][]string{}
 	for i := range addons {
 		dependencies[addons[i].Name] = addons[i].DependsOn
 	}
 	for i := range addons {
-		if cycle := cycleThrough(dependencies, addons[i].Name); cycle != nil {
-			return cycle
+		if cycle := CycleThrough(dependencies, addons[i].Name); cycle != nil {
+			return i, cycle
 		}
 	}
-	return nil
+	return 0, nil
 }
 
-// cycleThrough returns the names along a cycle of dependencies that begins and ends with an
+// CycleThrough returns the names along a cycle of dependencies that begins and ends with an
 // add-on; nil if there is none.
-func cycleThrough(dependencies map[string][]string, addon string) []string {
+func CycleThrough(dependencies map[string][]string, addon string) []string {
 	visited := map[string]bool{}
 	var visit func(path []string) []string
 	visit = func(path []string) []string {
@@ -140,8 +117,4 @@ func cycleThrough(dependencies map[string][]string, addon string) []string {
 		return nil
 	}
 	return visit([]string{addon})
-}
-
-func contains(addons []addonsv1.Addon, name string) bool {
-	return slices.ContainsFunc(addons, func(a addonsv1.Addon) bool { return a.Name == name })
 }

@@ -27,16 +27,17 @@ type Follower struct {
 // Followers returns what of the spec follows versions, the bundle first.
 func Followers(spec *addonsv1.AddonStackSpec) []Follower {
 	var followers []Follower
-	if spec.Source != nil {
-		if line, err := lineOf(bundleAddress(spec.Source)); line != nil && err == nil {
-			followers = append(followers, Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source, Line: line})
+	add := func(f Follower) {
+		if line, err := lineOf(f.address()); line != nil && err == nil {
+			f.Line = line
+			followers = append(followers, f)
 		}
 	}
+	if spec.Source != nil {
+		add(Follower{Name: addonsv1.FollowedSource, Bundle: spec.Source})
+	}
 	for i := range spec.Addons {
-		addon := &spec.Addons[i]
-		if line, err := lineOf(addonAddress(addon)); line != nil && err == nil {
-			followers = append(followers, Follower{Name: addon.Name, Addon: addon, Line: line})
-		}
+		add(Follower{Name: spec.Addons[i].Name, Addon: &spec.Addons[i]})
 	}
 	return followers
 }
@@ -116,7 +117,7 @@ func lineOf(at address) (versions.Line, error) {
 	return allowed, nil
 }
 
-// identity of what has the versions.
+// identity returns what has the versions.
 func (a address) identity() string {
 	switch {
 	case a.oci != nil:
@@ -129,7 +130,7 @@ func (a address) identity() string {
 	return ""
 }
 
-// digest is the field that names the content, nil if there are no versions.
+// digest returns the field that names the content, nil if there are no versions.
 func (a address) digest() *string {
 	switch {
 	case a.oci != nil:
@@ -150,28 +151,15 @@ func (a address) pin(pin Pin) {
 	}
 }
 
-// Schedule is when a stack's sources are looked at: once in each interval, at a moment that depends on
-// the stack alone. So a restart makes no wave of requests.
-type Schedule struct {
-	interval, phase time.Duration
-}
-
-// ScheduleOf a stack.
-func ScheduleOf(uid types.UID, updates *addonsv1.Updates) Schedule {
+// NextPoll returns when a stack's sources are looked at next: once in each interval, at a moment that
+// depends on the stack alone. So a restart makes no wave of requests.
+func NextPoll(uid types.UID, updates *addonsv1.Updates, after time.Time) time.Time {
 	interval := addonsv1.DefaultUpdateInterval
 	if updates != nil && updates.Interval != nil && updates.Interval.Duration > 0 {
 		interval = updates.Interval.Duration
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(uid)) // it never fails
-	return Schedule{interval: interval, phase: time.Duration(sum.Sum64() % uint64(interval))}
-}
-
-// Interval between two looks.
-func (s Schedule) Interval() time.Duration { return s.interval }
-
-// Next is the first moment after a time.
-func (s Schedule) Next(after time.Time) time.Time {
-	since := time.Duration(after.UnixNano()) - s.phase
-	return after.Add(s.interval - since%s.interval)
+	phase := time.Duration(sum.Sum64() % uint64(interval))
+	return after.Add(interval - (time.Duration(after.UnixNano())-phase)%interval)
 }

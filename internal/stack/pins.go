@@ -50,7 +50,7 @@ func NewestOf(followers []Follower, a, b Pins) Pins {
 	return newest
 }
 
-// prefers says whether one pin is to be taken rather than another. Of those that are
+// prefers reports whether one pin is to be taken rather than another. Of those that are
 // equally new it is the one that a range takes, and then one with a digest.
 func (f Follower) prefers(one, other Pin) bool {
 	switch {
@@ -69,7 +69,7 @@ func (f Follower) IsNewer(version string, than Pin) bool {
 	return f.Line.Newer(version, than.Version) || version == than.Version && than.Digest == ""
 }
 
-// HasFound says whether the pin was found at the source, and verified. An exact version
+// HasFound reports whether the pin was found at the source, and verified. An exact version
 // that the spec had before may never have been had; a bundle was read to make the revision.
 func (f Follower) HasFound(pin Pin) bool {
 	return pin.Version != "" && (pin.Digest != "" || f.Bundle != nil)
@@ -87,5 +87,5 @@ func (p Pins) Into(spec *addonsv1.AddonStackSpec) *addonsv1.AddonStackSpec {
 	return pinned
 }
 
-// IntoAddon names the version in the place of what the add-on says of it.
+// IntoAddon writes the version in the place of what the add-on says of it.
 func (p Pin) IntoAddon(addon *addonsv1.Addon) { addonAddress(addon).pin(p) }

@@ -111,7 +111,7 @@ func equalJSON(a, b []byte) bool {
 	return utiljson.Unmarshal(a, &x) == nil && utiljson.Unmarshal(b, &y) == nil && equality.Semantic.DeepEqual(x, y)
 }
 
-// Generation is the newest generation of the stack that the revision was made from.
+// Generation returns the newest generation of the stack that the revision was made from.
 func Generation(revision *appsv1.ControllerRevision) int64 {
 	generation, err := strconv.ParseInt(revision.Annotations[addonsv1.StackGenerationAnnotation], 10, 64)
 	if err != nil {
@@ -120,7 +120,7 @@ func Generation(revision *appsv1.ControllerRevision) int64 {
 	return generation
 }
 
-// SetGeneration says that the stack's spec was the revision's at this generation.
+// SetGeneration notes that the stack's spec was the revision's at this generation.
 func SetGeneration(revision *appsv1.ControllerRevision, generation int64) {
 	metav1.SetMetaDataAnnotation(&revision.ObjectMeta, addonsv1.StackGenerationAnnotation, strconv.FormatInt(generation, 10))
 }

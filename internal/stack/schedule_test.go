@@ -17,16 +17,16 @@ func TestScheduleTurns(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		interval := time.Minute + time.Duration(random.Int64N(int64(24*time.Hour)))
-		s := ScheduleOf(uuid.NewUUID(), &addonsv1.Updates{Interval: &metav1.Duration{Duration: interval}})
+		uid, updates := uuid.NewUUID(), &addonsv1.Updates{Interval: &metav1.Duration{Duration: interval}}
 		now := time.Unix(random.Int64N(4e9), random.Int64N(1e9))
-		next := s.Next(now)
+		next := NextPoll(uid, updates, now)
 		if !next.After(now) || next.Sub(now) > interval {
 			t.Fatalf("interval %s: %s after %s", interval, next.Sub(now), now)
 		}
-		if again := s.Next(next); again.Sub(next) != interval {
+		if again := NextPoll(uid, updates, next); again.Sub(next) != interval {
 			t.Fatalf("interval %s: the turn after it comes %s later", interval, again.Sub(next))
 		}
-		if later := now.Add(time.Duration(random.Int64N(int64(next.Sub(now))))); !s.Next(later).Equal(next) {
+		if later := now.Add(time.Duration(random.Int64N(int64(next.Sub(now))))); !NextPoll(uid, updates, later).Equal(next) {
 			t.Fatalf("a restart %s later moves the turn", later.Sub(now))
 		}
 	}
@@ -37,11 +37,12 @@ func TestScheduleSpreadsStacks(t *testing.T) {
 	now := time.Now()
 	var minutes [10]int
 	for range 1000 {
-		s := ScheduleOf(uuid.NewUUID(), nil)
-		if s.Interval() != addonsv1.DefaultUpdateInterval {
-			t.Fatalf("interval %s", s.Interval())
+		uid := uuid.NewUUID()
+		next := NextPoll(uid, nil, now)
+		if interval := NextPoll(uid, nil, next).Sub(next); interval != addonsv1.DefaultUpdateInterval {
+			t.Fatalf("interval %s", interval)
 		}
-		wait := s.Next(now).Sub(now)
+		wait := next.Sub(now)
 		minutes[min(int(wait/time.Minute), 9)]++
 	}
 	for minute, count := range minutes {

@@ -146,7 +146,7 @@ func TestValidate(t *testing.T) {
 			problems := Validate(&tc.spec)
 			if tc.reason == "" {
 				if len(problems) > 0 {
-					t.Errorf("problems: %v", Errors(problems))
+					t.Errorf("problems: %v", problems)
 				}
 				return
 			}

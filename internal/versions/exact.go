@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package versions tells exact versions from ranges, and picks the newest version
+// that a range allows. Both are read as Helm reads them.
 package versions
 
 import (
@@ -9,32 +11,22 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// IsExact says whether a text is a whole semantic version, with a leading "v" or
+// IsExact reports whether a text is a whole semantic version, with a leading "v" or
 // without. All else is a range, or nothing at all.
 func IsExact(text string) bool {
 	_, ok := read(text)
 	return ok
 }
 
-// Newer says whether one exact version is newer than another. Of versions that
-// differ in their build metadata alone, which semantic versioning doesn't order,
-// that with the higher metadata is newer: publishers count there, too.
-func Newer(one, than string) bool {
-	a, ok := read(one)
-	if !ok {
-		return false
-	}
-	b, ok := read(than)
-	return !ok || compare(a, b) > 0
-}
-
 // read a version. It isn't the library's lenient way, to which "1.2" is 1.2.0: a
 // tag of that name moves.
 func read(text string) (*semver.Version, bool) {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
-	return version, err == nil
+	return version, err == nil && len(text) <= MaxLength
 }
 
+// compare orders versions. Of those that differ in their build metadata alone, which semantic
+// versioning doesn't order, that with the higher metadata is newer: publishers count there, too.
 func compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), compareMetadata(a.Metadata(), b.Metadata()))
 }

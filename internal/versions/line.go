@@ -2,6 +2,8 @@
 
 package versions
 
+import "cmp"
+
 // MaxLength is the most characters that a version may have: a longer one has no room
 // in a status. What is published under a longer name is left out.
 const MaxLength = 128
@@ -12,17 +14,37 @@ const MaxPublished = 100_000
 // Line is a line of versions, of which whoever follows it takes the newest one. What
 // it decides depends on nothing but its arguments, and on no order that they come in.
 type Line interface {
-	// Allows says whether a version is one of the line.
+	// Allows reports whether a version is one of the line.
 	Allows(version string) bool
-	// Newer says whether one version is newer than another. Any is newer than what is
+	// Newer reports whether one version is newer than another. Any is newer than what is
 	// no version at all.
 	Newer(one, than string) bool
-	// Newest returns the newest one of the line among those that are published.
-	Newest(published []string) (newest string, found bool)
-	// None says that the line has none of those that are published, and the way out.
-	None(published []string) error
+	// Newest returns the newest one of the line among those that are published. If the
+	// line has none of them, the error says so, and the way out.
+	Newest(published []string) (string, error)
 	// String says what is followed, as in "the range ~1.4".
 	String() string
 }
 
-var _ Line = Range{}
+// NewerBy reports whether one version is newer than another. Any is newer than what can't be read.
+func NewerBy[V any](read func(string) (V, bool), compare func(a, b V) int, one, than string) bool {
+	a, ok := read(one)
+	if !ok {
+		return false
+	}
+	b, ok := read(than)
+	return !ok || compare(a, b) > 0
+}
+
+// NewestBy returns the newest of the published versions, "" if none of them can be read. Of
+// several that are equally new it is the first in the alphabet.
+func NewestBy[V any](read func(string) (V, bool), compare func(a, b V) int, published []string) string {
+	newest := ""
+	var best V
+	for _, text := range published {
+		if v, ok := read(text); ok && (newest == "" || cmp.Or(compare(v, best), cmp.Compare(newest, text)) > 0) {
+			newest, best = text, v
+		}
+	}
+	return newest
+}

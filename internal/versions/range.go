@@ -47,41 +47,31 @@ func (r Range) String() string { return "the range " + r.text }
 // Allows reports whether an exact version is in the range. Pre-releases are only
 // in a range that names one itself, as in ">=1.2.0-0".
 func (r Range) Allows(version string) bool {
-	v, ok := read(version)
-	return ok && len(version) <= MaxLength && r.constraints.Check(v)
+	_, ok := r.read(version)
+	return ok
 }
 
-// Newer is [Newer].
-func (Range) Newer(one, than string) bool { return Newer(one, than) }
+// Newer reports whether one exact version is newer than another.
+func (Range) Newer(one, than string) bool { return NewerBy(read, compare, one, than) }
 
 // Newest returns the newest of the published versions that the range allows. What
 // is no version, as are other tags of a registry, is left out. It is the same in
-// whatever order they come: of "v1.0.0" and "1.0.0" it is the latter.
-func (r Range) Newest(published []string) (newest string, found bool) {
-	return newestOf(published, r.constraints.Check)
+// whatever order they come: of "v1.0.0" and "1.0.0" it is the latter. If there is none,
+// the error names the newest of all versions.
+func (r Range) Newest(published []string) (string, error) {
+	if newest := NewestBy(r.read, compare, published); newest != "" {
+		return newest, nil
+	}
+	if newest := NewestBy(read, compare, published); newest != "" {
+		return "", fmt.Errorf("it has no version that %q allows, the newest is %q; publish one, or correct version", r.text, newest)
+	}
+	return "", errors.New("it has no version at all that is a semantic one; publish one, or correct url")
 }
 
-// None returns an error that names the newest of all versions.
-func (r Range) None(published []string) error {
-	if newest, found := newestOf(published, func(*semver.Version) bool { return true }); found {
-		return fmt.Errorf("it has no version that %q allows, the newest is %q; publish one, or correct version", r.text, newest)
-	}
-	return errors.New("it has no version at all that is a semantic one; publish one, or correct url")
+// read reads an exact version that is in the range.
+func (r Range) read(text string) (*semver.Version, bool) {
+	v, ok := read(text)
+	return v, ok && r.constraints.Check(v)
 }
 
-func newestOf(published []string, allows func(*semver.Version) bool) (newest string, found bool) {
-	var best *semver.Version
-	for _, text := range published {
-		v, ok := read(text)
-		if !ok || len(text) > MaxLength || !allows(v) {
-			continue
-		}
-		if best != nil {
-			if c := compare(v, best); c < 0 || c == 0 && text >= newest {
-				continue
-			}
-		}
-		best, newest = v, text
-	}
-	return newest, best != nil
-}
+var _ Line = Range{}

@@ -59,7 +59,7 @@ func startServers(t *testing.T) (c client.Client, stopWebhooks func()) {
 	mgr, err := ctrl.NewManager(cp.Config(), ctrl.Options{
 		Scheme:        scheme, // without v1alpha1, as the manager's
 		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: reviews.Limited(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}), reviews.Options{}),
+		WebhookServer: reviews.Limited(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}), false),
 	})
 	if err != nil {
 		t.Fatal(err)

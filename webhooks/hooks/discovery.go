@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,30 +36,23 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 		response.SetStatus(hooksv1.ResponseStatusFailure)
 		response.SetMessage("the schema of ClusterClass can't be read from the API server")
 	}
-	for i := range all {
-		h := &all[i]
+	for _, h := range all {
 		if h.since112 && !newer {
 			continue
 		}
-		gvh, err := s.catalog.GroupVersionHook(h.hook)
-		if err != nil {
-			continue // it was registered, so it is known
+		// After a part of the upgrade Cluster API goes on while nobody answers: add-ons are delivered anyway, and
+		// no cluster is left half upgraded.
+		policy := hooksv1.FailurePolicyIgnore
+		if h.point == addonsv1.UpgradeBeforeControlPlane || h.point == "" {
+			policy = s.FailurePolicy
 		}
+		gvh := versioned(h.hook)
 		response.Handlers = append(response.Handlers, hooksv1.ExtensionHandler{
 			Name: h.name, RequestHook: hooksv1.GroupVersionHook{APIVersion: gvh.GroupVersion().String(), Hook: gvh.Hook},
-			TimeoutSeconds: ptr.To[int32](timeoutSeconds), FailurePolicy: ptr.To(s.failurePolicyOf(h)),
+			TimeoutSeconds: ptr.To[int32](timeoutSeconds), FailurePolicy: &policy,
 		})
 	}
 	reply(w, r, response)
-}
-
-// failurePolicyOf returns what Cluster API does while nobody answers. After a part of the upgrade it
-// goes on: add-ons are delivered anyway, and no cluster is left half upgraded.
-func (s *Server) failurePolicyOf(h *hook) hooksv1.FailurePolicy {
-	if h.isBefore() {
-		return s.FailurePolicy
-	}
-	return hooksv1.FailurePolicyIgnore
 }
 
 // hasNewerHooks reports whether the API server has the ClusterClass of Cluster API 1.12, which
@@ -79,12 +71,7 @@ func hasNewerHooks(ctx context.Context, server rest.Interface) (bool, error) {
 }
 
 // FailurePolicies are the values of --hook-failure-policy.
-func FailurePolicies() []string {
-	return []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
-}
-
-// IsFailurePolicy reports whether a text is one of them.
-func IsFailurePolicy(text string) bool { return slices.Contains(FailurePolicies(), text) }
+var FailurePolicies = []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
 
 // request is what is read of all requests. Their Cluster is of v1beta2 since Cluster API 1.13, and
 // of v1beta1 before; what is read of it is the same in both.
@@ -137,6 +124,3 @@ func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, lost *upgrade.LostI
 		SkipGates: r.Cluster.Annotations[addonsv1.SkipGatesAnnotation],
 	}, ca, lost, now)
 }
-
-// isBefore reports whether Cluster API asks before it begins something.
-func (h *hook) isBefore() bool { return h.point == addonsv1.UpgradeBeforeControlPlane || h.point == "" }

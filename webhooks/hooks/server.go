@@ -40,31 +40,22 @@ type Server struct {
 	// FailurePolicy is that of the hooks before a control plane is upgraded, or a Cluster deleted.
 	FailurePolicy hooksv1.FailurePolicy
 	Clock         clock.PassiveClock
-
-	catalog *runtimecatalog.Catalog
 }
 
 // Register adds all hooks to a server.
-func (s *Server) Register(server webhook.Server) error {
-	s.catalog = runtimecatalog.New()
-	if err := hooksv1.AddToCatalog(s.catalog); err != nil {
-		return fmt.Errorf("building the catalog of hooks: %w", err)
-	}
+func (s *Server) Register(server webhook.Server) {
+	server.Register(runtimecatalog.GVHToPath(versioned(hooksv1.Discovery), ""), http.HandlerFunc(s.discover))
 	for i := range all {
-		if err := s.register(server, all[i].hook, all[i].name, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &all[i]) }); err != nil {
-			return err
-		}
+		h := &all[i]
+		serve := func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, h) }
+		server.Register(runtimecatalog.GVHToPath(versioned(h.hook), h.name), http.HandlerFunc(serve))
 	}
-	return s.register(server, hooksv1.Discovery, "", s.discover)
 }
 
-func (s *Server) register(server webhook.Server, h runtimecatalog.Hook, name string, serve http.HandlerFunc) error {
-	gvh, err := s.catalog.GroupVersionHook(h)
-	if err != nil {
-		return fmt.Errorf("registering hook %s: %w", name, err)
-	}
-	server.Register(runtimecatalog.GVHToPath(gvh, name), serve)
-	return nil
+// versioned returns the name of a hook with its group and version.
+func versioned(hook runtimecatalog.Hook) runtimecatalog.GroupVersionHook {
+	of := hooksv1.GroupVersion
+	return runtimecatalog.GroupVersionHook{Group: of.Group, Version: of.Version, Hook: runtimecatalog.HookName(hook)}
 }
 
 // serve answers one request.
@@ -77,23 +68,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 	key := client.ObjectKey{Namespace: asked.Cluster.Namespace, Name: asked.Cluster.Name}
 	response := &hooksv1.BeforeClusterUpgradeResponse{} // all hooks that may be held have the same fields
 	response.SetStatus(hooksv1.ResponseStatusSuccess)
-	answer, err := s.answer(r.Context(), key, func(ca *addonsv1.ClusterAddon, lost *upgrade.LostInstance) upgrade.Answer {
-		return h.answer(asked, ca, lost, s.Clock.Now())
-	})
+	answer, err := s.answer(r.Context(), key, h, asked)
 	if err != nil {
 		logf.FromContext(r.Context()).Error(err, "Could not answer a hook", "hook", h.name, "Cluster", key)
 		response.SetStatus(hooksv1.ResponseStatusFailure)
-		response.SetMessage("the status of ClusterAddon " + key.Name + " can't be read from the API server")
+		answer.Message = "the status of ClusterAddon " + key.Name + " can't be read from the API server"
 	}
 	response.SetRetryAfterSeconds(int32(answer.RetryAfter / time.Second))
-	if err == nil {
-		response.SetMessage(answer.Message)
-	}
+	response.SetMessage(answer.Message)
 	reply(w, r, response)
 }
 
 // answer returns what is to be said of a Cluster. Nothing holds one that no instance looks after.
-func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addonsv1.ClusterAddon, *upgrade.LostInstance) upgrade.Answer) (upgrade.Answer, error) {
+func (s *Server) answer(ctx context.Context, key client.ObjectKey, h *hook, asked *request) (upgrade.Answer, error) {
 	ca := &addonsv1.ClusterAddon{}
 	if err := s.Reader.Get(ctx, key, ca); apierrors.IsNotFound(err) {
 		return upgrade.Answer{}, nil
@@ -111,7 +98,7 @@ func (s *Server) answer(ctx context.Context, key client.ObjectKey, by func(*addo
 	if !held {
 		return upgrade.Answer{}, nil
 	}
-	return by(ca, lost), nil
+	return h.answer(asked, ca, lost, s.Clock.Now()), nil
 }
 
 // holderOf reports whether an instance looks after a ClusterAddon. A lost one is returned, too.

@@ -17,43 +17,37 @@ import (
 )
 
 const (
-	// largest review in bytes.
-	largest = 16 << 20
-	// together is what the bodies of all reviews under way may have, in bytes: those of
+	// maxBytes of a review.
+	maxBytes = 16 << 20
+	// maxBytesTogether is what the bodies of all reviews under way may have, in bytes: those of
 	// admission, and again those of conversion, to which anybody may send some.
-	together = 16 << 20
-	// least is what each counts as, so that small ones have a bound, too.
-	least = 128 << 10
-	// patience is how long a review may take to come. API servers wait no longer.
-	patience = 30 * time.Second
+	maxBytesTogether = 16 << 20
+	// minBytes is what each counts as, so that small ones have a bound, too.
+	minBytes = 128 << 10
+	// readTimeout is how long a review may take to come. API servers wait no longer.
+	readTimeout = 30 * time.Second
 )
 
 // conversionPath is served to all: API servers show no certificate when they convert.
 const conversionPath = "/convert"
 
-// Options of [Limited].
-type Options struct {
-	// ClientCertificates has admission answer only those that show a certificate by an
-	// authority that [ClientCA] was told of.
-	ClientCertificates bool
-}
-
 // Limited returns the server with limits on all that it serves. They are on the size of a
-// request, the memory of all requests, and the time that one takes to come.
-func Limited(inner webhook.Server, o Options) webhook.Server {
-	return &server{Server: inner, options: o, admission: semaphore.NewWeighted(together), conversion: semaphore.NewWeighted(together)}
+// request, the memory of all requests, and the time that one takes to come. With clientCertificates
+// admission answers only those that show a certificate by an authority that [ClientCA] was told of.
+func Limited(inner webhook.Server, clientCertificates bool) webhook.Server {
+	admission, conversion := semaphore.NewWeighted(maxBytesTogether), semaphore.NewWeighted(maxBytesTogether)
+	return &server{Server: inner, clientCertificates: clientCertificates, admission: admission, conversion: conversion}
 }
 
 type server struct {
 	webhook.Server
-	options Options
-
+	clientCertificates    bool
 	admission, conversion *semaphore.Weighted
 }
 
 // Register serves a webhook at the path.
 func (s *server) Register(path string, hook http.Handler) {
-	certified, room := s.options.ClientCertificates, s.admission
+	certified, room := s.clientCertificates, s.admission
 	if path == conversionPath {
 		certified, room = false, s.conversion
 	}
@@ -72,23 +66,23 @@ func serve(w http.ResponseWriter, r *http.Request, hook http.Handler, room *sema
 	case r.ContentLength < 0: // API servers always say it
 		http.Error(w, "a review needs a Content-Length", http.StatusLengthRequired)
 		return
-	case r.ContentLength > largest:
+	case r.ContentLength > maxBytes:
 		http.Error(w, "the review is too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	size := max(r.ContentLength, least)
+	size := max(r.ContentLength, minBytes)
 	if err := room.Acquire(ctx, size); err != nil {
 		http.Error(w, "too many reviews are under way", http.StatusServiceUnavailable)
 		return
 	}
 	defer room.Release(size)
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
 		http.Error(w, "the connection can't have a deadline", http.StatusInternalServerError)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, largest)
+	r.Body = http.MaxBytesReader(w, r.Body, maxBytes)
 	hook.ServeHTTP(w, r)
 }
 
