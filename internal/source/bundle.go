@@ -42,7 +42,8 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 		return nil, err
 	}
 	left := s.Limits
-	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
+	scope, _ := s.scope(ctx, ref)
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: scope, files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
 }
 
 // resolveInBundle returns the digest of an artifact with a path in a bundle.
@@ -57,6 +58,15 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 		got, err := bundle.content(ref.Chart.Path, ref.Kind)
 		return got.Digest(), err
 	})
+}
+
+// readInBundle returns what is at a path in a bundle.
+func (s *Sources) readInBundle(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+	bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return bundle.content(ref.Chart.Path, ref.Kind)
 }
 
 // Names of the files outside of archives, sorted.

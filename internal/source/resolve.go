@@ -21,9 +21,7 @@ func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest 
 	if digest := ref.PinnedDigest(); digest != "" {
 		return digest, nil
 	}
-	if err = s.check(ref); err == nil {
-		digest, err = s.resolve(ctx, ref)
-	}
+	digest, err = s.resolve(ctx, ref)
 	if want := ref.Chart.Digest; err == nil && want != "" && want != digest {
 		err = failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, want, ref.Kind.Field())
 	}
@@ -51,10 +49,12 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 	}
 	q := s.digestQuestion(ctx, ref)
 	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
-	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
-		digest, got, err := b.Resolve(ctx, c)
+	from := s.backendOf(ref)
+	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+		digest, got, err := from.Resolve(ctx, c)
 		if err == nil && got.Bytes() > 0 {
-			s.downloaded(ctx, ref, got)
+			_, scope := s.access.Identity(ctx, ref)
+			s.downloaded(ref, scope, got)
 		}
 		return digest, err
 	})
@@ -69,6 +69,13 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 
 func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {
 	return s.question(ctx, ref.DigestQuestion(), ref)
+}
+
+// question names what is asked of the reference's host. Another credential makes another
+// question: what came of the former says nothing.
+func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) outcome.Question {
+	identity, _ := s.access.Identity(ctx, ref)
+	return outcome.Question{Key: what + " as " + identity}
 }
 
 // resolveObject returns the digest of what a ConfigMap or Secret holds. What a version of an

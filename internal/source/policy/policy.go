@@ -56,21 +56,18 @@ const trustCache = 8 << 20 // bytes
 // namespace. What a version of an object holds is kept, so that nobody is asked
 // while the object is unchanged.
 type Reader struct {
-	objects *object.Reader // nil: no object can be read
-	reads   sync.Mutex     // one at a time, for all who want the same
+	objects *object.Reader
+	reads   sync.Mutex // one at a time, for all who want the same
 	known   *lru.Cache[reference.Object, object.Content]
 }
 
-// NewReader reads with objects; nil if no object can be read.
+// NewReader returns a reader that has read nothing yet.
 func NewReader(objects *object.Reader) *Reader {
 	return &Reader{objects: objects, known: lru.New[reference.Object](trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
 }
 
 // data is what the object holds at the key.
 func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
-	if r.objects == nil {
-		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
-	}
 	version := r.objects.Version(ctx, key)
 	r.reads.Lock()
 	defer r.reads.Unlock()
