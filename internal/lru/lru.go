@@ -34,6 +34,10 @@ func New[K comparable, V any](capacity int64, cost func(V) int64) *Cache[K, V] {
 func (c *Cache[K, V]) Get(key K) (value V, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.get(key)
+}
+
+func (c *Cache[K, V]) get(key K) (value V, found bool) {
 	element, found := c.items[key]
 	if !found {
 		return value, false
@@ -47,6 +51,20 @@ func (c *Cache[K, V]) Get(key K) (value V, found bool) {
 func (c *Cache[K, V]) Put(key K, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.put(key, value)
+}
+
+// Change changes the value, which is the zero one if none was kept, keeps it and returns it.
+func (c *Cache[K, V]) Change(key K, change func(*V)) V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, _ := c.get(key)
+	change(&value)
+	c.put(key, value)
+	return value
+}
+
+func (c *Cache[K, V]) put(key K, value V) {
 	if element, found := c.items[key]; found {
 		c.drop(element)
 	}

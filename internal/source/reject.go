@@ -5,7 +5,6 @@ package source
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
@@ -18,7 +17,6 @@ import (
 // mend one publishes something else at the same place: so the question is asked again, after
 // times that grow.
 type rejections struct {
-	mu      sync.Mutex
 	last    *lru.Cache[string, rejection] // by question
 	refused *lru.Cache[string, bool]      // by question and digest
 }
@@ -31,23 +29,13 @@ type rejection struct {
 	told   map[string]func() // wakes those who were told
 }
 
-// change changes what is known of the question, and returns it.
-func (r *rejections) change(key string, change func(*rejection)) rejection {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, _ := r.last.Get(key)
-	change(&last)
-	r.last.Put(key, last)
-	return last
-}
-
 // resolved notes the answer to a question, and wakes those who were told of another one.
 func (r *rejections) resolved(key, digest string, now time.Time) {
 	if _, found := r.last.Get(key); !found {
 		return
 	}
 	var told map[string]func()
-	r.change(key, func(last *rejection) {
+	r.last.Change(key, func(last *rejection) {
 		switch {
 		case last.digest != digest:
 			told = last.told
@@ -95,7 +83,7 @@ func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest st
 		return time.Second
 	}
 	now := s.Clock.Now()
-	last := s.rejections.change(key, func(last *rejection) {
+	last := s.rejections.last.Change(key, func(last *rejection) {
 		if last.digest != digest {
 			*last = rejection{digest: digest, again: now.Add(failure.Backoff(failure.ArtifactRefused, last.tries)), tries: last.tries + 1, told: map[string]func(){}}
 		}

@@ -84,7 +84,7 @@ type Sources struct {
 	required policy.Required
 	indexes  *helm.Indexes
 	releases *github.Releases
-	checks   *tallies
+	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
 	digests    *outcome.Memory[string]    // that references were resolved to
 	lists      *outcome.Memory[[]string]  // of versions
@@ -104,7 +104,7 @@ func New(options Options) (*Sources, error) {
 		required:   policy.Required(options.RequireSignaturesBy),
 		indexes:    helm.NewIndexes(options.Opener, options.Clock),
 		releases:   github.NewReleases(options.Clock),
-		checks:     &tallies{known: lru.New[string](remembered, lru.One[Checks])},
+		checks:     lru.New[string](remembered, lru.One[Checks]),
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
 		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),

@@ -10,7 +10,6 @@ package outcome
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,8 +26,6 @@ const timeout = time.Minute
 type Memory[T any] struct {
 	clock clock.Clock
 	calls singleflight.Group
-
-	mu    sync.Mutex
 	known *lru.Cache[string, entry[T]]
 }
 
@@ -60,11 +57,11 @@ type Question struct {
 // the caller's. Errors are of type [*failure.Error], but for that of ctx. One with reason
 // [failure.ArtifactPending], or with Again set, says that the request goes on.
 func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Context) (T, error)) (answer T, err error) {
-	e := m.recall(q.Key)
+	e, _ := m.known.Get(q.Key)
 	for !e.isGood(q, m.clock.Now()) {
 		begun := m.clock.Now()
 		ended := m.calls.DoChan(q.Key, func() (any, error) {
-			if e := m.recall(q.Key); e.isGood(q, m.clock.Now()) { // by a request that ended just before
+			if e, _ := m.known.Get(q.Key); e.isGood(q, m.clock.Now()) { // by a request that ended just before
 				return e, nil
 			}
 			return m.request(ctx, q.Key, call), nil
@@ -84,25 +81,21 @@ func (m *Memory[T]) Ask(ctx context.Context, q Question, call func(context.Conte
 
 // Peek returns the last answer, however old it is.
 func (m *Memory[T]) Peek(key string) (answer T, known bool) {
-	e := m.recall(key)
+	e, _ := m.known.Get(key)
 	return e.answer, !e.asked.IsZero()
 }
 
 // Forget has the question asked anew.
-func (m *Memory[T]) Forget(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known.Remove(key)
-}
+func (m *Memory[T]) Forget(key string) { m.known.Remove(key) }
 
 // request asks, and remembers what came of it.
 func (m *Memory[T]) request(ctx context.Context, key string, call func(context.Context) (T, error)) entry[T] {
 	ctx, cancel := context.WithTimeout(withoutWaiter(context.WithoutCancel(ctx)), timeout)
 	defer cancel()
 	begun := m.clock.Now()
-	m.change(key, func(e *entry[T]) { e.begun = begun })
+	m.known.Change(key, func(e *entry[T]) { e.begun = begun })
 	answer, err := guarded(ctx, call)
-	return m.change(key, func(e *entry[T]) {
+	return m.known.Change(key, func(e *entry[T]) {
 		e.begun = time.Time{}
 		if err != nil {
 			e.failed = failure.Of(err)
@@ -112,22 +105,6 @@ func (m *Memory[T]) request(ctx context.Context, key string, call func(context.C
 		}
 		e.answer, e.asked, e.failed, e.failures = answer, begun, nil, 0
 	})
-}
-
-func (m *Memory[T]) change(key string, change func(*entry[T])) entry[T] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, _ := m.known.Get(key)
-	change(&e)
-	m.known.Put(key, e)
-	return e
-}
-
-func (m *Memory[T]) recall(key string) entry[T] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, _ := m.known.Get(key)
-	return e
 }
 
 // answers reports whether the entry has an answer that is no older than is asked for.
@@ -203,7 +180,7 @@ func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singlefl
 	var over <-chan time.Time // never, for a caller that isn't woken
 	if w != nil {
 		left := Patience - m.clock.Since(w.begun)
-		if begun := m.recall(key).begun; !begun.IsZero() && m.clock.Since(begun) >= Patience {
+		if e, _ := m.known.Get(key); !e.begun.IsZero() && m.clock.Since(e.begun) >= Patience {
 			left = leastPatience // others waited already
 		}
 		over = m.clock.After(max(left, leastPatience))
@@ -228,7 +205,7 @@ func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singlefl
 
 // pending is the error while a request goes on: why the last one failed, if it did.
 func (m *Memory[T]) pending(key string) *failure.Error {
-	if e := m.recall(key); e.failed != nil {
+	if e, _ := m.known.Get(key); e.failed != nil {
 		again := repeated(e.failed, comeBackAnyway)
 		again.Again = true
 		return again
