@@ -168,10 +168,10 @@ func (r Release) read(ctx context.Context, c *auth.Client, file asset, what stri
 	if file.size > most {
 		return nil, failure.TooLarge(what, most)
 	}
-	at := c.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+	at := r.repository(c).JoinPath("releases", "assets", strconv.FormatInt(file.id, 10))
 	data, err := c.File(ctx, at, "application/octet-stream", what, most)
 	if err == nil && data == nil {
-		r.releases.files.Forget(r.key(c)) // it may be another by now
+		r.releases.files.Forget(c, r.at(c)) // it may be another by now
 		err = failure.NotPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
 	return data, err
