@@ -48,7 +48,10 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		return digest, nil
 	}
 	q := s.digestQuestion(ctx, ref)
-	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
+	before, known := s.digests.Peek(q.Key)
+	if last, _ := s.rejections.Get(rejectionKey(q.Key, before)); last.isDue(s.Clock.Now()) {
+		q.NotBefore = last.again
+	}
 	from := s.backendOf(ref)
 	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
 		digest, got, err := from.Resolve(ctx, c)
@@ -58,11 +61,11 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		}
 		return digest, err
 	})
-	if before, known := s.digests.Peek(q.Key); err != nil && known && !q.NotBefore.IsZero() {
+	if err != nil && known && !q.NotBefore.IsZero() {
 		digest, err = before, nil // which was rejected, and there is no other yet
 	}
 	if err == nil {
-		s.rejections.resolved(q.Key, digest, s.Clock.Now())
+		s.notice(q.Key, before, digest)
 	}
 	return digest, err
 }

@@ -86,11 +86,11 @@ type Sources struct {
 	releases *github.Releases
 	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
-	digests    *outcome.Memory[string]    // that references were resolved to
-	lists      *outcome.Memory[[]string]  // of versions
-	verified   *outcome.Memory[string]    // versions that signed texts say
-	contents   *outcome.Memory[*Artifact] // unpacked
-	rejections *rejections                // of digests
+	digests    *outcome.Memory[string]       // that references were resolved to
+	lists      *outcome.Memory[[]string]     // of versions
+	verified   *outcome.Memory[string]       // versions that signed texts say
+	contents   *outcome.Memory[*Artifact]    // unpacked
+	rejections *lru.Cache[string, rejection] // by question and digest
 }
 
 // New checks the options and makes the sources.
@@ -109,7 +109,7 @@ func New(options Options) (*Sources, error) {
 		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
 		contents:   outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
-		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},
+		rejections: lru.New[string](remembered, lru.One[rejection]),
 	}
 	s.objects = object.NewReader(options.Client, options.Metadata)
 	s.trust = policy.NewReader(s.objects)
