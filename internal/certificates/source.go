@@ -38,11 +38,8 @@ type Source struct {
 	leaf     *cmtls.DynamicSource
 }
 
-// New makes a Source. It does nothing until the Server runs.
+// New makes a Source. It does nothing until the Server runs. See [CheckLifetimes] for the options.
 func New(o Options) (*Source, error) {
-	if err := CheckLifetimes(o.Lifetime, o.AuthorityLifetime); err != nil {
-		return nil, err
-	}
 	clients, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for the authority's Secret: %w", err)

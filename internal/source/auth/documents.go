@@ -18,17 +18,20 @@ import (
 // credential.
 type Documents[T any] struct {
 	known *outcome.Memory[document[T]]
+	cost  func(parsed T, bytes int64) int64
 }
 
 type document[T any] struct {
 	parsed     T
 	validators http.Header // on which conditions the host may say that it is still good
-	bytes      int64       // before it was parsed
+	cost       int64
 }
 
-// NewDocuments returns a memory of documents that had so many bytes together, before they were parsed.
-func NewDocuments[T any](clock clock.Clock, bytes int64) *Documents[T] {
-	return &Documents[T]{outcome.New(clock, bytes, func(d document[T]) int64 { return d.bytes + 256 })}
+// NewDocuments returns a memory that keeps documents up to a total cost. That of each one is told by
+// what it was parsed to, and by the bytes that it had before.
+func NewDocuments[T any](clock clock.Clock, capacity int64, cost func(parsed T, bytes int64) int64) *Documents[T] {
+	const overhead = 256 // of key and validators
+	return &Documents[T]{outcome.New(clock, capacity, func(d document[T]) int64 { return d.cost + overhead }), cost}
 }
 
 // Get returns the document at an address as it was a moment ago, or since c.NotBefore. The host is
@@ -51,7 +54,7 @@ func (d *Documents[T]) Get(ctx context.Context, c *Client, at *url.URL, what str
 			return document[T]{}, missing
 		}
 		parsed, err := parse(ctx, answer)
-		return document[T]{parsed, answer.Validators, int64(len(answer.Data))}, c.Explain(ctx, err)
+		return document[T]{parsed, answer.Validators, d.cost(parsed, int64(len(answer.Data)))}, c.Explain(ctx, err)
 	})
 	return got.parsed, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -38,7 +39,11 @@ type Releases struct {
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{files: auth.NewDocuments[[]asset](clock, remembered), pages: auth.NewDocuments[page](clock, remembered)}
+	const ofAsset = 256 // bytes, with its name
+	return &Releases{
+		files: auth.NewDocuments(clock, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
+		pages: auth.NewDocuments(clock, remembered, func(p page, _ int64) int64 { return lru.Strings(p.tags) }),
+	}
 }
 
 // page is a part of the list of releases.

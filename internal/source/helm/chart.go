@@ -179,7 +179,7 @@ type index map[string][]opener.ChartVersion
 
 // NewIndexes has indexes read by the opener.
 func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
-	return &Indexes{opener: o, known: auth.NewDocuments[index](clock, indexCache)}
+	return &Indexes{opener: o, known: auth.NewDocuments(clock, indexCache, func(_ index, bytes int64) int64 { return bytes })}
 }
 
 // of returns the index of a repository.
