@@ -70,7 +70,7 @@ func New(o Options) (*Source, error) {
 // TLSOption has a server take its certificate from here.
 func (s *Source) TLSOption(c *tls.Config) { c.GetCertificate = s.leaf.GetCertificate }
 
-// Server is the webhook server with the Source running beside it. A manager starts
+// Server returns the webhook server with the Source running beside it. A manager starts
 // webhooks before its caches, which may need conversion, so this can't be a runnable of
 // its own.
 func (s *Source) Server(inner webhook.Server) webhook.Server {

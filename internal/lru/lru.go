@@ -105,10 +105,10 @@ func (c *Cache[K, V]) All() map[K]V {
 	return values
 }
 
-// One is the cost of each value in a cache that is bounded by their number.
+// One returns the cost of each value in a cache that is bounded by their number.
 func One[V any](V) int64 { return 1 }
 
-// Strings is the cost of texts: the bytes that they take.
+// Strings returns the cost of texts: the bytes that they take.
 func Strings(texts []string) int64 {
 	size := int64(64)
 	for _, text := range texts {

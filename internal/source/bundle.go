@@ -69,7 +69,7 @@ func (s *Sources) readInBundle(ctx context.Context, ref reference.Reference) (ar
 	return bundle.content(ref.Chart.Path, ref.Kind)
 }
 
-// Names of the files outside of archives, sorted.
+// Names returns the names of the files outside of archives, sorted.
 func (b *Bundle) Names() []string { return artifact.Names(b.files) }
 
 // Read returns a file; false if there is none.
@@ -98,7 +98,7 @@ func (b *Bundle) ReadYAML(name string) ([]byte, bool, error) {
 	return opened.JSON, true, nil
 }
 
-// ChartDigest is the digest of the chart at the path: an archive, or a directory.
+// ChartDigest returns the digest of the chart at the path: an archive, or a directory.
 func (b *Bundle) ChartDigest(name string) (string, error) {
 	got, err := b.content(name, artifact.KindChart)
 	if err != nil {
@@ -107,7 +107,7 @@ func (b *Bundle) ChartDigest(name string) (string, error) {
 	return got.Digest(), nil
 }
 
-// content of the artifact at the path.
+// content returns the artifact at the path.
 func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, error) {
 	within, rest, err := b.walk(path.Clean(name))
 	if err != nil {

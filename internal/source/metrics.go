@@ -35,7 +35,7 @@ type Checks struct {
 // ResultSuccess is the result of a check without an error.
 const ResultSuccess = "Success"
 
-// Checks of the reference's source, that of the bundle if it is in one; false if it
+// Checks returns those of the reference's source, that of the bundle if it is in one; false if it
 // wasn't asked yet.
 func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 	if ref.Bundle != nil {
@@ -151,7 +151,7 @@ func labelOf(host string) string {
 	return host
 }
 
-// seriesOf the reference's source: its kind and host, which is empty of what is at hand.
+// seriesOf returns the kind and host of the reference's source; the host is empty of what is at hand.
 func seriesOf(r reference.Reference) (kind, host string) {
 	kind = strings.ToLower(r.Type())
 	if !r.Remote() {

@@ -37,7 +37,7 @@ func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line vers
 	return version, nil
 }
 
-// Withdrawn says whether a version of the line isn't published any more. What was found
+// Withdrawn reports whether a version of the line isn't published any more. What was found
 // before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
 	published, err := s.published(ctx, ref, notBefore)

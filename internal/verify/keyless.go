@@ -68,7 +68,7 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 	return k, nil
 }
 
-// demands are what the root can vouch for. Somebody has to say when a signature
+// demands returns what the root can vouch for. Somebody has to say when a signature
 // was made: certificates are good for minutes, and are judged as of then.
 func demands(trusted root.TrustedMaterial) []verify.VerifierOption {
 	options := []verify.VerifierOption{verify.WithObserverTimestamps(1)}

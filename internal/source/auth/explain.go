@@ -84,7 +84,7 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 	return refused
 }
 
-// atCredentials is an error about the credentials of the reference, not about the source.
+// atCredentials returns an error about the credentials of the reference, not about the source.
 func atCredentials(r reference.Reference, err error) *failure.Error {
 	failed := &failure.Error{Reason: failure.SourceUnauthorized, Err: err, Subject: ownSubject, Wait: true}
 	if known, ok := errors.AsType[*failure.Error](err); ok {

@@ -77,12 +77,12 @@ func (r Release) find(ctx context.Context, c *auth.Client) ([]asset, error) {
 	})
 }
 
-// at is where the API tells of the release.
+// at returns where the API tells of the release.
 func (r Release) at(c *auth.Client) *url.URL {
 	return r.repository(c).JoinPath("releases", "tags", url.PathEscape(r.tag()))
 }
 
-// repository is where the API tells of the repository.
+// repository returns where the API tells of the repository.
 func (r Release) repository(c *auth.Client) *url.URL {
 	return c.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource))
 }
@@ -105,7 +105,7 @@ func assetsOf(read *github.RepositoryRelease) (found []asset, err error) {
 	return found, nil
 }
 
-// notGitHub is the error of an answer that the API wouldn't give.
+// notGitHub returns the error of an answer that the API wouldn't give.
 func notGitHub() *failure.Error {
 	return failure.New(failure.ArtifactInvalid, "what the server sends isn't what GitHub's API does; correct github.url or github.apiURL")
 }

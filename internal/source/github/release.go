@@ -39,7 +39,7 @@ func New(r reference.Reference, releases *Releases) Release {
 	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases}
 }
 
-// tag of the release. What a release is called besides, people see only.
+// tag returns the tag of the release. What a release is called besides, people see only.
 func (r Release) tag() string { return r.TagPrefix + r.version }
 
 // Resolve asks the API for the digest.
@@ -82,7 +82,7 @@ func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want
 	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
-// offer is the archive among the release's files, or all files that make the bundle.
+// offer returns the archive among the release's files, or all files that make the bundle.
 func (r Release) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	found, err := r.find(ctx, c)
 	if err != nil {

@@ -94,7 +94,7 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return found, nil
 }
 
-// offer is the archive of the version.
+// offer returns the archive of the version.
 func (h Chart) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	entry, err := h.find(ctx, c)
 	if err != nil {
@@ -148,7 +148,7 @@ func (h Chart) download(ctx context.Context, c *auth.Client, entry opener.ChartV
 	return artifact.Content{Archive: data}, nil
 }
 
-// archiveURL is where the index says that an archive is: an URL, or a path below
+// archiveURL returns where the index says that an archive is: an URL, or a path below
 // that of the repository.
 func (h Chart) archiveURL(written string) (*url.URL, error) {
 	base, _ := url.Parse(strings.TrimSuffix(h.URL, "/") + "/") // it is that of the index, which was read
@@ -177,7 +177,7 @@ type Indexes struct {
 // index has the versions of a repository's charts, by the charts' names.
 type index map[string][]opener.ChartVersion
 
-// NewIndexes has indexes read by the opener.
+// NewIndexes returns indexes that the opener reads.
 func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
 	return &Indexes{opener: o, known: auth.NewDocuments(clock, indexCache, func(_ index, bytes int64) int64 { return bytes })}
 }
