@@ -52,14 +52,9 @@ func newSet(data map[string][]byte, bound bool) (Set, error) {
 		if len(data[key]) == 0 {
 			continue
 		}
-		registries, err := parseDockerConfig(data[key])
+		registries, err := parseDockerConfig(key, data[key])
 		if err != nil {
-			return Set{}, fmt.Errorf("key %s %w", key, err)
-		}
-		for i := range registries {
-			if broken := registries[i].broken; broken != nil {
-				registries[i].broken = fmt.Errorf("key %s: %w", key, broken)
-			}
+			return Set{}, err
 		}
 		set.registries = append(set.registries, registries...)
 	}
