@@ -64,7 +64,7 @@ func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey) (bool,
 		stack = &absence{since: time.Now()}
 		a.stacks[key] = stack
 	}
-	stack.amidst = stack.amidst || whole == false
+	stack.amidst = stack.amidst || !whole.(bool)
 	return time.Since(stack.since) < deletionGrace, nil
 }
 

@@ -53,9 +53,9 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 		t.Errorf("%v names no way out", err)
 	}
 
-	lost := &addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{ConfigMap: &addonsv1.ArtifactReference{Name: "charts"}}}}
+	lost := &addon{Addon: addonsv1.Addon{Name: "dns", Chart: addonsv1.ChartSource{Path: "dns.tgz"}}}
 	_, err = sources.Resolve(context.Background(), q.reference(lost))
-	if reason, message := saidOf(q, err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, "addons[dns].chart.configMap: ConfigMap team/charts") {
+	if reason, message := saidOf(q, err, lost); reason != failure.SourceDisabled || !strings.HasPrefix(message, `addons[dns].chart.path: "dns.tgz" of the artifact root: `) {
 		t.Errorf("of the digest: %s: %s", reason, message)
 	}
 }

@@ -178,7 +178,7 @@ func linkFlags(version string) (string, error) {
 	return fmt.Sprintf(ldflagsFormat, version, part[0], part[1]), nil
 }
 
-// pinnedVersion is the version of Kubernetes in go.mod.
+// pinnedVersion returns the version of Kubernetes in go.mod.
 func pinnedVersion(ctx context.Context) (string, error) {
 	var out strings.Builder
 	if err := goTool(ctx, &out, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"); err != nil {

@@ -6,46 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/process"
 )
 
 // await waits until all clusters have all add-ons of the AddonStack, at the versions of their charts, and prints when
 // each of them had.
 func (d *demo) await(ctx context.Context, started time.Time) error {
-	arrived := map[string]time.Duration{}
-	err := d.until(ctx, func() error {
+	var wanted []string
+	for _, addon := range d.stack.Spec.Addons {
+		wanted = append(wanted, addon.Name+" "+version(addon))
+	}
+	arrived := map[string]bool{}
+	return d.until(ctx, func() error {
 		return d.complete(ctx, d.members, func(m *member) {
-			if _, before := arrived[m.name]; !before {
-				arrived[m.name] = time.Since(started)
+			if !arrived[m.name] {
+				arrived[m.name] = true
+				done(started, "%s is Ready with %s", m.name, strings.Join(wanted, ", "))
 			}
 		})
 	})
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprint(table, "\n  CLUSTER\t")
-	var versions string
-	for _, addon := range d.stack.Spec.Addons {
-		fmt.Fprintf(table, "%s\t", strings.ToUpper(addon.Name))
-		versions += version(addon) + "\t"
-	}
-	fmt.Fprintln(table, "READY AFTER")
-	for _, m := range d.members {
-		fmt.Fprintf(table, "  %s\t%s%.1f s\n", m.name, versions, arrived[m.name].Seconds())
-	}
-	return table.Flush()
 }
 
 // version is that of an add-on's chart, as its folder says.
@@ -91,28 +78,20 @@ func (d *demo) incomplete(ca *addonsv1.ClusterAddon) error {
 	return errors.Join(missing...)
 }
 
-// memory says how much a process has, and its children, which render charts. It reads /proc, where the system has one.
+// memory says how much a process has, and its children, which render charts.
 func memory(pid int) string {
-	process := filepath.Join("/proc", strconv.Itoa(pid))
-	if _, err := os.Stat(process); err != nil {
-		return "  Memory isn't measured on this system: it has no /proc."
+	manager, err := process.Memory(pid, process.Resident)
+	all, listed := process.List()
+	if err != nil || listed != nil {
+		return "  Memory is measured on Linux alone."
 	}
-	together, count := 0, 0
-	threads, _ := filepath.Glob(filepath.Join(process, "task", "*", "children")) // the pattern is valid
-	for _, thread := range threads {
-		children, _ := os.ReadFile(thread) // a thread that has ended has none
-		for _, child := range strings.Fields(string(children)) {
-			together += resident(filepath.Join("/proc", child))
+	together, count := 0.0, 0
+	for _, child := range all {
+		if child.Parent == pid {
+			resident, _ := process.Memory(child.PID, process.Resident) // 0 if it has ended
+			together += resident
 			count++
 		}
 	}
-	return fmt.Sprintf("  Memory: manager %d MiB; %d processes that render charts, %d MiB together.", resident(process), count, together)
-}
-
-// resident is a process's memory in MiB; 0 if it has ended.
-func resident(process string) int {
-	statm, _ := os.ReadFile(filepath.Join(process, "statm"))
-	var size, pages int
-	_, _ = fmt.Sscan(string(statm), &size, &pages)
-	return pages * os.Getpagesize() >> 20
+	return fmt.Sprintf("  Memory: manager %.0f MiB; %d processes that render charts, %.0f MiB together.", manager, count, together)
 }

@@ -133,7 +133,7 @@ func (d *demo) startChandler(ctx context.Context) error {
 	return nil
 }
 
-// charts is the directory that spec.addons[].chart.path is relative to.
+// charts returns the directory that spec.addons[].chart.path is relative to.
 func (d *demo) charts() string { return filepath.Join(d.root, "config", "samples", "charts") }
 
 // interval is how often the demo asks: times that it prints are that exact.

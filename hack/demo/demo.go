@@ -71,7 +71,7 @@ func (d *demo) build(ctx context.Context) error {
 	return nil
 }
 
-// file is a file of the demo's own.
+// file returns a file of the demo's own.
 func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }
 
 // stop ends everything, in the opposite order.

@@ -4,6 +4,7 @@ go 1.26.3
 
 require (
 	github.com/distribution/distribution/v3 v3.1.2
+	github.com/felixge/httpsnoop v1.0.4
 	github.com/sirupsen/logrus v1.10.2
 )
 
@@ -16,7 +17,6 @@ require (
 	github.com/docker/docker-credential-helpers v0.9.5 // indirect
 	github.com/docker/go-events v0.0.0-20250808211157-605354379745 // indirect
 	github.com/docker/go-metrics v0.1.0 // indirect
-	github.com/felixge/httpsnoop v1.0.4 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect

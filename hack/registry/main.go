@@ -24,6 +24,7 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd"
 	"github.com/distribution/distribution/v3/registry/handlers"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+	"github.com/felixge/httpsnoop"
 	"github.com/sirupsen/logrus"
 )
 
@@ -70,40 +71,22 @@ func run() error {
 
 // logged writes a line for each request, before its answer goes out: who has the answer finds the line.
 func logged(out io.Writer, next http.Handler) http.Handler {
-	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		log := func(status int) {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintln(out, r.Method, r.URL.Path, status)
-		}
-		next.ServeHTTP(&recorder{ResponseWriter: w, log: log}, r)
+		var once sync.Once
+		log := func(status int) { once.Do(func() { fmt.Fprintf(out, "%s %s %d\n", r.Method, r.URL.Path, status) }) }
+		next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
+			WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+				return func(status int) {
+					log(status)
+					next(status)
+				}
+			},
+			Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+				return func(data []byte) (int, error) {
+					log(http.StatusOK)
+					return next(data)
+				}
+			},
+		}), r)
 	})
 }
-
-// recorder logs the status of an answer.
-type recorder struct {
-	http.ResponseWriter
-	log    func(status int)
-	logged bool
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) {
-	if !r.logged {
-		r.logged = true
-		r.log(status)
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(data []byte) (int, error) {
-	if !r.logged {
-		r.WriteHeader(http.StatusOK)
-	}
-	return r.ResponseWriter.Write(data)
-}
-
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -136,7 +136,7 @@ func (u *unpacking) name(full string, directory bool, top *string) (string, erro
 	return name, nil
 }
 
-// broken is the error of what isn't in the gzip or tar format.
+// broken returns the error of what isn't in the gzip or tar format.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -80,7 +80,7 @@ func (c Content) Digest() string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// Bytes is the size of the content, as it was fetched.
+// Bytes returns the size of the content, as it was fetched.
 func (c Content) Bytes() int64 {
 	size := int64(len(c.Archive) + len(c.Manifest))
 	for _, file := range c.Files {
@@ -89,7 +89,7 @@ func (c Content) Bytes() int64 {
 	return size
 }
 
-// DigestOf is the SHA-256 of data, as digests are written.
+// DigestOf returns the SHA-256 of data, as digests are written.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -97,7 +97,7 @@ func DigestOf(data []byte) string {
 
 var sha256Digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// IsDigest tells whether it is a SHA-256 digest as [DigestOf] writes them.
+// IsDigest reports whether it is a SHA-256 digest as [DigestOf] writes them.
 func IsDigest(written string) bool { return sha256Digest.MatchString(written) }
 
 // SortFiles sorts files by their names, as [Find] wants them.

@@ -30,7 +30,7 @@ const (
 	KindBundle Kind = "source"
 )
 
-// Verbatim tells whether the artifact's files are taken as they are, with the names
+// Verbatim reports whether the artifact's files are taken as they are, with the names
 // they have in it: no top-level directory is expected, nor taken off.
 func (k Kind) Verbatim() bool { return k != KindChart }
 
@@ -43,7 +43,7 @@ var words = map[Kind]struct{ field, suffix string }{
 	KindBundle:        {"spec.source", " as a bundle"},
 }
 
-// Field has the kind's source.
+// Field returns the field that has the kind's source.
 func (k Kind) Field() string { return words[k].field }
 
 // Suffix tells the kinds apart where all of them are remembered.
@@ -81,7 +81,7 @@ func (k Kind) Unfit(data []byte) string {
 	return ""
 }
 
-// Packing is what holds the kind's files, for messages.
+// Packing returns what holds the kind's files, for messages.
 func (k Kind) Packing() string {
 	if k == KindManifests {
 		return "archive or file of manifests"
@@ -89,7 +89,7 @@ func (k Kind) Packing() string {
 	return "archive"
 }
 
-// plain is the one file that manifests are if they aren't an archive.
+// plain returns the one file that manifests are if they aren't an archive.
 func plain(data []byte, limits Limits) ([]File, error) {
 	if int64(len(data)) > limits.FileBytes {
 		return nil, failure.TooLarge("the file", limits.FileBytes)
@@ -105,13 +105,13 @@ func plain(data []byte, limits Limits) ([]File, error) {
 	return []File{{Name: name, Data: data}}, nil
 }
 
-// IsPlain tells whether files of manifests are one that nobody gave its name. An archive
+// IsPlain reports whether files of manifests are one that nobody gave its name. An archive
 // with nothing but a file of that name looks the same.
 func IsPlain(files []File) bool {
 	return len(files) == 1 && (files[0].Name == PlainYAML || files[0].Name == PlainJSON)
 }
 
-// CheckFile tells whether a file of this name, which isn't in an archive, may be the
+// CheckFile reports whether a file of this name, which isn't in an archive, may be the
 // kind's artifact.
 func (k Kind) CheckFile(name string) error {
 	switch {

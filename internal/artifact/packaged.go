@@ -16,20 +16,30 @@ import (
 // MaxIgnoreFile is a hundred times the .helmignore that `helm create` writes.
 const MaxIgnoreFile = 64 << 10 // bytes
 
+// IgnoreRules returns the rules in a .helmignore, which may be empty, and Helm's own.
+func IgnoreRules(file []byte) (*ignore.Rules, error) {
+	if len(file) > MaxIgnoreFile {
+		return nil, failure.TooLarge(failure.Quote(ignore.HelmIgnore), MaxIgnoreFile)
+	}
+	rules, err := ignore.Parse(bytes.NewReader(file))
+	if err != nil {
+		return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
+	}
+	rules.AddDefaults()
+	return rules, nil
+}
+
 // Packaged returns the files of a chart's directory that Helm would package: those
 // that .helmignore doesn't name.
 func Packaged(files []File) ([]File, error) {
-	rules := ignore.Empty()
+	var written []byte
 	if file := Find(files, ignore.HelmIgnore); file != nil {
-		if len(file.Data) > MaxIgnoreFile {
-			return nil, failure.TooLarge(failure.Quote(ignore.HelmIgnore), MaxIgnoreFile)
-		}
-		var err error
-		if rules, err = ignore.Parse(bytes.NewReader(file.Data)); err != nil {
-			return nil, failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
-		}
+		written = file.Data
 	}
-	rules.AddDefaults()
+	rules, err := IgnoreRules(written)
+	if err != nil {
+		return nil, err
+	}
 	packaged := slices.DeleteFunc(slices.Clone(files), func(file File) bool {
 		for parent := path.Dir(file.Name); parent != "."; parent = path.Dir(parent) {
 			if rules.Ignore(parent, entry{directory: true}) {

@@ -58,7 +58,7 @@ func CheckLifetimes(certificate, authority time.Duration) error {
 	return nil
 }
 
-// settle is how long a new certificate is kept before it is served.
+// settle returns how long a new certificate is kept before it is served.
 func (o Options) settle() time.Duration { return min(maxSettle, o.Lifetime/10) }
 
 // dnsNames by which the API server calls the Service.

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package certificates makes and renews the certificate that the webhooks are served
+// with, for management clusters without cert-manager.
+//
+// The authority is in one Secret, which all replicas share. Each replica signs a
+// certificate for itself, whose key never leaves the process. Both come from
+// cert-manager's own library. This package adds the order of things. A replica that
+// signs with a new authority first tells the API server to trust it, beside the old
+// one. Only after that does it serve with the new certificate. See
+// docs/design/certificates.md.
 package certificates
 
 import (
@@ -29,11 +38,8 @@ type Source struct {
 	leaf     *cmtls.DynamicSource
 }
 
-// New makes a Source. It does nothing until the Server runs.
+// New makes a Source. It does nothing until the Server runs. See [CheckLifetimes] for the options.
 func New(o Options) (*Source, error) {
-	if err := CheckLifetimes(o.Lifetime, o.AuthorityLifetime); err != nil {
-		return nil, err
-	}
 	clients, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making the client for the authority's Secret: %w", err)
@@ -64,7 +70,7 @@ func New(o Options) (*Source, error) {
 // TLSOption has a server take its certificate from here.
 func (s *Source) TLSOption(c *tls.Config) { c.GetCertificate = s.leaf.GetCertificate }
 
-// Server is the webhook server with the Source running beside it. A manager starts
+// Server returns the webhook server with the Source running beside it. A manager starts
 // webhooks before its caches, which may need conversion, so this can't be a runnable of
 // its own.
 func (s *Source) Server(inner webhook.Server) webhook.Server {

@@ -144,7 +144,7 @@ func clientConfigs(object *unstructured.Unstructured, service serviceKey) []map[
 	return all
 }
 
-// bundleWith is the CA bundle that trusts this authority. The certificates that were in
+// bundleWith returns the CA bundle that trusts this authority. The certificates that were in
 // the bundle before stay for as long as something signed by them can be in use: until
 // overlap after the authority was made.
 func bundleWith(ca *x509.Certificate, before []byte, now time.Time, overlap time.Duration) ([]byte, error) {

@@ -26,12 +26,13 @@ type registry struct {
 	broken     error // it can't be used
 }
 
-func parseDockerConfig(data []byte) (dockerConfig, error) {
+// parseDockerConfig reads what is at a key. Its errors name the key.
+func parseDockerConfig(key string, data []byte) (dockerConfig, error) {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return nil, errors.New("is no JSON as `docker login` writes it; correct it") // the parser's error may quote it
+		return nil, fmt.Errorf("key %s is no JSON as `docker login` writes it; correct it", key) // the parser's error may quote it
 	}
 	var all dockerConfig
 	for name, entry := range config.Auths {
@@ -39,7 +40,7 @@ func parseDockerConfig(data []byte) (dockerConfig, error) {
 		one := registry{name: name, host: host, path: path}
 		one.credential, one.broken = parseEntry(entry)
 		if one.broken != nil {
-			one.broken = fmt.Errorf("auths[%.128q] %w", name, one.broken)
+			one.broken = fmt.Errorf("key %s: auths[%.128q] %w", key, name, one.broken)
 		}
 		// Those that a credential helper is for are empty.
 		if one.broken != nil || !one.credential.IsZero() {

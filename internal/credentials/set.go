@@ -52,14 +52,9 @@ func newSet(data map[string][]byte, bound bool) (Set, error) {
 		if len(data[key]) == 0 {
 			continue
 		}
-		registries, err := parseDockerConfig(data[key])
+		registries, err := parseDockerConfig(key, data[key])
 		if err != nil {
-			return Set{}, fmt.Errorf("key %s %w", key, err)
-		}
-		for i := range registries {
-			if broken := registries[i].broken; broken != nil {
-				registries[i].broken = fmt.Errorf("key %s: %w", key, broken)
-			}
+			return Set{}, err
 		}
 		set.registries = append(set.registries, registries...)
 	}
@@ -111,7 +106,7 @@ func (s Set) For(at Host) (Credential, error) {
 	return found, nil
 }
 
-// prefixes that keys for the host may have. A name with "_" has none: it could be
+// prefixes returns those that keys for the host may have. A name with "_" has none: it could be
 // chosen to be that of another host with its port.
 func prefixes(host string) []string {
 	switch {
@@ -127,7 +122,7 @@ func prefixes(host string) []string {
 	return []string{KeyOf(host) + "."}
 }
 
-// KeyOf is a host as it is written in keys: these can't have a colon, which is
+// KeyOf returns a host as it is written in keys: these can't have a colon, which is
 // "_" instead.
 func KeyOf(host string) string {
 	return strings.NewReplacer(":", "_", "[", "", "]", "").Replace(strings.ToLower(host))
@@ -141,7 +136,7 @@ func (s Set) keyed(prefix string) Credential {
 	}
 }
 
-// text is a key's. Files often end with a line break that isn't part of it.
+// text returns the text of a key. Files often end with a line break that isn't part of it.
 func (s Set) text(key string) string { return string(bytes.TrimRight(s.data[key], "\r\n")) }
 
 // Credential is what one host may be shown. Its zero value is none at all.
@@ -158,10 +153,10 @@ type Credential struct {
 	Certificate, Key []byte
 }
 
-// IsZero tells whether there is nothing to tell who asks. CA doesn't.
+// IsZero reports whether there is nothing to tell who asks. CA doesn't.
 func (c Credential) IsZero() bool { return c.isSilent() && len(c.Certificate) == 0 }
 
-// isSilent tells whether there is nothing to send in a request.
+// isSilent reports whether there is nothing to send in a request.
 func (c Credential) isSilent() bool {
 	return c.Username == "" && c.Password == "" && c.IdentityToken == "" && c.Token == ""
 }

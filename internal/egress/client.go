@@ -125,7 +125,7 @@ func newTransport(config, toProxy *tls.Config, allowLoopback bool) *http.Transpo
 	}
 }
 
-// hostPort is the address that is dialled for a URL.
+// hostPort returns the address that is dialled for a URL.
 func hostPort(u *url.URL) string {
 	if u == nil {
 		return ""
@@ -134,7 +134,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// SameOrigin tells whether credentials for one URL may go to the other.
+// SameOrigin reports whether credentials for one URL may go to the other.
 func SameOrigin(a, b *url.URL) bool {
 	return strings.EqualFold(a.Scheme, b.Scheme) && hostPort(a) == hostPort(b)
 }
@@ -171,7 +171,7 @@ func newProxies(config *tls.Config) *proxies {
 	return &proxies{find: httpproxy.FromEnvironment().ProxyFunc(), tls: config}
 }
 
-// of is the proxy for a URL, nil if there is none.
+// of returns the proxy for a URL, nil if there is none.
 //
 // net/http would show a proxy with TLS the certificate that is for the host behind it.
 // So it is told of one without, and the TLS comes with the connection.

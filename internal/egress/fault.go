@@ -50,7 +50,7 @@ func fault(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// answered is the fault of an answer that no caller can use.
+// answered returns the fault of an answer that no caller can use.
 func answered(kind Kind, host string, code int) *Fault {
 	wayOut := "; it is asked again"
 	switch {
@@ -64,7 +64,7 @@ func answered(kind Kind, host string, code int) *Fault {
 	return of
 }
 
-// statusOf is a code with its name.
+// statusOf returns a code with its name.
 func statusOf(code int) string { return fmt.Sprintf("%d %s", code, http.StatusText(code)) }
 
 // Explain returns the fault in an error of a client, or of reading an answer's
@@ -95,13 +95,13 @@ func explain(ctx context.Context, host string, err error) *Fault {
 	return fault(Unavailable, "%s %s; correct the address, or have the host mended: it is asked again", host, cause(ctx, err))
 }
 
-// ofProxy is a fault of the proxy on the way to a host, said without its address. Which one is
+// ofProxy returns a fault of the proxy on the way to a host, said without its address. Which one is
 // asked is the administrator's choice: whoever named the host can't mend it.
 func ofProxy(host, what string) *Fault {
 	return fault(Unavailable, "the proxy on the way to %s %s; have the proxy mended, or HTTPS_PROXY, HTTP_PROXY or NO_PROXY of the provider corrected", host, what)
 }
 
-// judgeConnect is the fault in what a proxy answers when it has to connect to a host.
+// judgeConnect returns the fault in what a proxy answers when it has to connect to a host.
 func judgeConnect(_ context.Context, _ *url.URL, to *http.Request, answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil

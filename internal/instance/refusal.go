@@ -34,7 +34,7 @@ type Refusal struct {
 	Message string
 }
 
-// StatusError is the refusal as an API server's answer. It isn't a Conflict,
+// StatusError returns the refusal as an API server's answer. It isn't a Conflict,
 // which clients try again at once, nor Forbidden, which looks like a missing right.
 func (r Refusal) StatusError(pi *addonsv1.ProviderInstance) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -116,7 +116,7 @@ func (s Scope) Canonical() Scope {
 	return Scope{Namespaces: slices.Compact(slices.Sorted(slices.Values(s.Namespaces))), WatchFilter: s.WatchFilter}
 }
 
-// Equal says whether both scopes are of the same objects.
+// Equal reports whether both scopes are of the same objects.
 func (s Scope) Equal(other Scope) bool {
 	a, b := s.Canonical(), other.Canonical()
 	return a.WatchFilter == b.WatchFilter && slices.Equal(a.Namespaces, b.Namespaces)

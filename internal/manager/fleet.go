@@ -123,7 +123,7 @@ func readPlugins(file string) (map[string]profiles.Plugin, error) {
 	return plugins, nil
 }
 
-// reads are what the controllers list and watch, with what the sources of clusters need.
+// reads returns what the controllers list and watch, with what the sources of clusters need.
 func (o *Options) reads() []schema.GroupResource {
 	if slices.Contains(o.clusterSources, profiles.Name) {
 		return slices.Concat(controllers.Reads, controllers.ProfileReads)

@@ -40,7 +40,7 @@ func (o *Options) identity() identity {
 	}
 }
 
-// leaseBeside is the Lease in the namespace of the ProviderInstance, "" if the
+// leaseBeside returns the Lease in the namespace of the ProviderInstance, "" if the
 // leader is elected elsewhere, or not at all. Only that one tells from the object
 // alone that a former holder is excluded.
 func (i identity) leaseBeside(elected bool) string {
@@ -50,7 +50,7 @@ func (i identity) leaseBeside(elected bool) string {
 	return ""
 }
 
-// podNamespace is "" outside of a pod.
+// podNamespace returns the namespace of the pod, "" outside of one.
 func podNamespace() string {
 	data, err := os.ReadFile(podNamespaceFile)
 	if err != nil {

@@ -91,7 +91,7 @@ func setupControllers(mgr manager.Manager, o *Options, renderer *render.Renderer
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return clusters.Start(ctx, mc) }))
 }
 
-// newStore is nil without a directory: then sources keep what they fetch in memory.
+// newStore returns nil without a directory: then sources keep what they fetch in memory.
 func newStore(o *Options, log logr.Logger) *store.Store {
 	if o.cacheDir == "" {
 		return nil

@@ -175,13 +175,13 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	return fs
 }
 
-// controllers says whether this process runs the controllers.
+// controllers reports whether this process runs the controllers.
 func (o *Options) controllers() bool { return slices.Contains(o.run, runControllers) }
 
-// webhooks says whether this process serves webhooks.
+// webhooks reports whether this process serves webhooks.
 func (o *Options) webhooks() bool { return slices.Contains(o.run, runWebhooks) && o.webhookPort != 0 }
 
-// elects says whether a leader is elected: only one replica runs controllers, while
+// elects reports whether a leader is elected: only one replica runs controllers, while
 // each serves webhooks.
 func (o *Options) elects() bool { return o.leaderElect && o.controllers() }
 

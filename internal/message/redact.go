@@ -51,7 +51,7 @@ func asJSON(s string) string {
 	return inner(string(quoted))
 }
 
-// inner is a quoted string without its quotes.
+// inner returns a quoted string without its quotes.
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // Redact takes secrets out of a text: as they are, and escaped, in hex, or in base64, of
@@ -109,7 +109,7 @@ type hiding struct {
 	left *atomic.Int64
 }
 
-// has says whether the text has a part. Without work left it doesn't look.
+// has reports whether the text has a part. Without work left it doesn't look.
 func (h *hiding) has(part string) bool {
 	return h.left.Add(-int64(len(h.text)+len(part))) >= 0 && strings.Contains(h.text, part)
 }
@@ -156,7 +156,7 @@ func (h *hiding) hide(secret string) {
 	}
 }
 
-// constant is the longest part of a secret that no escaping changes.
+// constant returns the longest part of a secret that no escaping changes.
 func constant(secret string) string {
 	longest := ""
 	for _, part := range strings.FieldsFunc(secret, func(r rune) bool {
@@ -169,7 +169,7 @@ func constant(secret string) string {
 	return longest
 }
 
-// escaped are the secret and what escaping makes of it, the longest first. What is
+// escaped returns the secret and what escaping makes of it, the longest first. What is
 // longer than the text that it is looked for in is left out: it would only get longer,
 // and some secrets are large.
 func (h *hiding) escaped(secret string) []string {

@@ -42,7 +42,8 @@ func (s *Sources) OpenBundle(ctx context.Context, namespace string, from *addons
 		return nil, err
 	}
 	left := s.Limits
-	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: s.scope(ctx, ref), files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
+	scope, _ := s.scope(ctx, ref)
+	return &Bundle{Digest: digest, sources: s, ctx: ctx, scope: scope, files: fetched.Files, opened: map[string]*Bundle{}, left: &left}, nil
 }
 
 // resolveInBundle returns the digest of an artifact with a path in a bundle.
@@ -59,7 +60,16 @@ func (s *Sources) resolveInBundle(ctx context.Context, ref reference.Reference) 
 	})
 }
 
-// Names of the files outside of archives, sorted.
+// readInBundle returns what is at a path in a bundle.
+func (s *Sources) readInBundle(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+	bundle, err := s.OpenBundle(ctx, ref.Namespace, ref.Bundle)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return bundle.content(ref.Chart.Path, ref.Kind)
+}
+
+// Names returns the names of the files outside of archives, sorted.
 func (b *Bundle) Names() []string { return artifact.Names(b.files) }
 
 // Read returns a file; false if there is none.
@@ -88,7 +98,7 @@ func (b *Bundle) ReadYAML(name string) ([]byte, bool, error) {
 	return opened.JSON, true, nil
 }
 
-// ChartDigest is the digest of the chart at the path: an archive, or a directory.
+// ChartDigest returns the digest of the chart at the path: an archive, or a directory.
 func (b *Bundle) ChartDigest(name string) (string, error) {
 	got, err := b.content(name, artifact.KindChart)
 	if err != nil {
@@ -97,7 +107,7 @@ func (b *Bundle) ChartDigest(name string) (string, error) {
 	return got.Digest(), nil
 }
 
-// content of the artifact at the path.
+// content returns the artifact at the path.
 func (b *Bundle) content(name string, kind artifact.Kind) (artifact.Content, error) {
 	within, rest, err := b.walk(path.Clean(name))
 	if err != nil {

@@ -126,6 +126,7 @@ func TestFollowReleases(t *testing.T) {
 	if got, want := w.Requests(), []string{page + "1 200", page + "2 200", page + "3 200"}; !slices.Equal(got, want) {
 		t.Errorf("requests %q, want %q", got, want)
 	}
+	w.clock.Step(time.Minute)
 	expectNewest(t, sources, w.chart("~2", prefixed("other-")), w.clock.Now(), "2.0.249") // the same list
 	if got, want := w.Requests(), []string{page + "1 304", page + "2 304", page + "3 304"}; !slices.Equal(got, want) {
 		t.Errorf("requests %q, want %q", got, want)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
@@ -36,36 +35,13 @@ type Checks struct {
 // ResultSuccess is the result of a check without an error.
 const ResultSuccess = "Success"
 
-// tallies are the checks of the sources that were asked last.
-type tallies struct {
-	mu    sync.Mutex
-	known *lru.Cache[string, Checks]
-}
-
-// change changes the checks of a reference's source.
-func (t *tallies) change(ref reference.Reference, change func(*Checks)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	name := ref.Source()
-	known, _ := t.known.Get(name)
-	if known.Results == nil {
-		known.Results = map[string]uint64{}
-	}
-	change(&known)
-	t.known.Put(name, known)
-}
-
-// Checks of the reference's source, that of the bundle if it is in one; false if it
+// Checks returns those of the reference's source, that of the bundle if it is in one; false if it
 // wasn't asked yet.
 func (s *Sources) Checks(ref reference.Reference) (Checks, bool) {
 	if ref.Bundle != nil {
 		ref = reference.BundleOf(ref.Namespace, ref.Bundle)
 	}
-	s.checks.mu.Lock()
-	defer s.checks.mu.Unlock()
-	known, found := s.checks.known.Get(ref.Source())
-	known.Results = maps.Clone(known.Results)
-	return known, found
+	return s.checks.Get(ref.Source())
 }
 
 // count counts a look at the reference's source. Only one for which a request was sent is
@@ -78,12 +54,16 @@ func (s *Sources) count(ref reference.Reference, started time.Time, sent bool, e
 	if sent {
 		countRequest(ref, started, ended, result)
 	}
-	s.checks.change(ref, func(known *Checks) {
+	s.checks.Change(ref.Source(), func(known *Checks) {
 		known.Last = ended
 		if err == nil {
 			known.LastSuccess = ended
 		}
 		known.Took += ended.Sub(started)
+		known.Results = maps.Clone(known.Results) // others read the former ones
+		if known.Results == nil {
+			known.Results = map[string]uint64{}
+		}
 		known.Results[result]++
 	})
 }
@@ -102,7 +82,7 @@ func counted[T any](s *Sources, ref reference.Reference, look func() (T, error))
 func (s *Sources) countBytes(ref reference.Reference, got artifact.Content) {
 	kind, host := seriesOf(ref)
 	artifactBytes.WithLabelValues(kind, host).Add(float64(got.Bytes()))
-	s.checks.change(ref, func(known *Checks) { known.Bytes += got.Bytes() })
+	s.checks.Change(ref.Source(), func(known *Checks) { known.Bytes += got.Bytes() })
 }
 
 const (
@@ -171,7 +151,7 @@ func labelOf(host string) string {
 	return host
 }
 
-// seriesOf the reference's source: its kind and host, which is empty of what is at hand.
+// seriesOf returns the kind and host of the reference's source; the host is empty of what is at hand.
 func seriesOf(r reference.Reference) (kind, host string) {
 	kind = strings.ToLower(r.Type())
 	if !r.Remote() {

@@ -94,26 +94,18 @@ func of(version string, ref reference.Reference) reference.Reference {
 }
 
 func TestReferencesThatCantBeUsed(t *testing.T) {
-	everything := newSources(t, source.Options{Client: newCluster(t), ArtifactRoot: t.TempDir()})
-	nothing := newSources(t, source.Options{})
-	both := inSecret("team-a", "charts", "")
-	both.Chart.Path = "demo.tgz"
+	sources := newSources(t, source.Options{})
 	for name, test := range map[string]struct {
-		sources       *source.Sources
 		ref           reference.Reference
 		reason, field string
 	}{
-		"no source":        {everything, reference.Reference{Namespace: "team-a"}, failure.ArtifactInvalid, "chart"},
-		"two sources":      {everything, both, failure.ArtifactInvalid, "chart.secret"},
-		"no namespace":     {everything, inSecret("", "charts", ""), failure.ArtifactInvalid, "chart.secret"},
-		"no client":        {nothing, inSecret("team-a", "charts", "x"), failure.SourceDisabled, "chart.secret"},
-		"no artifact root": {nothing, atPath("demo.tgz"), failure.SourceDisabled, "chart.path"},
-		"no such port":     {nothing, inRepository("https://charts.example.org:99999", "1.0.0"), failure.ArtifactRefused, "chart.helm"},
+		"no artifact root": {atPath("demo.tgz"), failure.SourceDisabled, "chart.path"},
+		"no such port":     {inRepository("https://charts.example.org:99999", "1.0.0"), failure.ArtifactRefused, "chart.helm"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := test.sources.Resolve(t.Context(), test.ref)
+			_, err := sources.Resolve(t.Context(), test.ref)
 			expectRefused(t, err, test.reason)
-			_, again := test.sources.Fetch(t.Context(), test.ref, "sha256:x")
+			_, again := sources.Fetch(t.Context(), test.ref, "sha256:x")
 			expectRefused(t, again, test.reason)
 			if got := asError(t, err).Field; got != test.field {
 				t.Errorf("it is about %s, want %s", got, test.field)

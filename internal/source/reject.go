@@ -5,68 +5,51 @@ package source
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
-	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-// rejections are the answers to questions for a digest that nobody can use. Whoever is told to
-// mend one publishes something else at the same place: so the question is asked again, after
-// times that grow.
-type rejections struct {
-	last    *lru.Cache[string, rejection] // by question
-	refused *lru.Cache[string, bool]      // by question and digest
-}
-
-// rejection is the last answer to a question that was rejected.
+// rejection is what is known of a digest that nobody can use, as the answer to a question. Whoever
+// is told to mend it publishes something else at the same place: so the question is asked again,
+// after times that grow.
 type rejection struct {
-	digest string            // "" since there is another answer
-	again  time.Time         // when to ask again
-	tries  int               // in a row, of whatever digests
-	told   map[string]func() // wakes those who were told
+	again time.Time         // when to ask again; zero: only digests before this one were rejected
+	tries int               // in a row, of whatever digests
+	told  map[string]func() // wakes those who were told
 }
 
-// resolved notes the answer to a question, and wakes those who were told of another one.
-func (r *rejections) resolved(key, digest string, now time.Time) {
-	if _, found := r.last.Get(key); !found {
-		return
-	}
-	var told map[string]func()
-	r.last.Change(key, func(last *rejection) {
-		switch {
-		case last.digest != digest:
-			told = last.told
-			last.digest, last.told = "", nil
-		case !now.Before(last.again):
-			last.again = now.Add(failure.Backoff(failure.ArtifactRefused, last.tries))
-			last.tries++
-		}
-	})
-	wakeAll(told)
+func (r *rejection) isDue(now time.Time) bool { return !r.again.IsZero() && !now.Before(r.again) }
+
+// postpone puts the next try off.
+func (r *rejection) postpone(now time.Time) {
+	r.again = now.Add(failure.Backoff(failure.ArtifactRefused, r.tries))
+	r.tries++
 }
 
-// due returns how old the answer may be: zero if the last one wasn't rejected, or if it is too
-// early to ask again.
-func (r *rejections) due(key string, now time.Time) time.Time {
-	if last, found := r.last.Get(key); found && last.digest != "" && !now.Before(last.again) {
-		return last.again
-	}
-	return time.Time{}
-}
-
-// forget forgets a rejection, and wakes those who were told of it.
-func (r *rejections) forget(key string) {
-	last, _ := r.last.Get(key)
-	r.last.Remove(key)
-	wakeAll(last.told)
-}
-
-func wakeAll(told map[string]func()) {
-	for _, wake := range told {
+func (r *rejection) wakeAll() {
+	for _, wake := range r.told {
 		wake()
+	}
+}
+
+func rejectionKey(question, digest string) string { return question + " " + digest }
+
+// notice notes which digest a question has now, and which one it had before. Those who were told that
+// the former was rejected are woken.
+func (s *Sources) notice(question, before, digest string) {
+	former, found := s.rejections.Get(rejectionKey(question, before))
+	switch {
+	case !found || former.again.IsZero():
+	case digest != before:
+		s.rejections.Put(rejectionKey(question, before), rejection{again: former.again, tries: former.tries})
+		s.rejections.Change(rejectionKey(question, digest), func(r *rejection) { r.tries = former.tries })
+		former.wakeAll()
+	case former.isDue(s.Clock.Now()):
+		s.rejections.Change(rejectionKey(question, digest), func(r *rejection) { r.postpone(s.Clock.Now()) })
 	}
 }
 
@@ -77,20 +60,21 @@ func (s *Sources) Reject(ctx context.Context, ref reference.Reference, digest st
 	if !mayMeanAnother(ref, digest) {
 		return 0
 	}
-	key := s.digestQuestion(ctx, ref).Key
-	s.rejections.refused.Put(key+" "+digest, true)
-	if now, err := s.Resolve(ctx, ref); err != nil || now != digest { // the caller may have it from elsewhere
-		return time.Second
-	}
-	now := s.Clock.Now()
-	last := s.rejections.last.Change(key, func(last *rejection) {
-		if last.digest != digest {
-			*last = rejection{digest: digest, again: now.Add(failure.Backoff(failure.ArtifactRefused, last.tries)), tries: last.tries + 1, told: map[string]func(){}}
+	is, err := s.Resolve(ctx, ref)
+	now, current := s.Clock.Now(), err == nil && is == digest // else the caller has it from elsewhere
+	last := s.rejections.Change(rejectionKey(s.digestQuestion(ctx, ref).Key, digest), func(r *rejection) {
+		if r.again.IsZero() {
+			r.postpone(now)
 		}
-		if name, wake := outcome.OnWake(ctx); wake != nil {
-			last.told[name] = wake
+		if name, wake := outcome.OnWake(ctx); wake != nil && current {
+			told := map[string]func(){name: wake}
+			maps.Copy(told, r.told)
+			r.told = told
 		}
 	})
+	if !current {
+		return time.Second
+	}
 	return max(last.again.Sub(now), time.Second)
 }
 
@@ -107,7 +91,7 @@ func (s *Sources) Current(ctx context.Context, ref reference.Reference, digest s
 	if !mayMeanAnother(ref, digest) {
 		return digest
 	}
-	if refused, _ := s.rejections.refused.Get(s.digestQuestion(ctx, ref).Key + " " + digest); refused {
+	if last, _ := s.rejections.Get(rejectionKey(s.digestQuestion(ctx, ref).Key, digest)); !last.again.IsZero() {
 		if now, err := s.Resolve(ctx, ref); err == nil {
 			return now
 		}
@@ -121,22 +105,24 @@ func (s *Sources) Reconsider(ctx context.Context, ref reference.Reference) {
 	if !ref.Remote() {
 		return
 	}
-	key := s.digestQuestion(ctx, ref).Key
-	if last, found := s.rejections.last.Get(key); found && last.digest != "" {
-		s.digests.Forget(key)
-		s.rejections.forget(key)
+	question := s.digestQuestion(ctx, ref).Key
+	digest, _ := s.digests.Peek(question)
+	if last, found := s.rejections.Get(rejectionKey(question, digest)); found && !last.again.IsZero() {
+		s.digests.Forget(question)
+		s.rejections.Put(rejectionKey(question, digest), rejection{again: last.again}) // which is no answer any more
+		last.wakeAll()
 	}
 }
 
-// accept notes that the content can be used: all of it was read.
+// accept forgets that the content was rejected: all of it was read.
 func (s *Sources) accept(ctx context.Context, ref reference.Reference, digest string) {
 	if !mayMeanAnother(ref, digest) {
 		return
 	}
-	key := s.digestQuestion(ctx, ref).Key
-	s.rejections.refused.Remove(key + " " + digest)
-	if last, found := s.rejections.last.Get(key); found && (last.digest == digest || last.digest == "") {
-		s.rejections.forget(key)
+	key := rejectionKey(s.digestQuestion(ctx, ref).Key, digest)
+	if last, found := s.rejections.Get(key); found {
+		s.rejections.Remove(key)
+		last.wakeAll()
 	}
 }
 

@@ -21,9 +21,7 @@ func (s *Sources) Resolve(ctx context.Context, ref reference.Reference) (digest 
 	if digest := ref.PinnedDigest(); digest != "" {
 		return digest, nil
 	}
-	if err = s.check(ref); err == nil {
-		digest, err = s.resolve(ctx, ref)
-	}
+	digest, err = s.resolve(ctx, ref)
 	if want := ref.Chart.Digest; err == nil && want != "" && want != digest {
 		err = failure.New(failure.DigestMismatch, "its digest is %s, not %s; put the right content there, or correct %s.digest", digest, want, ref.Kind.Field())
 	}
@@ -50,25 +48,37 @@ func (s *Sources) resolveRemote(ctx context.Context, ref reference.Reference) (s
 		return digest, nil
 	}
 	q := s.digestQuestion(ctx, ref)
-	q.NotBefore = s.rejections.due(q.Key, s.Clock.Now())
-	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
-		digest, got, err := b.Resolve(ctx, c)
+	before, known := s.digests.Peek(q.Key)
+	if last, _ := s.rejections.Get(rejectionKey(q.Key, before)); last.isDue(s.Clock.Now()) {
+		q.NotBefore = last.again
+	}
+	from := s.backendOf(ref)
+	digest, err := ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+		digest, got, err := from.Resolve(ctx, c)
 		if err == nil && got.Bytes() > 0 {
-			s.downloaded(ctx, ref, got)
+			_, scope := s.access.Identity(ctx, ref)
+			s.downloaded(ref, scope, got)
 		}
 		return digest, err
 	})
-	if before, known := s.digests.Peek(q.Key); err != nil && known && !q.NotBefore.IsZero() {
+	if err != nil && known && !q.NotBefore.IsZero() {
 		digest, err = before, nil // which was rejected, and there is no other yet
 	}
 	if err == nil {
-		s.rejections.resolved(q.Key, digest, s.Clock.Now())
+		s.notice(q.Key, before, digest)
 	}
 	return digest, err
 }
 
 func (s *Sources) digestQuestion(ctx context.Context, ref reference.Reference) outcome.Question {
 	return s.question(ctx, ref.DigestQuestion(), ref)
+}
+
+// question names what is asked of the reference's host. Another credential makes another
+// question: what came of the former says nothing.
+func (s *Sources) question(ctx context.Context, what string, ref reference.Reference) outcome.Question {
+	identity, _ := s.access.Identity(ctx, ref)
+	return outcome.Question{Key: what + " as " + identity}
 }
 
 // resolveObject returns the digest of what a ConfigMap or Secret holds. What a version of an

@@ -15,6 +15,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +50,7 @@ type Options struct {
 	// ArtifactRoot is the directory that chart.path is relative to. Empty: chart.path is refused.
 	ArtifactRoot string
 	// Client reads ConfigMaps and Secrets of the management cluster. It must not
-	// cache: their content may be large and secret. Nil: both are refused.
+	// cache: their content may be large and secret.
 	Client client.Reader
 	// Metadata reads their PartialObjectMetadata, from a cache that watches.
 	// What it says of an object's version decides whether Client has to be asked.
@@ -76,20 +77,20 @@ type Options struct {
 // Sources resolves and fetches artifacts. Its methods may be called concurrently.
 type Sources struct {
 	Options
-	local    *local.Tree    // nil: disabled
-	objects  *object.Reader // nil: disabled
+	local    *local.Tree // nil: disabled
+	objects  *object.Reader
 	access   *auth.Access
 	trust    *policy.Reader
 	required policy.Required
 	indexes  *helm.Indexes
 	releases *github.Releases
-	checks   *tallies
+	checks   *lru.Cache[string, Checks] // by source, of those that were asked last
 
-	digests    *outcome.Memory[string]    // that references were resolved to
-	lists      *outcome.Memory[[]string]  // of versions
-	verified   *outcome.Memory[string]    // versions that signed texts say
-	contents   *outcome.Memory[*Artifact] // unpacked
-	rejections *rejections                // of digests
+	digests    *outcome.Memory[string]       // that references were resolved to
+	lists      *outcome.Memory[[]string]     // of versions
+	verified   *outcome.Memory[string]       // versions that signed texts say
+	contents   *outcome.Memory[*Artifact]    // unpacked
+	rejections *lru.Cache[string, rejection] // by question and digest
 }
 
 // New checks the options and makes the sources.
@@ -103,16 +104,14 @@ func New(options Options) (*Sources, error) {
 		required:   policy.Required(options.RequireSignaturesBy),
 		indexes:    helm.NewIndexes(options.Opener, options.Clock),
 		releases:   github.NewReleases(options.Clock),
-		checks:     &tallies{known: lru.New[string](remembered, lru.One[Checks])},
+		checks:     lru.New[string](remembered, lru.One[Checks]),
 		digests:    outcome.New(options.Clock, remembered, lru.One[string]),
 		lists:      outcome.New(options.Clock, listBytes, lru.Strings),
 		verified:   outcome.New(options.Clock, remembered, lru.One[string]),
 		contents:   outcome.New(options.Clock, contentBytes, (*Artifact).bytes),
-		rejections: &rejections{last: lru.New[string](remembered, lru.One[rejection]), refused: lru.New[string](remembered, lru.One[bool])},
+		rejections: lru.New[string](remembered, lru.One[rejection]),
 	}
-	if options.Client != nil {
-		s.objects = object.NewReader(options.Client, options.Metadata)
-	}
+	s.objects = object.NewReader(options.Client, options.Metadata)
 	s.trust = policy.NewReader(s.objects)
 	s.access = auth.New(auth.Options{
 		Objects: s.objects, CredentialsDir: options.CredentialsDir, AllowLoopback: options.AllowLoopback,
@@ -128,13 +127,8 @@ func New(options Options) (*Sources, error) {
 }
 
 // Watch calls notify with each chart.path that was resolved before and has changed since;
-// see [local.Tree.Watch]. Without an artifact root there is nothing to watch, and it only
-// waits for the end of ctx.
+// see [local.Tree.Watch].
 func (s *Sources) Watch(ctx context.Context, notify func(path string)) error {
-	if s.local == nil {
-		<-ctx.Done()
-		return nil
-	}
 	return s.local.Watch(ctx, notify)
 }
 
@@ -156,7 +150,7 @@ func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 		return ref.Bundle.Digest + " " + ref.Chart.Path + ref.Kind.Suffix()
 	case ref.Remote():
 		return ref.Address() + ref.Kind.Suffix()
-	case s.objects == nil || ref.Chart.ConfigMap == nil && ref.Chart.Secret == nil:
+	case ref.Chart.Path != "":
 		return ""
 	}
 	object := ref.Object()
@@ -171,15 +165,9 @@ func (s *Sources) Version(ctx context.Context, ref reference.Reference) string {
 // signatures, as far as they are in objects that the reference names. It takes no
 // request. While they are the same, so is this; that they change is an event.
 func (s *Sources) Keys(ctx context.Context, ref reference.Reference) string {
-	if s.objects == nil {
-		return ""
+	var versions strings.Builder
+	for _, object := range ref.Objects() {
+		versions.WriteString(s.objects.Version(ctx, object) + ",")
 	}
-	var versions string
-	if ref.SecretRef() != nil {
-		versions = s.objects.Version(ctx, ref.Secret())
-	}
-	for _, trusted := range ref.Chart.Verify.References() {
-		versions += "," + s.objects.Version(ctx, reference.Object{Kind: trusted.Kind, Namespace: ref.Namespace, Name: trusted.Name})
-	}
-	return versions
+	return versions.String()
 }

@@ -75,8 +75,9 @@ func (s *Sources) verifyRequired(ctx context.Context, ref reference.Reference, d
 func (s *Sources) meet(ctx context.Context, ref reference.Reference, digest string, want policy.Policy) (string, error) {
 	want.Now = s.Clock.Now()
 	q := s.question(ctx, "signature of "+digest+" for "+want.Digest+" from "+ref.String(), ref)
-	return ask(ctx, s, s.verified, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
-		return b.(signed).Verify(ctx, c, digest, want)
+	from := s.backendOf(ref).(signed)
+	return ask(ctx, s, s.verified, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+		return from.Verify(ctx, c, digest, want)
 	})
 }
 

@@ -37,7 +37,7 @@ func (s *Sources) Newest(ctx context.Context, ref reference.Reference, line vers
 	return version, nil
 }
 
-// Withdrawn says whether a version of the line isn't published any more. What was found
+// Withdrawn reports whether a version of the line isn't published any more. What was found
 // before is used as by Newest, and errors are as there.
 func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line versions.Line, version string, notBefore time.Time) (bool, error) {
 	published, err := s.published(ctx, ref, notBefore)
@@ -51,18 +51,13 @@ func (s *Sources) Withdrawn(ctx context.Context, ref reference.Reference, line v
 
 // published returns all versions of the reference's artifact.
 func (s *Sources) published(ctx context.Context, ref reference.Reference, notBefore time.Time) ([]string, error) {
-	if err := s.check(ref); err != nil {
-		return nil, err
-	}
 	from, ok := s.backendOf(ref).(catalogue)
 	if !ok {
 		return nil, failure.New(failure.ArtifactInvalid, "newer versions are to be looked for, but this kind of source has no list of them; name an exact version")
 	}
 	q := s.question(ctx, "versions of "+ref.Source(), ref)
 	q.NotBefore = notBefore
-	return ask(ctx, s, s.lists, q, ref, func(ctx context.Context, c *auth.Client, _ backend) ([]string, error) {
-		return from.Versions(ctx, c)
-	})
+	return ask(ctx, s, s.lists, q, ref, from.Versions)
 }
 
 // Pin returns the digest by which the reference, with this exact version, is to be
@@ -71,18 +66,16 @@ func (s *Sources) published(ctx context.Context, ref reference.Reference, notBef
 // What was found before is used, if that is no older than notBefore.
 func (s *Sources) Pin(ctx context.Context, ref reference.Reference, version string, notBefore time.Time) (digest string, err error) {
 	ref.Chart.Version = version
-	if err := s.check(ref); err != nil {
-		return "", ref.Locate(err)
-	}
 	// A version that couldn't be used may be published anew, with another digest: so an older
 	// answer doesn't do.
 	q := s.question(ctx, "pin of "+ref.String(), ref)
 	q.NotBefore = notBefore
-	digest, err = ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client, b backend) (string, error) {
-		if registry, ok := b.(oci.Artifact); ok {
+	from := s.backendOf(ref)
+	digest, err = ask(ctx, s, s.digests, q, ref, func(ctx context.Context, c *auth.Client) (string, error) {
+		if registry, ok := from.(oci.Artifact); ok {
 			return registry.Pin(ctx, c)
 		}
-		digest, _, err := b.Resolve(ctx, c)
+		digest, _, err := from.Resolve(ctx, c)
 		return digest, err
 	})
 	if err != nil {

@@ -117,7 +117,7 @@ func (c *Cosign) signer(s Signature, raw []byte) error {
 // What it quotes of the signature is shortened and in ASCII.
 type Flaw struct{ text string }
 
-// Error is what is wrong.
+// Error returns what is wrong.
 func (f *Flaw) Error() string { return f.text }
 
 func flaw(format string, args ...any) *Flaw { return &Flaw{fmt.Sprintf(format, args...)} }

@@ -62,7 +62,7 @@ func ParsePublicKey(data []byte) (PublicKey, error) {
 	return parsed, nil
 }
 
-// signed tells whether the key made the signature of the message.
+// signed reports whether the key made the signature of the message.
 func (k PublicKey) signed(message, signed []byte) bool {
 	for _, verifier := range k.verifiers {
 		if verifier.VerifySignature(bytes.NewReader(signed), bytes.NewReader(message)) == nil {

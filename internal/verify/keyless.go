@@ -20,9 +20,6 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 )
 
-// MaxTrustRoot is the size of a trust root. That of the public Sigstore has 7 KiB.
-const MaxTrustRoot = 1 << 20 // bytes
-
 // Identity is who may have asked for the certificate that a signature is made with.
 type Identity struct {
 	Issuer string
@@ -71,7 +68,7 @@ func NewKeyless(identities []Identity, trusted *root.TrustedRoot) (*Keyless, err
 	return k, nil
 }
 
-// demands are what the root can vouch for. Somebody has to say when a signature
+// demands returns what the root can vouch for. Somebody has to say when a signature
 // was made: certificates are good for minutes, and are judged as of then.
 func demands(trusted root.TrustedMaterial) []verify.VerifierOption {
 	options := []verify.VerifierOption{verify.WithObserverTimestamps(1)}
@@ -86,9 +83,6 @@ func demands(trusted root.TrustedMaterial) []verify.VerifierOption {
 
 // ParseTrustRoot reads a Sigstore trusted root in JSON.
 func ParseTrustRoot(data []byte) (*root.TrustedRoot, error) {
-	if len(data) > MaxTrustRoot {
-		return nil, errors.New("it is too large for a trust root; make one with `cosign trusted-root create`")
-	}
 	trusted, err := root.NewTrustedRootFromJSON(data)
 	switch {
 	case err != nil:

@@ -25,9 +25,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// MaxKeyring is the size of a keyring.
-const MaxKeyring = 1 << 20 // bytes
-
 // maxSigned is the size of the part of a provenance file that names archives and their digests.
 const maxSigned = 64 << 10 // bytes
 
@@ -45,9 +42,6 @@ type Keyring struct {
 // ParseKeyring reads OpenPGP public keys: as they are, or armored, in any number of
 // blocks with any text around them.
 func ParseKeyring(data []byte) (*Keyring, error) {
-	if len(data) > MaxKeyring {
-		return nil, errors.New("it is too large for a keyring; export only the keys that may sign")
-	}
 	keys, err := openpgp.ReadKeyRing(bytes.NewReader(data))
 	if err != nil || len(keys) == 0 {
 		keys, err = readArmored(data)

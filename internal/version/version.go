@@ -15,13 +15,13 @@ var (
 	gitCommit  string
 )
 
-// String is "version (commit, Go version)". A build without link-time values
+// String returns "version (commit, Go version)". A build without link-time values
 // takes them from the module's build information.
 func String() string {
 	return Get() + " (" + cmp.Or(gitCommit, fromBuild("vcs.revision"), "unknown commit") + ", " + runtime.Version() + ")"
 }
 
-// Get is the version alone, as in v0.1.0; "devel" if it isn't known.
+// Get returns the version alone, as in v0.1.0; "devel" if it isn't known.
 func Get() string {
 	if gitVersion != "" {
 		return gitVersion

@@ -54,7 +54,7 @@ var ofContent = map[string]bool{
 	SourceDisabled: false, ArtifactPending: false, SourceUnavailable: false, SourceUnauthorized: false, VerificationPolicyInvalid: false,
 }
 
-// IsReason tells whether a reason is one of an [Error]: it is about where something
+// IsReason reports whether a reason is one of an [Error]: it is about where something
 // comes from, and not about what becomes of it.
 func IsReason(reason string) bool {
 	_, is := ofContent[reason]
@@ -85,7 +85,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// Error is the field, the subject and the cause.
+// Error returns the field, the subject and the cause.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	for _, part := range []string{e.Field, e.Subject} {
@@ -99,7 +99,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// OfContent says whether it is about what the source gave, and not about the source.
+// OfContent reports whether it is about what the source gave, and not about the source.
 func (e *Error) OfContent() bool { return ofContent[e.Reason] }
 
 // New makes an Error that doesn't know yet where it is: Field and Subject are left to
@@ -134,7 +134,7 @@ func TooLarge(what string, limit int64) *Error {
 	return New(ArtifactTooLarge, "%s is larger than %d bytes, the most that is accepted; make it smaller", what, limit)
 }
 
-// TooMany is the error of a list without end.
+// TooMany returns the error of a list without end.
 func TooMany(what string, most int) *Error {
 	return New(ArtifactTooLarge, "it has more than %d %s; name an exact version", most, what)
 }
@@ -152,19 +152,19 @@ func Quote(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-// Changed is the error of content that was overwritten between two looks at it.
+// Changed returns the error of content that was overwritten between two looks at it.
 func Changed() *Error {
 	return New(ArtifactChanged, "the content changed while it was read; it will be read again")
 }
 
-// NotPublished is the error of a chart that the source doesn't have.
+// NotPublished returns the error of a chart that the source doesn't have.
 func NotPublished(format string, args ...any) *Error {
 	missing := New(ArtifactNotFound, format, args...)
 	missing.Wait = true
 	return missing
 }
 
-// Gone is the error of a version that isn't what it was.
+// Gone returns the error of a version that isn't what it was.
 func Gone(digest, wayOut string) *Error {
 	return New(ArtifactChanged, "the source no longer has the content that this version was resolved to (%s); %s", digest, wayOut)
 }
@@ -185,7 +185,7 @@ const (
 	MaxRetry = 5 * time.Minute
 )
 
-// Backoff is the time until the next try, after so many failures before this one.
+// Backoff returns the time until the next try, after so many failures before this one.
 func Backoff(reason string, failures int) time.Duration {
 	most := MaxRetry
 	switch reason {

@@ -95,12 +95,12 @@ func (r *Registration) key() client.ObjectKey {
 	return types.NamespacedName{Namespace: r.o.Namespace, Name: r.o.Name}
 }
 
-// expirySeconds is written into the object, in whole seconds.
+// expirySeconds returns what is written into the object, in whole seconds.
 func (r *Registration) expirySeconds() int32 {
 	return int32(math.Ceil((beatsToExpiry * r.o.Heartbeat).Seconds()))
 }
 
-// spec is what this process says of the instance.
+// spec returns what this process says of the instance.
 func (r *Registration) spec(claim addonsv1.ScopeClaim) addonsv1.ProviderInstanceSpec {
 	return addonsv1.ProviderInstanceSpec{
 		Namespaces:    r.o.Scope.Namespaces,

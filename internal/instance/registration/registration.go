@@ -188,7 +188,7 @@ func (r *Registration) await(ctx context.Context) bool {
 	}
 }
 
-// pause is the time between two rounds: short while that may help, in the end a
+// pause returns the time between two rounds: short while that may help, in the end a
 // heartbeat. It is partly random, for two instances that refuse each other.
 func (r *Registration) pause(failed int) time.Duration {
 	longest := r.o.Heartbeat

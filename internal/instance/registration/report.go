@@ -29,7 +29,7 @@ type obstacle struct {
 	standby bool
 }
 
-// parts are the conditions that Ready sums up, in the order in which they become True.
+// parts returns the conditions that Ready sums up, in the order in which they become True.
 func (f *roundResult) parts() []metav1.Condition {
 	return []metav1.Condition{f.api, f.namespaces, f.scope}
 }

@@ -80,7 +80,7 @@ func (r *Registration) keepAlive(ctx context.Context, ended <-chan error) error 
 	}
 }
 
-// untilNext is the time to the next heartbeat: a failed one is tried again soon.
+// untilNext returns the time to the next heartbeat: a failed one is tried again soon.
 func (r *Registration) untilNext(failed error) time.Duration {
 	if failed != nil {
 		return r.o.Heartbeat / beatsToExpiry
@@ -111,7 +111,7 @@ func (r *Registration) keep(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a heartbeat may take: there has to be time for another.
+// patience returns how long a heartbeat may take: there has to be time for another.
 func (r *Registration) patience() time.Duration { return max(r.o.Heartbeat/2, time.Second) }
 
 // inspect checks the object in the heartbeat's answer. If somebody took the claim out of it, another
@@ -171,5 +171,5 @@ func (l *lifetime) extend(sent time.Time) {
 // isValid reports whether nobody else may have counted this process out since it claimed.
 func (l *lifetime) isValid() bool { return !l.sent.IsZero() && !l.lapsed && l.left() > 0 }
 
-// left is the time until the process has to end, unless it writes before.
+// left returns the time until the process has to end, unless it writes before.
 func (l *lifetime) left() time.Duration { return l.length - l.clock.Since(l.sent) }

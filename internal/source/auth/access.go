@@ -13,7 +13,6 @@ import (
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
-	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/credentials"
 	"github.com/cluster-chandler/chandler/internal/egress"
 	"github.com/cluster-chandler/chandler/internal/lru"
@@ -30,7 +29,7 @@ const (
 
 // Options of [New].
 type Options struct {
-	// Objects reads Secrets. Nil: no Secret can be read.
+	// Objects reads Secrets.
 	Objects *object.Reader
 	// CredentialsDir has the instance's own credentials. It may be missing, and may change.
 	CredentialsDir string
@@ -61,47 +60,41 @@ func New(options Options) *Access {
 	}
 }
 
-// Identity changes when the credentials that the reference may use do. It takes no request,
-// and is kept in memory only.
-func (a *Access) Identity(ctx context.Context, ref reference.Reference) string {
-	if ref.SecretRef() != nil {
-		return a.secretVersion(ctx, ref)
-	}
-	found, err := a.credential(ctx, ref)
-	if err != nil {
-		return err.Error()
-	}
-	return found.Fingerprint()
-}
-
-// Scope says where content of the reference comes from, and as whom it is asked for. Who has
-// the same scope may have the same content. It is "" if that can't be told. The instance's
-// own credentials are no part of it: they are the instance's as the cache is.
-func (a *Access) Scope(ctx context.Context, ref reference.Reference) string {
-	from := ref.Source()
+// Identity says as whom the reference's host is asked. It takes no request, and is kept in memory
+// only. The scope says where content comes from, and by whose Secret: who has the same one may have
+// the same content. It is "" if that can't be told. The instance's own credentials are no part of
+// it: they are the instance's as the cache on disk is.
+func (a *Access) Identity(ctx context.Context, ref reference.Reference) (identity, scope string) {
+	scope = ref.Source()
 	if ref.Chart.GitHub != nil { // only the release itself tells that a digest is of its version
-		from += " release " + ref.Chart.Version
+		scope += " release " + ref.Chart.Version
 	}
 	if ref.SecretRef() == nil {
-		return from
+		own, err := a.credential(ctx, ref)
+		if err != nil {
+			return err.Error(), scope
+		}
+		return own.Fingerprint(), scope
 	}
-	version := a.secretVersion(ctx, ref)
+	version := a.Objects.Version(ctx, ref.Secret())
 	if version == "" {
-		return ""
+		return "", ""
 	}
-	return from + " at " + version
+	return version, scope + " at " + version
 }
 
-// secretVersion changes when the Secret does; "" if that can't be told.
-func (a *Access) secretVersion(ctx context.Context, ref reference.Reference) string {
-	if a.Objects == nil {
-		return ""
+// Ask reads the credentials, and calls what asks with a client. Errors are explained.
+func Ask[T any](ctx context.Context, a *Access, ref reference.Reference, call func(context.Context, *Client) (T, error)) (answer T, err error) {
+	client, err := a.client(ctx, ref)
+	if err != nil {
+		return answer, err
 	}
-	return a.Objects.Version(ctx, ref.Secret())
+	answer, err = call(ctx, client)
+	return answer, client.Explain(ctx, err)
 }
 
-// Client reads the credentials and makes a client.
-func (a *Access) Client(ctx context.Context, ref reference.Reference) (*Client, error) {
+// client makes a client with the credentials that the reference may use.
+func (a *Access) client(ctx context.Context, ref reference.Reference) (*Client, error) {
 	credential, err := a.credential(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -171,9 +164,6 @@ func (a *Access) credential(ctx context.Context, ref reference.Reference) (crede
 func (a *Access) set(ctx context.Context, ref reference.Reference) (credentials.Set, error) {
 	if ref.SecretRef() == nil {
 		return credentials.Directory(a.CredentialsDir).Load()
-	}
-	if a.Objects == nil {
-		return credentials.Set{}, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
 	}
 	object, err := a.Objects.Secret(ctx, ref.Secret())
 	if err != nil {

@@ -28,7 +28,7 @@ type Client struct {
 	Credential credentials.Credential
 	// Limits of what is taken from it.
 	Limits artifact.Limits
-	// NotBefore is how old an answer may be that was given to others; see [Client.Fresh].
+	// NotBefore is how old a document may be that was given to others; see [Documents.Get].
 	NotBefore time.Time
 	// Registry shows the credential to registries, and their token services.
 	Registry *orasauth.Client
@@ -37,16 +37,6 @@ type Client struct {
 	host    string
 	clock   clock.PassiveClock
 	answers *semaphore.Weighted
-}
-
-// Fresh returns how old an answer may be that tells which versions there are: a moment, unless
-// the caller says otherwise.
-func (c *Client) Fresh() time.Time {
-	const moment = 30 * time.Second
-	if usual := c.clock.Now().Add(-moment); usual.After(c.NotBefore) {
-		return usual
-	}
-	return c.NotBefore
 }
 
 // Answer is what a host says.
@@ -68,12 +58,6 @@ func (c *Client) File(ctx context.Context, at *url.URL, accept, what string, mos
 	}
 	answer, err := c.get(ctx, at, header, what, most)
 	return answer.Data, err
-}
-
-// Document gets what may change; no Data if there is none. The host is asked whether the
-// answer before, which had these validators, is still good (RFC 9110, section 13).
-func (c *Client) Document(ctx context.Context, at *url.URL, before http.Header, what string) (Answer, error) {
-	return c.get(ctx, at, before.Clone(), what, c.Limits.IndexBytes)
 }
 
 // get asks for something that isn't in a registry. A missing one is an answer, too.

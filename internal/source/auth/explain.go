@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	orascontent "oras.land/oras-go/v2/content"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
@@ -85,7 +84,7 @@ func (c *Client) unauthorized(by *url.URL, said string) *failure.Error {
 	return refused
 }
 
-// atCredentials is an error about the credentials of the reference, not about the source.
+// atCredentials returns an error about the credentials of the reference, not about the source.
 func atCredentials(r reference.Reference, err error) *failure.Error {
 	failed := &failure.Error{Reason: failure.SourceUnauthorized, Err: err, Subject: ownSubject, Wait: true}
 	if known, ok := errors.AsType[*failure.Error](err); ok {
@@ -101,21 +100,14 @@ func atCredentials(r reference.Reference, err error) *failure.Error {
 	return failed
 }
 
-// ownKeys are those of the instance's own Secret that count for the reference's host.
+// ownKeys returns where in the instance's own Secret the credentials for the reference's host are.
 func ownKeys(r reference.Reference) string {
 	host := r.RepositoryHost()
-	key := credentials.KeyOf(host)
-	keys := "config.json, or " + key + ".username and " + key + ".password"
 	switch {
 	case r.Chart.HTTP != nil:
-		keys = "config.json, for " + host + " with a path"
-	case strings.Contains(host, "_"): // its keys could be those of another host
-		keys = "config.json"
-	case r.Chart.GitHub != nil:
-		keys = key + ".token"
+		return "config.json, for " + host + " with a path"
+	case r.Base().Scheme == "http":
+		return "config.json, or keys that start with " + credentials.KeyOf(host) + "., with " + credentials.KeyPlainHTTP + ` "true" among them`
 	}
-	if r.Base().Scheme == "http" {
-		keys += "; without TLS they are sent only if " + key + "." + credentials.KeyPlainHTTP + ` is "true" there`
-	}
-	return keys
+	return "config.json, or keys that start with " + credentials.KeyOf(host) + "."
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
 )
@@ -33,36 +31,25 @@ const (
 	releasesPerPage = 100
 )
 
-// Releases are what servers said of releases, by API, repository and credential.
+// Releases are what servers said of releases, and lists of them.
 type Releases struct {
-	files *outcome.Memory[files] // by tag
-	pages *lru.Cache[string, page]
+	files *auth.Documents[[]asset]
+	pages *auth.Documents[page]
 }
 
 // NewReleases returns the releases of no repository yet.
 func NewReleases(clock clock.Clock) *Releases {
-	return &Releases{files: outcome.New(clock, remembered, files.bytes), pages: lru.New[string](remembered, func(p page) int64 { return lru.Strings(p.tags) })}
-}
-
-// files are those of a release.
-type files struct {
-	assets []asset
-	is     http.Header // validators of the answer
-}
-
-func (f files) bytes() int64 {
-	size := int64(256)
-	for _, file := range f.assets {
-		size += int64(len(file.name)) + 128
+	const ofAsset = 256 // bytes, with its name
+	return &Releases{
+		files: auth.NewDocuments(clock, remembered, func(assets []asset, _ int64) int64 { return int64(len(assets)) * ofAsset }),
+		pages: auth.NewDocuments(clock, remembered, func(p page, _ int64) int64 { return lru.Strings(p.tags) }),
 	}
-	return size
 }
 
 // page is a part of the list of releases.
 type page struct {
 	tags []string
 	next string // number of the next page; "" if there is none
-	is   http.Header
 }
 
 // asset is a file of a release.
@@ -73,27 +60,31 @@ type asset struct {
 	digest string // as the server says it; "" if it doesn't
 }
 
-// find returns the files of the release as it was a moment ago, or since c.NotBefore.
+// find returns the files of the release.
 func (r Release) find(ctx context.Context, c *auth.Client) ([]asset, error) {
-	q := outcome.Question{Key: r.key(c), NotBefore: c.Fresh()}
-	found, err := r.releases.files.Ask(ctx, q, func(ctx context.Context) (files, error) {
-		before, _ := r.releases.files.Peek(q.Key)
-		missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
-			"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
+	missing := failure.NotPublished("the server has no release with tag %s in repository %s, or doesn't show it to these credentials; publish it, "+
+		"correct github.url, github.tagPrefix or version, or name a Secret in github.secretRef whose token may read the repository", failure.Quote(r.tag()), reference.RepositoryOf(r.GitHubSource))
+	at := r.at(c)
+	return r.releases.files.Get(ctx, c, at, "an answer of "+at.Host, missing, func(_ context.Context, answer auth.Answer) ([]asset, error) {
 		var read github.RepositoryRelease
-		answer, err := get(ctx, c, "/releases/tags/"+url.PathEscape(r.tag()), before.is, missing, &read)
 		switch {
-		case err != nil:
-			return files{}, c.Explain(ctx, err)
-		case answer.Same:
-			return before, nil
+		case json.Unmarshal(answer.Data, &read) != nil:
+			return nil, notGitHub()
 		case read.TagName != r.tag() || read.Draft:
-			return files{}, missing
+			return nil, missing
 		}
-		assets, err := assetsOf(&read)
-		return files{assets, answer.Validators}, err
+		return assetsOf(&read)
 	})
-	return found.assets, err
+}
+
+// at returns where the API tells of the release.
+func (r Release) at(c *auth.Client) *url.URL {
+	return r.repository(c).JoinPath("releases", "tags", url.PathEscape(r.tag()))
+}
+
+// repository returns where the API tells of the repository.
+func (r Release) repository(c *auth.Client) *url.URL {
+	return c.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource))
 }
 
 // assetsOf returns the files of a release that are there in whole.
@@ -114,31 +105,7 @@ func assetsOf(read *github.RepositoryRelease) (found []asset, err error) {
 	return found, nil
 }
 
-// key of the release, for whom these credentials are.
-func (r Release) key(c *auth.Client) string {
-	return strings.Join([]string{c.Ref.Base().String(), reference.RepositoryOf(r.GitHubSource), r.tag(), c.Credential.Fingerprint()}, " ")
-}
-
-// get asks the API for a path below the repository. An answer that the server says is still good
-// costs no rate limit.
-func get(ctx context.Context, c *auth.Client, path string, before http.Header, missing *failure.Error, into any) (auth.Answer, error) {
-	at, err := url.Parse(c.Ref.Base().String() + "/repos/" + reference.RepositoryOf(c.Ref.Chart.GitHub) + path)
-	if err != nil {
-		return auth.Answer{}, failure.New(failure.ArtifactInvalid, "github.url, github.apiURL, github.tagPrefix and version make no address of a release; correct them")
-	}
-	answer, err := c.Document(ctx, at, before, "an answer of "+at.Host)
-	switch {
-	case err != nil || answer.Same:
-		return answer, err
-	case answer.Data == nil:
-		return answer, missing
-	case json.Unmarshal(answer.Data, into) != nil:
-		return answer, notGitHub()
-	}
-	return answer, nil
-}
-
-// notGitHub is the error of an answer that the API wouldn't give.
+// notGitHub returns the error of an answer that the API wouldn't give.
 func notGitHub() *failure.Error {
 	return failure.New(failure.ArtifactInvalid, "what the server sends isn't what GitHub's API does; correct github.url or github.apiURL")
 }
@@ -148,26 +115,25 @@ var nextPage = regexp.MustCompile(`[?&]page=([0-9]+)[^>]*>; *rel="next"`)
 
 // page asks for one page of the list of releases.
 func (r Release) page(ctx context.Context, c *auth.Client, number string) (page, error) {
-	key := c.Ref.Base().String() + " " + reference.RepositoryOf(r.GitHubSource) + " " + number + " " + c.Credential.Fingerprint()
-	before, _ := r.releases.pages.Get(key)
 	missing := failure.NotPublished("the server has no repository %s, or doesn't show it to these credentials; correct github.url, "+
 		"or name a Secret in github.secretRef whose token may read the repository", reference.RepositoryOf(r.GitHubSource))
-	var listed []*github.RepositoryRelease
-	answer, err := get(ctx, c, fmt.Sprintf("/releases?per_page=%d&page=%s", releasesPerPage, number), before.is, missing, &listed)
-	if err != nil || answer.Same {
-		return before, err
-	}
-	got := page{is: answer.Validators}
-	for _, one := range listed {
-		if !one.GetDraft() { // nobody but its authors may see one
-			got.tags = append(got.tags, one.GetTagName())
+	at := r.repository(c).JoinPath("releases")
+	at.RawQuery = fmt.Sprintf("per_page=%d&page=%s", releasesPerPage, number)
+	return r.releases.pages.Get(ctx, c, at, "an answer of "+at.Host, missing, func(_ context.Context, answer auth.Answer) (got page, _ error) {
+		var listed []*github.RepositoryRelease
+		if json.Unmarshal(answer.Data, &listed) != nil {
+			return got, notGitHub()
 		}
-	}
-	if next := nextPage.FindStringSubmatch(answer.Link); next != nil {
-		got.next = next[1]
-	}
-	r.releases.pages.Put(key, got)
-	return got, nil
+		for _, one := range listed {
+			if !one.GetDraft() { // nobody but its authors may see one
+				got.tags = append(got.tags, one.GetTagName())
+			}
+		}
+		if next := nextPage.FindStringSubmatch(answer.Link); next != nil {
+			got.next = next[1]
+		}
+		return got, nil
+	})
 }
 
 // Versions lists the tags of all releases, less what is before the version. How a

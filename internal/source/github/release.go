@@ -39,7 +39,7 @@ func New(r reference.Reference, releases *Releases) Release {
 	return Release{r.Chart.GitHub, r.Chart.Version, r.Kind, releases}
 }
 
-// tag of the release. What a release is called besides, people see only.
+// tag returns the tag of the release. What a release is called besides, people see only.
 func (r Release) tag() string { return r.TagPrefix + r.version }
 
 // Resolve asks the API for the digest.
@@ -82,7 +82,7 @@ func (r Release) Verify(ctx context.Context, c *auth.Client, digest string, want
 	return "", want.CheckProvenance(file, digest, c.Ref)
 }
 
-// offer is the archive among the release's files, or all files that make the bundle.
+// offer returns the archive among the release's files, or all files that make the bundle.
 func (r Release) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	found, err := r.find(ctx, c)
 	if err != nil {
@@ -168,10 +168,10 @@ func (r Release) read(ctx context.Context, c *auth.Client, file asset, what stri
 	if file.size > most {
 		return nil, failure.TooLarge(what, most)
 	}
-	at := c.Ref.Base().JoinPath("repos", reference.RepositoryOf(r.GitHubSource), "releases", "assets", strconv.FormatInt(file.id, 10))
+	at := r.repository(c).JoinPath("releases", "assets", strconv.FormatInt(file.id, 10))
 	data, err := c.File(ctx, at, "application/octet-stream", what, most)
 	if err == nil && data == nil {
-		r.releases.files.Forget(r.key(c)) // it may be another by now
+		r.releases.files.Forget(c, r.at(c)) // it may be another by now
 		err = failure.NotPublished("the release lists file %s, but there is none; put it there again", failure.Quote(file.name))
 	}
 	return data, err

@@ -5,7 +5,6 @@ package helm
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/artifact/opener"
 	"github.com/cluster-chandler/chandler/internal/source/auth"
-	"github.com/cluster-chandler/chandler/internal/source/outcome"
 	"github.com/cluster-chandler/chandler/internal/source/policy"
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 	"github.com/cluster-chandler/chandler/internal/versions"
@@ -83,7 +81,7 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := index.charts[h.Chart]
+	entries := index[h.Chart]
 	if len(entries) == 0 {
 		return nil, h.noChart()
 	}
@@ -96,7 +94,7 @@ func (h Chart) Versions(ctx context.Context, c *auth.Client) ([]string, error) {
 	return found, nil
 }
 
-// offer is the archive of the version.
+// offer returns the archive of the version.
 func (h Chart) offer(ctx context.Context, c *auth.Client) (artifact.Offer, error) {
 	entry, err := h.find(ctx, c)
 	if err != nil {
@@ -122,7 +120,7 @@ func (h Chart) find(ctx context.Context, c *auth.Client) (opener.ChartVersion, e
 	switch {
 	case found:
 		return entry, nil
-	case len(index.charts[h.Chart]) == 0:
+	case len(index[h.Chart]) == 0:
 		return entry, h.noChart()
 	}
 	return entry, failure.NotPublished("the repository has chart %s, but not in version %s; publish it, or correct version", failure.Quote(h.Chart), failure.Quote(h.version))
@@ -150,7 +148,7 @@ func (h Chart) download(ctx context.Context, c *auth.Client, entry opener.ChartV
 	return artifact.Content{Archive: data}, nil
 }
 
-// archiveURL is where the index says that an archive is: an URL, or a path below
+// archiveURL returns where the index says that an archive is: an URL, or a path below
 // that of the repository.
 func (h Chart) archiveURL(written string) (*url.URL, error) {
 	base, _ := url.Parse(strings.TrimSuffix(h.URL, "/") + "/") // it is that of the index, which was read
@@ -173,58 +171,38 @@ const indexCache = 64 << 20 // bytes
 // Indexes are what was read of Helm repositories. One is read for all charts of a repository.
 type Indexes struct {
 	opener opener.Opener
-	known  *outcome.Memory[index] // by URL and credential
+	known  *auth.Documents[index]
 }
 
 // index has the versions of a repository's charts, by the charts' names.
-type index struct {
-	charts map[string][]opener.ChartVersion
-	is     http.Header // validators of the answer
-	bytes  int64       // of the index.yaml, which has more than that
-}
+type index map[string][]opener.ChartVersion
 
-// NewIndexes has indexes read by the opener.
+// NewIndexes returns indexes that the opener reads.
 func NewIndexes(o opener.Opener, clock clock.Clock) *Indexes {
-	return &Indexes{opener: o, known: outcome.New(clock, indexCache, func(i index) int64 { return i.bytes + 1 })}
+	return &Indexes{opener: o, known: auth.NewDocuments(clock, indexCache, func(_ index, bytes int64) int64 { return bytes })}
 }
 
-// of returns the index of a repository, as it was a moment ago, or since c.NotBefore.
+// of returns the index of a repository.
 func (s *Indexes) of(ctx context.Context, c *auth.Client) (index, error) {
-	q := outcome.Question{Key: c.Ref.Chart.Helm.URL + " " + c.Credential.Fingerprint(), NotBefore: c.Fresh()}
-	return s.known.Ask(ctx, q, func(ctx context.Context) (index, error) {
-		got, err := s.read(ctx, c, q.Key)
-		return got, c.Explain(ctx, err)
-	})
-}
-
-// read asks for the index.
-func (s *Indexes) read(ctx context.Context, c *auth.Client, key string) (index, error) {
 	at, err := url.Parse(strings.TrimSuffix(c.Ref.Chart.Helm.URL, "/") + "/index.yaml")
 	if err != nil {
-		return index{}, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
+		return nil, failure.New(failure.ArtifactInvalid, "helm.url is no URL; correct it")
 	}
-	before, _ := s.known.Peek(key)
-	answer, err := c.Document(ctx, at, before.is, "the repository's index.yaml")
-	switch {
-	case err != nil:
-		return index{}, err
-	case answer.Same:
-		return before, nil
-	case answer.Data == nil:
-		return index{}, failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
-	}
-	opened, err := s.opener.Open(ctx, &opener.Job{Index: &opener.Index{Data: answer.Data}})
-	if err != nil {
-		return index{}, err
-	}
-	return index{charts: opened.Charts, is: answer.Validators, bytes: int64(len(answer.Data))}, nil
+	missing := failure.NotPublished("there is no index.yaml; helm.url has to be that of a Helm repository")
+	return s.known.Get(ctx, c, at, "the repository's index.yaml", missing, func(ctx context.Context, answer auth.Answer) (index, error) {
+		opened, err := s.opener.Open(ctx, &opener.Job{Index: &opener.Index{Data: answer.Data}})
+		if err != nil {
+			return nil, err
+		}
+		return opened.Charts, nil
+	})
 }
 
 // find returns a version of a chart. A leading "v" doesn't matter if there is none that is
 // written just so.
 func (i index) find(chart, version string) (found opener.ChartVersion, ok bool) {
 	bare := strings.TrimPrefix(version, "v")
-	for _, v := range i.charts[chart] {
+	for _, v := range i[chart] {
 		switch {
 		case v.Version == version:
 			return v, true

@@ -97,7 +97,7 @@ func digestOf(layer ocispec.Descriptor) (string, error) {
 	return layer.Digest.String(), nil
 }
 
-// isRelease tells whether the layers of the manifest are one file each.
+// isRelease reports whether the layers of the manifest are one file each.
 func isRelease(manifest ocispec.Manifest) bool {
 	return manifest.ArtifactType == ClusterStack || manifest.Config.MediaType == ClusterStack
 }

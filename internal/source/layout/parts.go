@@ -152,7 +152,7 @@ func IsRelease(published string, metadata []byte, names []string) (known bool, _
 	return true, nil
 }
 
-// OnlyDirectory is the one that has all files, with a slash; "" if there is none.
+// OnlyDirectory returns the one that has all files, with a slash; "" if there is none.
 func OnlyDirectory(names []string) string {
 	root := ""
 	for i, name := range names {

@@ -44,6 +44,8 @@ const (
 // ConfigMaps consist of them. There each file is a link into "..data", itself a
 // link to a directory that is swapped when the content changes. The root is opened
 // anew each time, so that it may be such a link, too.
+//
+// A nil Tree is that of a manager without an artifact root.
 type Tree struct {
 	dir    string // absolute
 	limits artifact.Limits
@@ -83,6 +85,9 @@ func New(dir string, limits artifact.Limits, clock clock.Clock) (*Tree, error) {
 // Resolve returns the digest of the content that the path has now. While no file changed,
 // none is read.
 func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
+	if t == nil {
+		return "", disabled()
+	}
 	at := spot{path: path.Clean(written), kind: kind}
 	if path.IsAbs(written) || !fs.ValidPath(at.path) || strings.ContainsRune(at.path, 0) {
 		return "", failure.New(failure.ArtifactRefused, "the path has to be relative and to stay in the artifact root; correct it")
@@ -104,6 +109,9 @@ func (t *Tree) Resolve(written string, kind artifact.Kind) (string, error) {
 
 // Fetch reads the content that the path has now.
 func (t *Tree) Fetch(written string, kind artifact.Kind) (artifact.Content, error) {
+	if t == nil {
+		return artifact.Content{}, disabled()
+	}
 	got, _, err := t.load(spot{path: path.Clean(written), kind: kind})
 	return got, err
 }
@@ -111,6 +119,10 @@ func (t *Tree) Fetch(written string, kind artifact.Kind) (artifact.Content, erro
 // Watch calls notify with each path (as it was asked for, cleaned) that was resolved before
 // and has changed since, one after the other. It returns when ctx ends.
 func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
+	if t == nil {
+		<-ctx.Done()
+		return nil
+	}
 	told := map[spot]string{}
 	for {
 		now := map[spot]string{}
@@ -127,6 +139,10 @@ func (t *Tree) Watch(ctx context.Context, notify func(path string)) error {
 		case <-t.clock.After(LookEvery):
 		}
 	}
+}
+
+func disabled() error {
+	return failure.New(failure.SourceDisabled, "this provider has no artifact root; start it with --artifact-root, or use another source")
 }
 
 // load reads the path's content, all of it in one state.

@@ -3,7 +3,6 @@
 package local
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -68,18 +67,11 @@ func (w *walk) readRules() error {
 		return nil
 	}
 	data, err := readFile(w.root, path.Join(w.path, ignore.HelmIgnore), artifact.MaxIgnoreFile)
-	missing, ok := errors.AsType[*failure.Error](err)
-	switch {
-	case ok && missing.Wait:
-	case err != nil:
+	if missing, ok := errors.AsType[*failure.Error](err); err != nil && (!ok || !missing.Wait) {
 		return err
-	default:
-		if w.rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return failure.New(failure.ArtifactInvalid, "its .helmignore: %w; correct it", err)
-		}
 	}
-	w.rules.AddDefaults()
-	return nil
+	w.rules, err = artifact.IgnoreRules(data)
+	return err
 }
 
 // list walks through one directory, but no further than the limits allow: so cycles of links

@@ -36,7 +36,7 @@ func NewReader(client, metadata client.Reader) *Reader {
 	return &Reader{client: client, metadata: metadata}
 }
 
-// Version of the object (UID and resourceVersion) as the metadata cache knows it, "" if it
+// Version returns UID and resourceVersion of the object as the metadata cache knows them, "" if it
 // doesn't. Not known isn't missing: the cache may lag, or leave objects out.
 func (r *Reader) Version(ctx context.Context, key reference.Object) string {
 	if r.metadata == nil {

@@ -197,7 +197,7 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string,
 	return found, err
 }
 
-// Pin is the digest of the version's manifest.
+// Pin returns the digest of the version's manifest.
 func (a Artifact) Pin(ctx context.Context, c *auth.Client) (string, error) {
 	repository, err := a.repository(c)
 	if err != nil {

@@ -209,7 +209,7 @@ func referrers(ctx context.Context, repository *orasremote.Repository, described
 	return repository.Referrers(ctx, described, verify.BundleType, list)
 }
 
-// unknownToIt tells whether a registry may answer so because it doesn't know what it is
+// unknownToIt reports whether a registry may answer so because it doesn't know what it is
 // asked for. A proxy before it may, too: 403 of what nobody needed before. (What is
 // missed that way is a signature: nothing unsigned gets in.)
 func unknownToIt(answer *egress.Fault) bool {

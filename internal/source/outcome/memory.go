@@ -115,7 +115,7 @@ func (e entry[T]) isGood(q Question, now time.Time) bool {
 	return e.answers(q) || e.failed != nil && now.Before(e.until)
 }
 
-// repeated is a failure that is told again until it is time for the next try.
+// repeated returns a failure that is told again until it is time for the next try.
 func repeated(failed *failure.Error, left time.Duration) *failure.Error {
 	again := *failed
 	again.Wait = failed.Wait || failed.Reason == failure.SourceUnavailable
@@ -203,7 +203,7 @@ func (m *Memory[T]) await(ctx context.Context, key string, ended <-chan singlefl
 	return entry[T]{}, m.pending(key)
 }
 
-// pending is the error while a request goes on: why the last one failed, if it did.
+// pending returns the error while a request goes on: why the last one failed, if it did.
 func (m *Memory[T]) pending(key string) *failure.Error {
 	if e, _ := m.known.Get(key); e.failed != nil {
 		again := repeated(e.failed, comeBackAnyway)

@@ -36,7 +36,7 @@ type Policy struct {
 	ByInstance bool
 }
 
-// Refuse is the error of content whose signature isn't the wanted one. What is found says so,
+// Refuse returns the error of content whose signature isn't the wanted one. What is found says so,
 // and the way out what to do about that.
 func (p Policy) Refuse(reason, found, wayOut string) *failure.Error {
 	by, orCorrect, who := "verify wants", ", or correct verify", p.Keyring.String
@@ -56,21 +56,18 @@ const trustCache = 8 << 20 // bytes
 // namespace. What a version of an object holds is kept, so that nobody is asked
 // while the object is unchanged.
 type Reader struct {
-	objects *object.Reader // nil: no object can be read
-	reads   sync.Mutex     // one at a time, for all who want the same
+	objects *object.Reader
+	reads   sync.Mutex // one at a time, for all who want the same
 	known   *lru.Cache[reference.Object, object.Content]
 }
 
-// NewReader reads with objects; nil if no object can be read.
+// NewReader returns a reader that has read nothing yet.
 func NewReader(objects *object.Reader) *Reader {
 	return &Reader{objects: objects, known: lru.New[reference.Object](trustCache, func(k object.Content) int64 { return int64(len(k.Data)) + 256 })}
 }
 
-// data is what the object holds at the key.
+// data returns what the object holds at the key.
 func (r *Reader) data(ctx context.Context, key reference.Object) ([]byte, error) {
-	if r.objects == nil {
-		return nil, failure.New(failure.SourceDisabled, "this provider reads no ConfigMaps and Secrets; take the reference out")
-	}
 	version := r.objects.Version(ctx, key)
 	r.reads.Lock()
 	defer r.reads.Unlock()
@@ -175,7 +172,7 @@ func trusted[T any](ctx context.Context, r *Reader, ref reference.Reference, at 
 // object that it names comes as an event, and is acted on at once.
 const policyRetry = 30 * time.Second
 
-// Fault is an error about the reference's policy, not about the source.
+// Fault returns an error about the reference's policy, not about the source.
 func Fault(r reference.Reference, field, subject string, err error) *failure.Error {
 	return &failure.Error{
 		Reason: failure.VerificationPolicyInvalid, Field: r.Kind.Field() + ".verify" + field, Subject: subject, Err: err, RetryAfter: policyRetry,
@@ -189,7 +186,7 @@ const (
 	MaxProvenance = 256 << 10 // bytes
 )
 
-// archiveNames are what `helm package` may call the reference's chart; "*" stands for anything. A
+// archiveNames returns what `helm package` may call the reference's chart; "*" stands for anything. A
 // provenance file has to name it so: the keys that signed this chart signed others, and
 // older ones.
 func archiveNames(r reference.Reference) []string {
@@ -222,7 +219,7 @@ func (p Policy) CheckProvenance(file []byte, digest string, ref reference.Refere
 	return err
 }
 
-// Unsigned is the error of content without any signature.
+// Unsigned returns the error of content without any signature.
 func (p Policy) Unsigned(where, wayOut string) *failure.Error {
 	missing := p.Refuse(failure.SignatureMissing, "it has no signature ("+where+")", wayOut)
 	missing.Wait = true

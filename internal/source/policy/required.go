@@ -72,7 +72,7 @@ func parseAll[T any](d Required, suffix string, parse func([]byte) (T, error)) (
 	return all, nil
 }
 
-// ofInstance is an error about the instance's own keys.
+// ofInstance returns an error about the instance's own keys.
 func ofInstance(err error) *failure.Error {
 	return &failure.Error{Reason: failure.VerificationPolicyInvalid, Subject: "the provider instance's own keys (--require-signatures-by)", Err: err, RetryAfter: policyRetry}
 }

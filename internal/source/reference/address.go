@@ -44,16 +44,16 @@ func (r Reference) remote() remote {
 	return remote{digest: new(string)}
 }
 
-// Remote tells whether the chart is on another host.
+// Remote reports whether the chart is on another host.
 func (r Reference) Remote() bool { return r.remote().name != "" }
 
-// SecretRef of the reference, nil if it names none.
+// SecretRef returns the Secret of credentials that the reference names, nil if it names none.
 func (r Reference) SecretRef() *addonsv1.CredentialsReference { return r.remote().secret }
 
-// PlainHTTP tells whether the object lets the chart come without TLS.
+// PlainHTTP reports whether the object lets the chart come without TLS.
 func (r Reference) PlainHTTP() bool { return ptr.Deref(r.remote().plainHTTP, false) }
 
-// DigestField is the expected digest, and the field it is in.
+// DigestField returns the expected digest, and the field it is in.
 func (r Reference) DigestField() (digest, field string) {
 	at := r.remote()
 	return *at.digest, at.name + ".digest"
@@ -96,14 +96,14 @@ func (r Reference) Address() string {
 	return address
 }
 
-// NamesDigest tells whether the object itself says by its digest which content it means. A
+// NamesDigest reports whether the object itself says by its digest which content it means. A
 // digest that was found for a version doesn't.
 func (r Reference) NamesDigest() bool {
 	digest, _ := r.DigestField()
 	return digest != "" && !r.Found
 }
 
-// Host that the credentials are for, and the path below it.
+// Host returns the host that the credentials are for, and the path below it.
 func (r Reference) Host() (host, path string) {
 	base := r.Base()
 	if at := r.Chart.GitHub; at != nil {
@@ -112,7 +112,7 @@ func (r Reference) Host() (host, path string) {
 	return base.Host, strings.Trim(base.Path, "/")
 }
 
-// Base is the URL that the credentials are for. The API lets only such pass that
+// Base returns the URL that the credentials are for. The API lets only such pass that
 // can be parsed; another one has no host, and can't be asked. The reference has to be
 // [Reference.Remote].
 func (r Reference) Base() *url.URL {
@@ -144,7 +144,7 @@ func parsed(written string) *url.URL {
 	return base
 }
 
-// TagOf is a version as a tag, which can't have a plus sign.
+// TagOf returns a version as a tag, which can't have a plus sign.
 func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 // SameVersion compares versions as they are written and as they are in tags.
@@ -182,7 +182,7 @@ func (r Reference) Source() string {
 	return r.String()
 }
 
-// DigestQuestion is the name of what is asked to resolve the reference. Who wants another
+// DigestQuestion returns the name of what is asked to resolve the reference. Who wants another
 // signature has a question of his own: what he refuses may be good for others.
 func (r Reference) DigestQuestion() string {
 	question := "digest of " + r.String()

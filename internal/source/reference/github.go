@@ -18,12 +18,12 @@ const (
 	githubTenants = ".ghe.com"
 )
 
-// RepositoryOf is the repository, as in "owner/name".
+// RepositoryOf returns the repository, as in "owner/name".
 func RepositoryOf(from *addonsv1.GitHubSource) string {
 	return strings.Trim(parsed(from.URL).Path, "/")
 }
 
-// apiOf is where the API is that tells of the repository, without a slash at the end.
+// apiOf returns where the API is that tells of the repository, without a slash at the end.
 func apiOf(from *addonsv1.GitHubSource) *url.URL {
 	if from.APIURL != "" {
 		return parsed(strings.TrimRight(from.APIURL, "/"))
@@ -49,7 +49,7 @@ func (r Reference) RepositoryHost() string {
 	return cmp.Or(githubsOwn(named), named.Host)
 }
 
-// githubsOwn is the host, if it is GitHub's own or a tenant's of it, without the port that
+// githubsOwn returns the host, if it is GitHub's own or a tenant's of it, without the port that
 // it has anyway.
 func githubsOwn(at *url.URL) string {
 	host := strings.ToLower(at.Host)
@@ -62,10 +62,10 @@ func githubsOwn(at *url.URL) string {
 	return ""
 }
 
-// AssetPattern is the pattern of the name that the archive has among a release's files.
+// AssetPattern returns the pattern of the name that the archive has among a release's files.
 func AssetPattern(from *addonsv1.GitHubSource) string { return cmp.Or(from.Asset, "*.tgz") }
 
-// FitsAsset tells whether a name is as the pattern says, in which "*" stands for any characters.
+// FitsAsset reports whether a name is as the pattern says, in which "*" stands for any characters.
 func FitsAsset(pattern, name string) bool {
 	ok, err := path.Match(pattern, name) // of what it knows beside "*", the API lets nothing pass
 	return err == nil && ok

@@ -51,7 +51,7 @@ func (r Reference) String() string {
 	return r.Subject() + r.Kind.Suffix()
 }
 
-// Type is the field of the source that is set, as "oci" or "configMap"; "" if none is.
+// Type returns the field of the source that is set, as "oci" or "configMap"; "" if none is.
 func (r Reference) Type() string {
 	switch {
 	case r.Chart.ConfigMap != nil:
@@ -64,7 +64,7 @@ func (r Reference) Type() string {
 	return r.remote().name
 }
 
-// Subject is the object, path or address that is referred to, for people: nothing of how
+// Subject returns the object, path or address that is referred to, for people: nothing of how
 // to get it.
 func (r Reference) Subject() string {
 	switch {
@@ -80,7 +80,7 @@ func (r Reference) Subject() string {
 	return ""
 }
 
-// Object is the key of the ConfigMap or Secret that is referred to.
+// Object returns the key of the ConfigMap or Secret that is referred to.
 func (r Reference) Object() Object {
 	kind, at := KindConfigMap, r.Chart.ConfigMap
 	if at == nil {
@@ -92,7 +92,7 @@ func (r Reference) Object() Object {
 // Object is a key of a ConfigMap or Secret.
 type Object struct{ Kind, Namespace, Name, Key string }
 
-// Secret is the one with the credentials. The reference has to name one; see
+// Secret returns the one with the credentials. The reference has to name one; see
 // [Reference.SecretRef].
 func (r Reference) Secret() Object {
 	return Object{Kind: KindSecret, Namespace: r.Namespace, Name: r.SecretRef().Name}
@@ -116,7 +116,7 @@ func (r Reference) Locate(err error) error {
 	return &located
 }
 
-// Uses says whether the reference reads a ConfigMap or Secret of its namespace.
+// Uses reports whether the reference reads a ConfigMap or Secret of its namespace.
 func (r Reference) Uses(kind, name string) bool {
 	return slices.ContainsFunc(r.Objects(), func(o Object) bool { return o.Kind == kind && o.Name == name })
 }
@@ -164,7 +164,7 @@ func AddonOf(namespace string, addon *addonsv1.Addon, bundle *addonsv1.BundleSou
 	return ChartOf(namespace, addon.Chart).In(bundle)
 }
 
-// asChart is the address of an artifact as that of a chart, which has all of its fields.
+// asChart returns the address of an artifact as that of a chart, which has all of its fields.
 func asChart(a *addonsv1.ArtifactSource) addonsv1.ChartSource {
 	return addonsv1.ChartSource{
 		Path: a.Path, ConfigMap: a.ConfigMap, Secret: a.Secret, OCI: a.OCI, HTTP: a.HTTP, GitHub: a.GitHub, Version: a.Version, Verify: a.Verify,
@@ -178,7 +178,7 @@ func BundleOf(namespace string, bundle *addonsv1.BundleSource) Reference {
 	return Reference{Namespace: namespace, Chart: at, Kind: artifact.KindBundle}
 }
 
-// In is the same reference for an artifact with a path in a bundle. One with
+// In returns the same reference for an artifact with a path in a bundle. One with
 // another address stays what it is.
 func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
 	if r.Chart.Path != "" {
@@ -187,7 +187,7 @@ func (r Reference) In(bundle *addonsv1.BundleSource) Reference {
 	return r
 }
 
-// PinnedDigest is the digest that a revision says the reference has: what that is was
+// PinnedDigest returns the digest that a revision says the reference has: what that is was
 // found out when the revision was made, and the source isn't asked again.
 func (r Reference) PinnedDigest() string {
 	if r.Bundle != nil || r.Kind == artifact.KindBundle {
@@ -196,7 +196,7 @@ func (r Reference) PinnedDigest() string {
 	return ""
 }
 
-// Changed is the error of content that isn't what was resolved.
+// Changed returns the error of content that isn't what was resolved.
 func (r Reference) Changed() error {
 	if r.PinnedDigest() == "" {
 		return failure.Changed()

@@ -142,7 +142,7 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// path is made of sums only: so no name leads anywhere else.
+// path returns a file of the directory. It is made of sums only: so no name leads anywhere else.
 func (s *Store) path(scope, digest string) string {
 	return filepath.Join(s.directory, strings.TrimPrefix(artifact.DigestOf([]byte(digest+"\n"+scope)), "sha256:"))
 }

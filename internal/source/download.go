@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"net/http/httptrace"
+	"sync/atomic"
+
+	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/source/auth"
+	"github.com/cluster-chandler/chandler/internal/source/github"
+	"github.com/cluster-chandler/chandler/internal/source/helm"
+	"github.com/cluster-chandler/chandler/internal/source/layout"
+	"github.com/cluster-chandler/chandler/internal/source/oci"
+	"github.com/cluster-chandler/chandler/internal/source/outcome"
+	"github.com/cluster-chandler/chandler/internal/source/reference"
+	"github.com/cluster-chandler/chandler/internal/source/web"
+)
+
+// backend is one artifact on another host. Some are a [catalogue], or [signed], besides.
+type backend interface {
+	// Resolve asks for the digest of its content, and returns that too if it had to be read.
+	Resolve(ctx context.Context, c *auth.Client) (digest string, got artifact.Content, err error)
+	// Fetch asks for the content with that digest, and verifies it.
+	Fetch(ctx context.Context, c *auth.Client, digest string) (artifact.Content, error)
+}
+
+// load returns the content with the digest as files. On disk it is kept for the scope.
+func (s *Sources) load(ctx context.Context, ref reference.Reference, scope, digest string) (*Artifact, error) {
+	var content artifact.Content
+	var err error
+	switch {
+	case ref.Bundle != nil:
+		content, err = s.readInBundle(ctx, ref)
+	case ref.Remote():
+		content, err = s.download(ctx, ref, scope, digest)
+	default:
+		content, err = s.readAtHand(ctx, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if content.Digest() != digest {
+		return nil, ref.Changed()
+	}
+	return s.unpack(ctx, content, ref.Kind)
+}
+
+// download returns the content with the digest: what is on disk, or else what the host sends.
+func (s *Sources) download(ctx context.Context, ref reference.Reference, scope, digest string) (artifact.Content, error) {
+	if got, found := s.stored(ref, scope, digest); found {
+		return got, nil
+	}
+	from := s.backendOf(ref)
+	got, err := visit(ctx, s, ref, func(ctx context.Context, c *auth.Client) (artifact.Content, error) { return from.Fetch(ctx, c, digest) })
+	if err == nil {
+		s.downloaded(ref, scope, got)
+	}
+	return got, err
+}
+
+// readAtHand returns what a path, or an object, has now.
+func (s *Sources) readAtHand(ctx context.Context, ref reference.Reference) (artifact.Content, error) {
+	got, err := counted(s, ref, func() (artifact.Content, error) {
+		if ref.Chart.Path != "" {
+			return s.local.Fetch(ref.Chart.Path, ref.Kind)
+		}
+		return s.readObject(ctx, ref)
+	})
+	if err == nil {
+		s.countBytes(ref, got)
+	}
+	return got, err
+}
+
+// visit asks the host of the reference, and counts that. Only what was sent counts as a request:
+// credentials may be missing, and an index may be at hand.
+func visit[T any](ctx context.Context, s *Sources, ref reference.Reference, call func(context.Context, *auth.Client) (T, error)) (T, error) {
+	started := s.Clock.Now()
+	var sent atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) { sent.Store(true) }})
+	got, err := auth.Ask(traced, s.access, ref, call)
+	s.count(ref, started, sent.Load(), err)
+	if failed, ok := errors.AsType[*failure.Error](err); ok && failed.Reason == failure.ArtifactChanged {
+		s.digests.Forget(s.digestQuestion(ctx, ref).Key) // for those who ask from now on
+	}
+	return got, err
+}
+
+// ask asks the source of the reference, once for all callers.
+func ask[T any](ctx context.Context, s *Sources, memory *outcome.Memory[T], q outcome.Question, ref reference.Reference, call func(context.Context, *auth.Client) (T, error)) (T, error) {
+	return memory.Ask(ctx, q, func(ctx context.Context) (T, error) {
+		return visit(ctx, s, ref, func(ctx context.Context, c *auth.Client) (T, error) {
+			c.NotBefore = q.NotBefore
+			return call(ctx, c)
+		})
+	})
+}
+
+// backendOf returns the backend of a reference to another host, nil of any other. A new
+// protocol gets its line here.
+func (s *Sources) backendOf(ref reference.Reference) backend {
+	switch {
+	case ref.Chart.OCI != nil:
+		return oci.New(ref)
+	case ref.Chart.HTTP != nil:
+		return web.New(ref)
+	case ref.Chart.GitHub != nil:
+		return github.New(ref, s.releases)
+	case ref.Chart.Helm != nil:
+		return helm.New(ref, s.indexes)
+	}
+	return nil
+}
+
+// downloaded counts what a source gave, and keeps it on disk: an archive, or each of a
+// bundle's files under its own digest, and then the manifest that lists them.
+func (s *Sources) downloaded(ref reference.Reference, scope string, got artifact.Content) {
+	s.countBytes(ref, got)
+	for _, file := range got.Files {
+		s.Store.Put(scope, artifact.DigestOf(file.Data), file.Data)
+	}
+	data := got.Archive
+	if got.Manifest != nil {
+		data = got.Manifest
+	}
+	s.Store.Put(scope, got.Digest(), data)
+}
+
+// stored returns what is on disk, in whole: if a file of a bundle is missing, or was
+// damaged, all of it is downloaded again.
+func (s *Sources) stored(ref reference.Reference, scope, digest string) (artifact.Content, bool) {
+	data, found := s.Store.Get(scope, digest)
+	if !found || ref.Kind != artifact.KindBundle || artifact.IsCompressed(data) {
+		return artifact.Content{Archive: data}, found
+	}
+	parts, listed, err := layout.Parts(data, s.Limits)
+	if !listed || err != nil {
+		return artifact.Content{Archive: data}, true // no archive either: that is found out when it is unpacked
+	}
+	got := artifact.Content{Manifest: data, Files: make([]artifact.File, 0, len(parts))}
+	for _, p := range parts {
+		file, found := s.Store.Get(scope, p.Digest)
+		if !found {
+			return artifact.Content{}, false
+		}
+		got.Files = append(got.Files, artifact.File{Name: p.Name, Data: file})
+	}
+	return got, true
+}
