@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package controllers_test
 
 import (
 	"os"
@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/controllers"
 )
 
 // An instance waits until it has the rights in Reads: they have to be those that its
@@ -28,7 +30,7 @@ func TestReadsAreInTheRole(t *testing.T) {
 			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
 		})
 	}
-	all := slices.Concat(Reads, ProfileReads)
+	all := slices.Concat(controllers.Reads, controllers.ProfileReads)
 	for _, read := range all {
 		if !has(read.Group, read.Resource, "list") || !has(read.Group, read.Resource, "watch") {
 			t.Errorf("config/rbac/role.yaml doesn't let an instance list and watch %s", read)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhooks
+package webhooks_test
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/webhooks"
 )
 
 // The webhook as the API server calls it, with the configuration of
@@ -86,7 +87,7 @@ func TestAddonStackAdmission(t *testing.T) {
 
 // An object from before a rule came stays possible to edit.
 func TestUpdatesMayKeepOldProblems(t *testing.T) {
-	w := &AddonStack{}
+	w := &webhooks.AddonStack{}
 	before := &addonsv1.AddonStack{Spec: addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{{Name: "a", DependsOn: []string{"ghost"}}}}}
 	after := before.DeepCopy()
 	after.Labels = map[string]string{"edited": "yes"}
@@ -132,7 +133,7 @@ func startWithWebhook(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
+	if err := (&webhooks.AddonStack{Reader: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhooks
+package webhooks_test
 
 import (
 	"bytes"
@@ -42,6 +42,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/instance"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/webhooks"
 )
 
 const (
@@ -96,7 +97,7 @@ func startShared(t *testing.T, replicas int, prepare func(client.Client)) *share
 		if err != nil {
 			t.Fatal(err)
 		}
-		hook := &ProviderInstance{Arbiter: arbiter.New(reader, arbiter.NewObserver(s.clock)), Reviews: reader}
+		hook := &webhooks.ProviderInstance{Arbiter: arbiter.New(reader, arbiter.NewObserver(s.clock)), Reviews: reader}
 		handlers = append(handlers, admission.WithValidator(scheme, hook))
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package management
+package management_test
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/changes"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
@@ -81,7 +82,7 @@ func TestChangesSayOnlyWhatDiffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
-			patch, err := Changes(before, after)
+			patch, err := management.Changes(before, after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +151,7 @@ spec:
 	t.Run("a list that is otherwise than it was seen", func(t *testing.T) {
 		late := seen.DeepCopy()
 		late.Spec.Stacks[1].Revision = "b-2"
-		patch, err := Changes(seen, late)
+		patch, err := management.Changes(seen, late)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ spec:
 	t.Run("something that was written in between", func(t *testing.T) {
 		late := seen.DeepCopy()
 		late.Labels["more"] = "x"
-		patch, err := Changes(seen, late)
+		patch, err := management.Changes(seen, late)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +182,7 @@ spec:
 			}
 			late := seen.DeepCopy()
 			late.Status.ReadyAddons = "1/1"
-			err := (&Statuses{Client: c}).Patch(t.Context(), seen, late)
+			err := (&management.Statuses{Client: c}).Patch(t.Context(), seen, late)
 			if !apierrors.IsConflict(err) {
 				t.Errorf("Patch() = %v with label %q; want it refused", err, label)
 			}
@@ -196,7 +197,7 @@ spec:
 		read(seen)
 		wrong := seen.DeepCopy()
 		wrong.Spec.ClusterName = "other"
-		patch, err := Changes(seen, wrong)
+		patch, err := management.Changes(seen, wrong)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +257,7 @@ type patcher[O any] interface {
 
 func write[O any](t *testing.T, c patcher[O], before, after client.Object) {
 	t.Helper()
-	patch, err := Changes(before, after)
+	patch, err := management.Changes(before, after)
 	if err != nil {
 		t.Fatal(err)
 	}

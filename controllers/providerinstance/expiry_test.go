@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package providerinstance
+package providerinstance_test
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/providerinstance"
 	"github.com/cluster-chandler/chandler/internal/instance/arbiter"
 	"github.com/cluster-chandler/chandler/test/audit"
 	"github.com/cluster-chandler/chandler/test/controlplane"
@@ -181,7 +182,7 @@ func startReplica(t *testing.T, user *rest.Config, scheme *runtime.Scheme, clock
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &ExpiryReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: arbiter.NewObserver(clock), Clock: clock}
+	r := &providerinstance.ExpiryReconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observer: arbiter.NewObserver(clock), Clock: clock}
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstack
+package clusterstack_test
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
-func channelOf(t *testing.T, stack, name string) Channel {
+func channelOf(t *testing.T, stack, name string) clusterstack.Channel {
 	t.Helper()
-	channel, err := ParseChannel(stack, name)
+	channel, err := clusterstack.ParseChannel(stack, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func TestWhatAChannelLacks(t *testing.T) {
 
 func TestChannelsThatAreRefused(t *testing.T) {
 	for _, tc := range [][2]string{{"", ""}, {"docker-scs-1", ""}, {"docker-scs-1-31-v1", ""}, {"docker-scs-1-31-v1-beta", ""}, {"Docker-scs-1-31", ""}, {"docker-scs-1-31", "be-ta"}, {"docker-scs-1-31", "be ta"}} {
-		if channel, err := ParseChannel(tc[0], tc[1]); err == nil {
+		if channel, err := clusterstack.ParseChannel(tc[0], tc[1]); err == nil {
 			t.Errorf("ParseChannel(%q) = %s", tc, channel)
 		}
 	}
@@ -96,7 +98,7 @@ func FuzzChannel(f *testing.F) {
 	f.Add("docker-scs-1-31", "beta", "docker-scs-1-31-v0-beta-10", "docker-scs-1-31-v0-beta-9")
 	f.Add("docker-scs-1-31", "", "docker-scs-1-31-v2", "1.0.0")
 	f.Fuzz(func(t *testing.T, stack, name, a, b string) {
-		channel, err := ParseChannel(stack, name)
+		channel, err := clusterstack.ParseChannel(stack, name)
 		if err != nil {
 			return
 		}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstack
+package clusterstack_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 	"github.com/cluster-chandler/chandler/test/realdata"
 )
 
@@ -17,7 +18,7 @@ func TestRealReleases(t *testing.T) {
 		t.Fatalf("no releases: %v", err)
 	}
 	for _, directory := range directories {
-		tag, err := ParseTag(filepath.Base(directory))
+		tag, err := clusterstack.ParseTag(filepath.Base(directory))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,13 +29,13 @@ func TestRealReleases(t *testing.T) {
 			}
 			return data
 		}
-		m, err := ParseMetadata(read(MetadataFile))
+		m, err := clusterstack.ParseMetadata(read(clusterstack.MetadataFile))
 		if err != nil || m.ClusterStack != tag.Version || len(m.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, m, err)
 		}
 		read(tag.Stack() + "-cluster-addon-" + m.ClusterAddon + ".tgz")
-		s, err := ParseStages(read(StagesFile))
-		if err != nil || len(s.Hooks[AfterControlPlaneInitialized]) != 2 || len(s.Unknown) > 0 {
+		s, err := clusterstack.ParseStages(read(clusterstack.StagesFile))
+		if err != nil || len(s.Hooks[clusterstack.AfterControlPlaneInitialized]) != 2 || len(s.Unknown) > 0 {
 			t.Errorf("%s: %+v, %v", tag, s, err)
 		}
 	}

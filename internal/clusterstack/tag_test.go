@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstack
+package clusterstack_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
 func TestParseTag(t *testing.T) {
 	for text, want := range map[string]struct {
-		tag   Tag
+		tag   clusterstack.Tag
 		stack string
 	}{
-		"docker-scs-1-31-v2":                {Tag{"docker", "scs", "1.31", Version{2, ChannelStable, ""}}, "docker-scs-1-31"},
-		"openstack-scs-1-34-v0-sha-ab12ef3": {Tag{"openstack", "scs", "1.34", Version{0, "sha", "ab12ef3"}}, "openstack-scs-1-34"},
+		"docker-scs-1-31-v2":                {clusterstack.Tag{"docker", "scs", "1.31", clusterstack.Version{2, clusterstack.ChannelStable, ""}}, "docker-scs-1-31"},
+		"openstack-scs-1-34-v0-sha-ab12ef3": {clusterstack.Tag{"openstack", "scs", "1.34", clusterstack.Version{0, "sha", "ab12ef3"}}, "openstack-scs-1-34"},
 	} {
-		got, err := ParseTag(text)
+		got, err := clusterstack.ParseTag(text)
 		if err != nil || got != want.tag {
 			t.Errorf("ParseTag(%q) = %+v, %v; want %+v", text, got, err, want.tag)
 		}
@@ -32,7 +34,7 @@ func TestTagsThatAreRefused(t *testing.T) {
 		"docker-scs-1-31-v2-beta", "docker-scs-1-31-v2-stable-1", "docker-scs-1-31-v2-beta-1-2", "docker-scs-1-31-v2-be ta-1",
 		"Docker-scs-1-31-v2", "dock/er-scs-1-31-v2", "docker-scs-1-31-v2\n", "docker-scs-1-31-v99999999999", strings.Repeat("a", 300) + "-scs-1-31-v2",
 	} {
-		if tag, err := ParseTag(text); err == nil {
+		if tag, err := clusterstack.ParseTag(text); err == nil {
 			t.Errorf("ParseTag(%q) = %+v", text, tag)
 		}
 	}
@@ -41,9 +43,9 @@ func TestTagsThatAreRefused(t *testing.T) {
 // Oldest first.
 func TestVersionsInOrder(t *testing.T) {
 	ordered := []string{"v0-beta.3", "v0-beta.007", "v0-beta.010", "v0-beta.10", "v0-beta.x", "v0-sha.1", "v0", "v1-beta.1", "v1", "v2", "v10"}
-	var versions []Version
+	var versions []clusterstack.Version
 	for _, text := range ordered {
-		v, err := ParseVersion(text)
+		v, err := clusterstack.ParseVersion(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func TestVersionsInOrder(t *testing.T) {
 	}
 	shuffled := slices.Clone(versions)
 	slices.Reverse(shuffled)
-	slices.SortFunc(shuffled, Version.Compare)
+	slices.SortFunc(shuffled, clusterstack.Version.Compare)
 	if !slices.Equal(shuffled, versions) {
 		t.Errorf("sorted: %v, want %v", shuffled, ordered)
 	}
@@ -69,7 +71,7 @@ func FuzzParseTag(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if tag, err := ParseTag(text); err == nil {
+		if tag, err := clusterstack.ParseTag(text); err == nil {
 			if tag.String() != text {
 				t.Errorf("%q is written as %q", text, tag)
 			}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstack
+package clusterstack_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cluster-chandler/chandler/internal/clusterstack"
 )
 
 const newCluster = `
@@ -59,7 +61,7 @@ func TestClusterView(t *testing.T) {
 		return tree
 	}
 	cluster := read(newCluster)
-	if diff := cmp.Diff(read(oldCluster), ClusterView(cluster)); diff != "" {
+	if diff := cmp.Diff(read(oldCluster), clusterstack.ClusterView(cluster)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(read(newCluster), cluster); diff != "" {
@@ -69,12 +71,12 @@ func TestClusterView(t *testing.T) {
 		"{spec: {}}": {"host": "", "port": int64(0)},
 		"{spec: {controlPlaneEndpoint: {host: a}}}": {"host": "a", "port": int64(0)},
 	} {
-		view := ClusterView(read(given))
+		view := clusterstack.ClusterView(read(given))
 		if diff := cmp.Diff(want, view["spec"].(map[string]any)["controlPlaneEndpoint"]); diff != "" {
 			t.Errorf("the endpoint of %s:\n%s", given, diff)
 		}
 	}
 	for _, odd := range []string{"{}", "{spec: 1, status: []}", "{spec: {topology: {}}, status: {failureDomains: [1, {name: 2}]}}"} {
-		ClusterView(read(odd)) // doesn't panic
+		clusterstack.ClusterView(read(odd)) // doesn't panic
 	}
 }

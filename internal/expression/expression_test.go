@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package expression_test
 
 import (
 	"strings"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/expression"
 )
 
 func TestHolds(t *testing.T) {
@@ -14,7 +15,7 @@ func TestHolds(t *testing.T) {
 		Objects:    []addonsv1.ConditionObject{{Key: "agents", APIVersion: "apps/v1", Kind: "DaemonSet", Name: "cilium"}},
 		Expression: "agents.status.numberReady == agents.status.desiredNumberScheduled",
 	}
-	condition, err := Of(wait)
+	condition, err := expression.Of(wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestHolds(t *testing.T) {
 		t.Errorf("without a status: %t, %v; want an error", got, err)
 	}
 	endless := &addonsv1.ObjectsCondition{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
-	costly, err := Of(endless)
+	costly, err := expression.Of(endless)
 	if err != nil {
 		t.Fatal(err)
 	}

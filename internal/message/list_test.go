@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package message
+package message_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 func TestList(t *testing.T) {
@@ -16,17 +18,17 @@ func TestList(t *testing.T) {
 		"a, b, and 1 more": {"a", "b", "c"},
 		"a, b, and 3 more": {"a", "b", "c", "d", "e"},
 	} {
-		if got := List(texts, ", ", 2); got != want {
+		if got := message.List(texts, ", ", 2); got != want {
 			t.Errorf("%q became %q, expected %q", texts, got, want)
 		}
 	}
 }
 
 func TestShorten(t *testing.T) {
-	if got := Shorten("short", 20); got != "short" {
+	if got := message.Shorten("short", 20); got != "short" {
 		t.Errorf("got %q", got)
 	}
-	if got := Shorten("chart of web"+strings.Repeat(" é", 400)+"; correct web", 900); len(got) > 900 || !strings.HasSuffix(got, "; correct web") || !utf8.ValidString(got) {
+	if got := message.Shorten("chart of web"+strings.Repeat(" é", 400)+"; correct web", 900); len(got) > 900 || !strings.HasSuffix(got, "; correct web") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reasons
+package reasons_test
 
 import (
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
-	for i, row := range Table {
+	for i, row := range reasons.Table {
 		if row.Name == "" || seen[row.Name] {
 			t.Errorf("row %d, %q, has no name of its own", i, row.Name)
 		}
 		seen[row.Name] = true
-		if row.Is(SourceBad) && row.Is(SourceRead) || row.Is(SourceFailed) && row.Is(SourceRefused) {
+		if row.Is(reasons.SourceBad) && row.Is(reasons.SourceRead) || row.Is(reasons.SourceFailed) && row.Is(reasons.SourceRefused) {
 			t.Errorf("%s tells two things of the source", row.Name)
 		}
-		if row.Is(SourceBad) != failure.IsReason(row.Name) {
+		if row.Is(reasons.SourceBad) != failure.IsReason(row.Name) {
 			t.Errorf("%s is a reason of sources in one of two places", row.Name)
 		}
 	}
-	if !Of("").Is(Passing) || Of("Unheard").Is(Passing) {
+	if !reasons.Of("").Is(reasons.Passing) || reasons.Of("Unheard").Is(reasons.Passing) {
 		t.Error("what has no reason passes, and what nobody knows doesn't")
 	}
 }
@@ -35,15 +36,15 @@ func TestWarnings(t *testing.T) {
 		want   bool
 	}{
 		{"ValuesInvalid", addonsv1.AddonFailed, true},
-		{Retrying, addonsv1.AddonFailed, false},
-		{ValuesNotFound, addonsv1.AddonPending, true},
-		{WaitingForDependency, addonsv1.AddonPending, false},
+		{reasons.Retrying, addonsv1.AddonFailed, false},
+		{reasons.ValuesNotFound, addonsv1.AddonPending, true},
+		{reasons.WaitingForDependency, addonsv1.AddonPending, false},
 		{"", addonsv1.AddonPending, false},
-		{StackUndecided, addonsv1.AddonUnassigned, true},
-		{WaitingForDependent, addonsv1.AddonRemoving, false},
+		{reasons.StackUndecided, addonsv1.AddonUnassigned, true},
+		{reasons.WaitingForDependent, addonsv1.AddonRemoving, false},
 		{"ValuesInvalid", addonsv1.AddonReady, false},
 	} {
-		if got := Of(tc.reason).Warns(tc.phase); got != tc.want {
+		if got := reasons.Of(tc.reason).Warns(tc.phase); got != tc.want {
 			t.Errorf("%s, %s: %v", tc.phase, tc.reason, got)
 		}
 	}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"strings"
 	"testing"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestConditionsAreCompiled(t *testing.T) {
@@ -21,7 +22,7 @@ func TestConditionsAreCompiled(t *testing.T) {
 			"preconditions":  {Name: "a", Preconditions: []addonsv1.ObjectsCondition{{Objects: object, Expression: expression}}},
 			"postconditions": {Name: "a", Postconditions: []addonsv1.ObjectsCondition{{Objects: object, Expression: expression}}},
 		} {
-			problems := Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
+			problems := stack.Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
 			switch {
 			case says == "" && len(problems) > 0:
 				t.Errorf("%s %q: %v", field, expression, problems)
@@ -40,7 +41,7 @@ func TestObjectsOfConditionsCanBeRead(t *testing.T) {
 		"namespace":  {Key: "a", APIVersion: "v1", Kind: "ConfigMap", Name: "a", Namespace: "a/b"},
 	} {
 		addon := addonsv1.Addon{Name: "a", Preconditions: []addonsv1.ObjectsCondition{{Objects: []addonsv1.ConditionObject{object}, Expression: "true"}}}
-		problems := Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
+		problems := stack.Validate(&addonsv1.AddonStackSpec{Addons: []addonsv1.Addon{addon}})
 		if len(problems) != 1 || problems[0].Reason != addonsv1.InvalidExpressionReason ||
 			problems[0].Error.Field != "spec.addons[0].preconditions[0].objects[0]."+field {
 			t.Errorf("%s: %v", field, problems)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"maps"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // followingStack has a bundle, a chart of a registry, one of a repository, one of a
@@ -38,7 +39,7 @@ func followingStack() *addonsv1.AddonStack {
 	return s
 }
 
-var allPins = Pins{
+var allPins = stack.Pins{
 	addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-7", "sha256:s"},
 	"cni":                   {"1.4.2", "sha256:a"},
 	"dns":                   {"v3.1.0", "sha256:b"},
@@ -46,7 +47,7 @@ var allPins = Pins{
 }
 
 // without are all pins but some.
-func without(names ...string) Pins {
+func without(names ...string) stack.Pins {
 	pins := maps.Clone(allPins)
 	for _, name := range names {
 		delete(pins, name)
@@ -56,7 +57,7 @@ func without(names ...string) Pins {
 
 func TestARevisionIsExact(t *testing.T) {
 	s := followingStack()
-	content, err := Content(servedObject(t, s, func(spec map[string]any) {
+	content, err := stack.Content(servedObject(t, s, func(spec map[string]any) {
 		spec["addons"].([]any)[1].(map[string]any)["chart"].(map[string]any)["oci"].(map[string]any)["tomorrow"] = "yes"
 	}), &s.Spec, allPins.Into(&s.Spec))
 	if err != nil {
@@ -67,12 +68,12 @@ func TestARevisionIsExact(t *testing.T) {
 			t.Errorf("content has %q, or not what is newer: %s", gone, text)
 		}
 	}
-	revision := Snapshot(s, content, 1)
-	kept, err := SpecOf(revision)
+	revision := stack.Snapshot(s, content, 1)
+	kept, err := stack.SpecOf(revision)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := Followers(kept); len(left) > 0 {
+	if left := stack.Followers(kept); len(left) > 0 {
 		t.Errorf("%d parts of a revision follow versions", len(left))
 	}
 	if kept.Source.Version != "docker-scs-1-31-v0-beta-7" || kept.Source.OCI.Digest != "sha256:s" {
@@ -81,23 +82,23 @@ func TestARevisionIsExact(t *testing.T) {
 	if k := kept.Addons[4].Kustomization; k.Version != "1.9.0" || k.GitHub.Digest != "sha256:w" {
 		t.Errorf("the kustomization is %+v", k)
 	}
-	if diff := cmp.Diff(allPins, PinsOf(&s.Spec, kept)); diff != "" {
+	if diff := cmp.Diff(allPins, stack.PinsOf(&s.Spec, kept)); diff != "" {
 		t.Errorf("the pins that it was made with: -want +got:\n%s", diff)
 	}
-	if !IsOf(revision, s, allPins) {
+	if !stack.IsOf(revision, s, allPins) {
 		t.Error("it isn't of the stack that it was made from")
 	}
-	for name, newer := range map[string]Pin{"cni": {"1.4.3", "sha256:c"}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-10", "sha256:t"}} {
-		if IsOf(revision, s, NewestOf(Followers(&s.Spec), allPins, Pins{name: newer})) {
+	for name, newer := range map[string]stack.Pin{"cni": {"1.4.3", "sha256:c"}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-10", "sha256:t"}} {
+		if stack.IsOf(revision, s, stack.NewestOf(stack.Followers(&s.Spec), allPins, stack.Pins{name: newer})) {
 			t.Errorf("a newer version of %s makes no difference", name)
 		}
 	}
 	s.Spec.Updates = nil
-	if !IsOf(revision, s, allPins) {
+	if !stack.IsOf(revision, s, allPins) {
 		t.Error("how versions are found is a part of it")
 	}
 	written := followingStack()
-	if again, err := Content(servedObject(t, written, nil), &written.Spec, allPins.Into(&written.Spec)); err != nil || Snapshot(s, again, 1).Name == revision.Name {
+	if again, err := stack.Content(servedObject(t, written, nil), &written.Spec, allPins.Into(&written.Spec)); err != nil || stack.Snapshot(s, again, 1).Name == revision.Name {
 		t.Errorf("a field that this program doesn't know makes no difference, or %v", err)
 	}
 }
@@ -106,7 +107,7 @@ func TestPinsOfAFormerSpec(t *testing.T) {
 	kept := allPins.Into(&followingStack().Spec)
 	for name, tc := range map[string]struct {
 		edit func(*addonsv1.AddonStackSpec)
-		want Pins
+		want stack.Pins
 	}{
 		"unchanged": {func(*addonsv1.AddonStackSpec) {}, allPins},
 		"values":    {func(s *addonsv1.AddonStackSpec) { s.Addons[1].ValuesTemplate = "b: 2" }, allPins},
@@ -139,7 +140,7 @@ func TestPinsOfAFormerSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := followingStack()
 			tc.edit(&s.Spec)
-			if diff := cmp.Diff(tc.want, PinsOf(&s.Spec, kept)); diff != "" {
+			if diff := cmp.Diff(tc.want, stack.PinsOf(&s.Spec, kept)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -149,24 +150,24 @@ func TestPinsOfAFormerSpec(t *testing.T) {
 // Whoever joins what they found, in whatever order, and however often they tell each
 // other, comes to the same; and nothing goes back.
 func TestPinsNeverGoBack(t *testing.T) {
-	followers := Followers(&followingStack().Spec)
+	followers := stack.Followers(&followingStack().Spec)
 	random := rand.New(rand.NewPCG(1, 2))
-	some := func() Pins {
+	some := func() stack.Pins {
 		versions := map[string][]string{
 			addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-9", "docker-scs-1-31-v0-beta-10", "docker-scs-1-31-v0-beta-010", "docker-scs-1-31-v1-beta-1"},
 			"cni":                   {"1.4.9", "1.4.10", "v1.4.10", "1.4.10+build.2", "1.4.10+build.10"},
 			"dns":                   {"2.0.0", "3.0.0"},
 			"gone":                  {"1.0.0"},
 		}
-		pins := Pins{}
+		pins := stack.Pins{}
 		for name, all := range versions {
 			if random.IntN(4) > 0 {
-				pins[name] = Pin{all[random.IntN(len(all))], []string{"", "sha256:a", "sha256:b"}[random.IntN(3)]}
+				pins[name] = stack.Pin{all[random.IntN(len(all))], []string{"", "sha256:a", "sha256:b"}[random.IntN(3)]}
 			}
 		}
 		return pins
 	}
-	join := func(a, b Pins) Pins { return NewestOf(followers, a, b) }
+	join := func(a, b stack.Pins) stack.Pins { return stack.NewestOf(followers, a, b) }
 	for range 5000 {
 		a, b, c := some(), some(), some()
 		before := maps.Clone(a)
@@ -182,7 +183,7 @@ func TestPinsNeverGoBack(t *testing.T) {
 		}
 		for _, follower := range followers {
 			is := joined[follower.Name]
-			for _, was := range []Pins{a, b} {
+			for _, was := range []stack.Pins{a, b} {
 				if pin, ok := was[follower.Name]; ok && (is.Version == "" || follower.Line.Newer(pin.Version, is.Version)) {
 					t.Fatalf("%v and %v: %s went back to %v", a, b, follower.Name, is)
 				}
@@ -200,25 +201,25 @@ func TestPinsNeverGoBack(t *testing.T) {
 // What is found later isn't always newer: it may have been published for an older line,
 // or the newest may be withdrawn.
 func TestOnlyNewerVersionsAreTaken(t *testing.T) {
-	followers := map[string]Follower{}
-	for _, follower := range Followers(&followingStack().Spec) {
+	followers := map[string]stack.Follower{}
+	for _, follower := range stack.Followers(&followingStack().Spec) {
 		followers[follower.Name] = follower
 	}
 	for _, tc := range []struct {
 		name, found string
-		pin         Pin
+		pin         stack.Pin
 		taken       bool
 	}{
-		{"cni", "1.4.10", Pin{"1.4.9", "sha256:a"}, true},
-		{"cni", "1.4.9", Pin{"1.4.10", "sha256:a"}, false},
-		{"cni", "1.4.9", Pin{"1.4.10", ""}, false},
-		{"cni", "1.4.10", Pin{"1.4.10", "sha256:a"}, false},
-		{"cni", "1.4.10", Pin{"1.4.10", ""}, true}, // pinned by hand: its digest is wanted
-		{"cni", "v1.4.10", Pin{"1.4.10", ""}, false},
-		{"dns", "2.9.9", Pin{"v3.1.0", "sha256:b"}, false},
-		{"web-app", "1.8.0", Pin{"1.9.0", "sha256:w"}, false},
-		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-10", Pin{"docker-scs-1-31-v0-beta-9", "sha256:s"}, true},
-		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-9", Pin{"docker-scs-1-31-v0-beta-10", "sha256:s"}, false},
+		{"cni", "1.4.10", stack.Pin{"1.4.9", "sha256:a"}, true},
+		{"cni", "1.4.9", stack.Pin{"1.4.10", "sha256:a"}, false},
+		{"cni", "1.4.9", stack.Pin{"1.4.10", ""}, false},
+		{"cni", "1.4.10", stack.Pin{"1.4.10", "sha256:a"}, false},
+		{"cni", "1.4.10", stack.Pin{"1.4.10", ""}, true}, // pinned by hand: its digest is wanted
+		{"cni", "v1.4.10", stack.Pin{"1.4.10", ""}, false},
+		{"dns", "2.9.9", stack.Pin{"v3.1.0", "sha256:b"}, false},
+		{"web-app", "1.8.0", stack.Pin{"1.9.0", "sha256:w"}, false},
+		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-10", stack.Pin{"docker-scs-1-31-v0-beta-9", "sha256:s"}, true},
+		{addonsv1.FollowedSource, "docker-scs-1-31-v0-beta-9", stack.Pin{"docker-scs-1-31-v0-beta-10", "sha256:s"}, false},
 	} {
 		if got := followers[tc.name].IsNewer(tc.found, tc.pin); got != tc.taken {
 			t.Errorf("%s: %s in the place of %+v: taken is %v, want %v", tc.name, tc.found, tc.pin, got, tc.taken)
@@ -231,8 +232,8 @@ func TestPinnedByHand(t *testing.T) {
 	former := s.Spec.DeepCopy()
 	former.Addons[1].Chart.Version = "1.4.0"
 	former.Source.Version, former.Source.ClusterStack, former.Source.Digest = "docker-scs-1-31-v0-beta-6", "", "sha256:content"
-	want := Pins{"cni": {"1.4.0", ""}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-6", ""}}
-	if diff := cmp.Diff(want, PinsOf(&s.Spec, former)); diff != "" {
+	want := stack.Pins{"cni": {"1.4.0", ""}, addonsv1.FollowedSource: {"docker-scs-1-31-v0-beta-6", ""}}
+	if diff := cmp.Diff(want, stack.PinsOf(&s.Spec, former)); diff != "" {
 		t.Errorf("a version that was exact before is where to go on from: -want +got:\n%s", diff)
 	}
 }
@@ -268,10 +269,10 @@ func TestWhatFollowsVersions(t *testing.T) {
 			},
 		}
 		got := map[string]string{}
-		for _, follower := range Followers(spec) {
+		for _, follower := range stack.Followers(spec) {
 			got[follower.Name] = follower.Line.String()
 		}
-		for _, problem := range Validate(spec) {
+		for _, problem := range stack.Validate(spec) {
 			for name, field := range map[string]string{
 				"chart": "spec.addons[0].chart.version", "kustomization": "spec.addons[1].kustomization.version",
 				"manifests": "spec.addons[2].manifests.version", addonsv1.FollowedSource: "spec.source.version",

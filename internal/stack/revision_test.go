@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func newStack() *addonsv1.AddonStack {
@@ -37,7 +38,7 @@ func newStack() *addonsv1.AddonStack {
 // served is the content of a stack as an API server serves it.
 func served(t *testing.T, s *addonsv1.AddonStack, change func(spec map[string]any)) []byte {
 	t.Helper()
-	content, err := Content(servedObject(t, s, change), &s.Spec, Pins{}.Into(&s.Spec))
+	content, err := stack.Content(servedObject(t, s, change), &s.Spec, stack.Pins{}.Into(&s.Spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,34 +65,34 @@ func servedObject(t *testing.T, s *addonsv1.AddonStack, change func(spec map[str
 
 func TestSnapshotKeepsTheSpec(t *testing.T) {
 	s := newStack()
-	revision := Snapshot(s, served(t, s, nil), 7)
-	spec, err := SpecOf(revision)
+	revision := stack.Snapshot(s, served(t, s, nil), 7)
+	spec, err := stack.SpecOf(revision)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(s.Spec.ClassNames, spec.ClassNames); diff != "" || spec.Addons[0].ValuesTemplate != "a: 1" {
 		t.Errorf("the spec came back otherwise:\n%s", diff)
 	}
-	if revision.Labels[clusterv1.WatchLabel] != "a" || Generation(revision) != 3 || revision.Revision != 7 {
-		t.Errorf("labels %v, generation %d, revision %d", revision.Labels, Generation(revision), revision.Revision)
+	if revision.Labels[clusterv1.WatchLabel] != "a" || stack.Generation(revision) != 3 || revision.Revision != 7 {
+		t.Errorf("labels %v, generation %d, revision %d", revision.Labels, stack.Generation(revision), revision.Revision)
 	}
-	if !IsOf(revision, s, nil) {
+	if !stack.IsOf(revision, s, nil) {
 		t.Error("a revision isn't of the stack that it was made from")
 	}
-	if again := Snapshot(s, served(t, s.DeepCopy(), nil), 8); again.Name != revision.Name {
+	if again := stack.Snapshot(s, served(t, s.DeepCopy(), nil), 8); again.Name != revision.Name {
 		t.Errorf("an equal spec got another name: %s, %s", revision.Name, again.Name)
 	}
 	other := s.DeepCopy()
 	other.Spec.Addons[0].Name = "site"
-	if Snapshot(other, served(t, other, nil), 8).Name == revision.Name {
+	if stack.Snapshot(other, served(t, other, nil), 8).Name == revision.Name {
 		t.Error("another spec got the same name")
 	}
-	if IsOf(revision, other, nil) {
+	if stack.IsOf(revision, other, nil) {
 		t.Error("a spec that changed without a new generation, as by another version of the API, goes unnoticed")
 	}
 	other = s.DeepCopy()
 	other.Generation++
-	if IsOf(revision, other, nil) {
+	if stack.IsOf(revision, other, nil) {
 		t.Error("a new generation goes unnoticed: it may have changed what this program doesn't know")
 	}
 }
@@ -100,11 +101,11 @@ func TestSnapshotKeepsTheSpec(t *testing.T) {
 func TestSnapshotKeepsUnknownFields(t *testing.T) {
 	s := newStack()
 	newer := func(spec map[string]any) { spec["addons"].([]any)[0].(map[string]any)["tomorrow"] = "yes" }
-	revision := Snapshot(s, served(t, s, newer), 1)
-	if !bytes.Contains(revision.Data.Raw, []byte("tomorrow")) || revision.Name == Snapshot(s, served(t, s, nil), 1).Name {
+	revision := stack.Snapshot(s, served(t, s, newer), 1)
+	if !bytes.Contains(revision.Data.Raw, []byte("tomorrow")) || revision.Name == stack.Snapshot(s, served(t, s, nil), 1).Name {
 		t.Errorf("revision %s has lost a field: %s", revision.Name, revision.Data.Raw)
 	}
-	if !IsOf(revision, s, nil) {
+	if !stack.IsOf(revision, s, nil) {
 		t.Error("a field that this program doesn't know makes it look again and again")
 	}
 }
@@ -113,34 +114,34 @@ func TestSnapshotKeepsUnknownFields(t *testing.T) {
 func TestKeepsComparesContent(t *testing.T) {
 	s := newStack()
 	content := served(t, s, nil)
-	revision := Snapshot(s, content, 1)
+	revision := stack.Snapshot(s, content, 1)
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, content, "", "  "); err != nil {
 		t.Fatal(err)
 	}
 	revision.Data.Raw = bytes.ReplaceAll(indented.Bytes(), []byte(`\u003c`), []byte("<"))
-	if !Keeps(revision, content) || !IsOf(revision, s, nil) {
+	if !stack.Keeps(revision, content) || !stack.IsOf(revision, s, nil) {
 		t.Errorf("%s isn't taken for %s", revision.Data.Raw, content)
 	}
 	s.Spec.Addons[0].Name = "site"
-	if Keeps(revision, served(t, s, nil)) {
+	if stack.Keeps(revision, served(t, s, nil)) {
 		t.Error("another content is taken for the same")
 	}
 }
 
 func TestSyncLabel(t *testing.T) {
 	s := newStack()
-	revision := Snapshot(s, []byte("{}"), 1)
+	revision := stack.Snapshot(s, []byte("{}"), 1)
 	revision.Labels["theirs"] = "stays"
-	if SyncLabel(revision, s) {
+	if stack.SyncLabel(revision, s) {
 		t.Error("a label that is right was changed")
 	}
 	s.Labels[clusterv1.WatchLabel] = "b"
-	if !SyncLabel(revision, s) || revision.Labels[clusterv1.WatchLabel] != "b" {
+	if !stack.SyncLabel(revision, s) || revision.Labels[clusterv1.WatchLabel] != "b" {
 		t.Errorf("labels: %v", revision.Labels)
 	}
 	s.Labels = nil
-	changed := SyncLabel(revision, s)
+	changed := stack.SyncLabel(revision, s)
 	if _, has := revision.Labels[clusterv1.WatchLabel]; !changed || has {
 		t.Errorf("labels: %v", revision.Labels)
 	}
@@ -157,10 +158,10 @@ func TestOwnRevisionsComeNewestFirst(t *testing.T) {
 		r := appsv1.ControllerRevision{Revision: number, ObjectMeta: metav1.ObjectMeta{
 			Name: name, OwnerReferences: []metav1.OwnerReference{{UID: by, Controller: ptr.To(true)}},
 		}}
-		SetGeneration(&r, generation)
+		stack.SetGeneration(&r, generation)
 		return r
 	}
-	own := OwnRevisions(s, []appsv1.ControllerRevision{
+	own := stack.OwnRevisions(s, []appsv1.ControllerRevision{
 		owned("old", "1", 1, 1), owned("foreign", "2", 9, 9), owned("late", "1", 4, 5), owned("new", "1", 5, 5), owned("older", "1", 3, 4),
 	})
 	var names []string

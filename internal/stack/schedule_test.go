@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"math/rand/v2"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestScheduleTurns(t *testing.T) {
@@ -19,14 +20,14 @@ func TestScheduleTurns(t *testing.T) {
 		interval := time.Minute + time.Duration(random.Int64N(int64(24*time.Hour)))
 		uid, updates := uuid.NewUUID(), &addonsv1.Updates{Interval: &metav1.Duration{Duration: interval}}
 		now := time.Unix(random.Int64N(4e9), random.Int64N(1e9))
-		next := NextPoll(uid, updates, now)
+		next := stack.NextPoll(uid, updates, now)
 		if !next.After(now) || next.Sub(now) > interval {
 			t.Fatalf("interval %s: %s after %s", interval, next.Sub(now), now)
 		}
-		if again := NextPoll(uid, updates, next); again.Sub(next) != interval {
+		if again := stack.NextPoll(uid, updates, next); again.Sub(next) != interval {
 			t.Fatalf("interval %s: the turn after it comes %s later", interval, again.Sub(next))
 		}
-		if later := now.Add(time.Duration(random.Int64N(int64(next.Sub(now))))); !NextPoll(uid, updates, later).Equal(next) {
+		if later := now.Add(time.Duration(random.Int64N(int64(next.Sub(now))))); !stack.NextPoll(uid, updates, later).Equal(next) {
 			t.Fatalf("a restart %s later moves the turn", later.Sub(now))
 		}
 	}
@@ -38,8 +39,8 @@ func TestScheduleSpreadsStacks(t *testing.T) {
 	var minutes [10]int
 	for range 1000 {
 		uid := uuid.NewUUID()
-		next := NextPoll(uid, nil, now)
-		if interval := NextPoll(uid, nil, next).Sub(next); interval != addonsv1.DefaultUpdateInterval {
+		next := stack.NextPoll(uid, nil, now)
+		if interval := stack.NextPoll(uid, nil, next).Sub(next); interval != addonsv1.DefaultUpdateInterval {
 			t.Fatalf("interval %s", interval)
 		}
 		wait := next.Sub(now)

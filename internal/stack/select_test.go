@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 func TestSelects(t *testing.T) {
@@ -59,7 +60,7 @@ func TestSelects(t *testing.T) {
 			if tc.namespace != "" {
 				c.Namespace = tc.namespace
 			}
-			got, err := Selects("team", &tc.spec, member.OfCluster(c))
+			got, err := stack.Selects("team", &tc.spec, member.OfCluster(c))
 			if (err != nil) != tc.wantErr || got != tc.want {
 				t.Errorf("Selects() = %v, %v; want %v, error: %v", got, err, tc.want, tc.wantErr)
 			}
@@ -69,7 +70,7 @@ func TestSelects(t *testing.T) {
 
 func TestClassNamesNeverSelectClustersWithoutClass(t *testing.T) {
 	spec := &addonsv1.AddonStackSpec{ClassNames: []string{""}}
-	if got, _ := Selects("", spec, member.OfCluster(&clusterv1.Cluster{})); got {
+	if got, _ := stack.Selects("", spec, member.OfCluster(&clusterv1.Cluster{})); got {
 		t.Error("a Cluster without a class was selected by its empty class name")
 	}
 }
@@ -90,7 +91,7 @@ func TestKindsOfClusters(t *testing.T) {
 		"both, of a class": {spec: addonsv1.AddonStackSpec{ClassNames: []string{"v2"}, ClusterKinds: []string{"ClusterProfile", "Cluster"}}, cluster: true},
 	} {
 		for m, want := range map[*member.Member]bool{cluster: tc.cluster, profile: tc.profile} {
-			if got, err := Selects("team", &tc.spec, m); got != want || err != nil {
+			if got, err := stack.Selects("team", &tc.spec, m); got != want || err != nil {
 				t.Errorf("%s, %s: %t, %v", name, m, got, err)
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stack
+package stack_test
 
 import (
 	"strings"
@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // fromRegistry is an add-on whose name is its version.
@@ -143,7 +144,7 @@ func TestValidate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			problems := Validate(&tc.spec)
+			problems := stack.Validate(&tc.spec)
 			if tc.reason == "" {
 				if len(problems) > 0 {
 					t.Errorf("problems: %v", problems)

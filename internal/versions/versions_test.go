@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package versions
+package versions_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/versions"
 )
 
 func TestNewest(t *testing.T) {
@@ -36,7 +38,7 @@ func TestNewest(t *testing.T) {
 		{"~9", ""},
 	} {
 		t.Run(tc.allowed, func(t *testing.T) {
-			allowed, err := ParseRange(tc.allowed)
+			allowed, err := versions.ParseRange(tc.allowed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,11 +63,11 @@ func TestWhatIsARange(t *testing.T) {
 		"1.2.3 and more": "neither", "V1.2.3": "neither",
 	} {
 		is := "neither"
-		if IsExact(text) {
+		if versions.IsExact(text) {
 			is = "exact"
-		} else if _, err := ParseRange(text); err == nil {
+		} else if _, err := versions.ParseRange(text); err == nil {
 			is = "range"
-		} else if !errors.Is(err, ErrNoRange) {
+		} else if !errors.Is(err, versions.ErrNoRange) {
 			t.Errorf("%q: %v", text, err)
 		}
 		if is != want {
@@ -77,26 +79,26 @@ func TestWhatIsARange(t *testing.T) {
 // Where a version can be a tag, a range has to look like one.
 func TestWhatLooksLikeARange(t *testing.T) {
 	for _, text := range []string{"1.17.x", "1.x", "v1.x", "1.X", "1.x.x", "x", "*", "1.*", ">=1.2", "~1.2", "^1", "=1.2.3", "!=1", "1 - 2", "1||2", "1, 2", "~", ">=latest"} {
-		if !IsRange(text) {
+		if !versions.IsRange(text) {
 			t.Errorf("%q isn't taken for a range", text)
 		}
 	}
 	for _, text := range []string{"", "1.17", "1", "v1", "1.17.4", "latest", "main", "linux", "x86", "1.x86", "x.1", "1.17-x", "docker-scs-1-31-v1", "docker-scs-1-31-v0-x-1", "max", "1.0.0_x", "1.2.3.x"} {
-		if IsRange(text) {
+		if versions.IsRange(text) {
 			t.Errorf("%q is taken for a range", text)
 		}
 	}
 }
 
 func TestWhatARangeLacks(t *testing.T) {
-	allowed, err := ParseRange("~7")
+	allowed, err := versions.ParseRange("~7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if allowed.String() != "the range ~7" {
 		t.Errorf("it is called %q", allowed)
 	}
-	long := "8.0.0-" + strings.Repeat("a", MaxLength)
+	long := "8.0.0-" + strings.Repeat("a", versions.MaxLength)
 	if _, err := allowed.Newest([]string{"latest", "1.0.0", "2.0.0-rc.1", long}); err == nil || !strings.Contains(err.Error(), `"~7"`) || !strings.Contains(err.Error(), `the newest is "2.0.0-rc.1"`) {
 		t.Errorf("got %v", err)
 	}
@@ -109,12 +111,12 @@ func TestNewer(t *testing.T) {
 	ordered := []string{"no version", "1.0.0-alpha.9", "1.0.0-alpha.10", "1.0.0", "1.0.0+build.9", "1.0.0+build.10", "v1.0.1", "1.2.0", "1.10.0"}
 	for i, a := range ordered {
 		for j, b := range ordered {
-			if got := (Range{}).Newer(a, b); got != (i > j) {
+			if got := (versions.Range{}).Newer(a, b); got != (i > j) {
 				t.Errorf("Newer(%q, %q) = %v", a, b, got)
 			}
 		}
 	}
-	if (Range{}).Newer("v1.0.0", "1.0.0") || (Range{}).Newer("1.0.0", "v1.0.0") {
+	if (versions.Range{}).Newer("v1.0.0", "1.0.0") || (versions.Range{}).Newer("1.0.0", "v1.0.0") {
 		t.Error("a leading v makes no version newer")
 	}
 }
@@ -125,7 +127,7 @@ func TestManyTags(t *testing.T) {
 		tags = append(tags, fmt.Sprintf("%d.%d.%d", i/1000, i/10%100, i%10), fmt.Sprintf("sha256-%064x.sig", i))
 	}
 	rand.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
-	allowed, err := ParseRange("^7.3")
+	allowed, err := versions.ParseRange("^7.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +141,12 @@ func FuzzRange(f *testing.F) {
 		f.Add(seed, "1.2.3")
 	}
 	f.Fuzz(func(t *testing.T, text, version string) {
-		allowed, err := ParseRange(text)
+		allowed, err := versions.ParseRange(text)
 		if err != nil {
 			return
 		}
 		newest, err := allowed.Newest([]string{version, "1.2.3"})
-		if err == nil && (!allowed.Allows(newest) || !IsExact(newest) || !slices.Contains([]string{version, "1.2.3"}, newest)) {
+		if err == nil && (!allowed.Allows(newest) || !versions.IsExact(newest) || !slices.Contains([]string{version, "1.2.3"}, newest)) {
 			t.Errorf("%q: newest is %q", text, newest)
 		}
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package gate_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/cluster-chandler/chandler/internal/instance/gate"
 )
 
 const patience = 10 * time.Second
@@ -37,7 +39,7 @@ func (r *runnable) Start(ctx context.Context) error {
 
 func TestGate(t *testing.T) {
 	g := NewWithT(t)
-	gate := New(nil)
+	gate := gate.New(nil)
 	first, second, late := newRunnable(), newRunnable(), newRunnable()
 	g.Expect(gate.Add(first)).To(Succeed())
 	g.Expect(gate.Add(second)).To(Succeed())
@@ -65,7 +67,7 @@ func TestGate(t *testing.T) {
 // One that fails stops all others, as in a manager.
 func TestFailure(t *testing.T) {
 	g := NewWithT(t)
-	gate := New(nil)
+	gate := gate.New(nil)
 	bad, other := newRunnable(), newRunnable()
 	for _, r := range []manager.Runnable{bad, other} {
 		g.Expect(gate.Add(r)).To(Succeed())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package skew
+package skew_test
 
 import (
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/skew"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -37,8 +38,8 @@ func TestCheck(t *testing.T) {
 	admin, err := client.New(server.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	check := func() (Gap, error) {
-		return Check(t.Context(), reader.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
+	check := func() (skew.Gap, error) {
+		return skew.Check(t.Context(), reader.RESTClient(), addonsv1.GroupVersion, &addonsv1.AddonStack{}, &addonsv1.ClusterAddon{}, &addonsv1.ProviderInstance{})
 	}
 	expect := func(why string, matcher OmegaMatcher) {
 		t.Helper()
@@ -83,8 +84,8 @@ func TestCheck(t *testing.T) {
 	remove("clusteraddons", "ClusterAddon")
 	expect("nothing is installed", HaveField("Kinds", Equal([]string{"AddonStack", "ClusterAddon", "ProviderInstance"})))
 
-	served, err := Serves(t.Context(), reader.RESTClient(), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	served, err := skew.Serves(t.Context(), reader.RESTClient(), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	g.Expect(served, err).To(BeTrue())
-	served, err = Serves(t.Context(), reader.RESTClient(), addonsv1.GroupVersion.WithKind("AddonStack"))
+	served, err = skew.Serves(t.Context(), reader.RESTClient(), addonsv1.GroupVersion.WithKind("AddonStack"))
 	g.Expect(served, err).To(BeFalse())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package skew
+package skew_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cluster-chandler/chandler/internal/instance/skew"
 )
 
 type inner struct {
@@ -49,11 +51,11 @@ func TestMissing(t *testing.T) {
 		"a list that keeps all":       {schema: `{"properties": {"metadata": {}, "common": {}, "number": {}, "list": {"items": {"x-kubernetes-preserve-unknown-fields": true}}, "names": {}, "strings": {}, "free": {}, "time": {}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served := &Schema{}
+			served := &skew.Schema{}
 			if err := json.Unmarshal([]byte(tc.schema), served); err != nil {
 				t.Fatal(err)
 			}
-			if got := Missing(served, reflect.TypeFor[*known](), ""); !slices.Equal(got, tc.want) {
+			if got := skew.Missing(served, reflect.TypeFor[*known](), ""); !slices.Equal(got, tc.want) {
 				t.Errorf("Missing() = %q, want %q", got, tc.want)
 			}
 		})
@@ -62,7 +64,7 @@ func TestMissing(t *testing.T) {
 
 func TestGapSaysWhatToDo(t *testing.T) {
 	version := metav1.SchemeGroupVersion
-	for want, gap := range map[string]Gap{
+	for want, gap := range map[string]skew.Gap{
 		"": {Version: version},
 		"The API server doesn't serve A, B of meta.k8s.io/v1. Upgrade config/shared first, which holds the CRDs":             {Version: version, Kinds: []string{"A", "B"}, Fields: []string{"C.d"}},
 		"The CRDs of meta.k8s.io/v1 don't have A.b, A.c, A.d. Upgrade config/shared first, which holds the CRDs":             {Version: version, Fields: []string{"A.b", "A.c", "A.d"}},
