@@ -50,12 +50,17 @@ func TestParse(t *testing.T) {
 		"no authorities of clients":     {args: []string{"--webhook-client-ca-file=/does/not/exist"}, says: "--webhook-client-ca-file"},
 		"a Service that is none":        {args: []string{"--webhook-cert-source=self", "--webhook-service=a.b"}, says: "--webhook-service"},
 		"an empty scope, as a manifest": {args: []string{"--namespace=", "--watch-filter=", "--instance-name="}},
+		"leases that can't be renewed":  {args: []string{"--leader-elect", "--leader-elect-lease-duration=5s"}, says: "--leader-elect-lease-duration"},
 		"no worker":                     {args: []string{"--clusteraddon-concurrency=0"}, says: "--clusteraddon-concurrency"},
 		"no request at all":             {args: []string{"--kube-api-qps=0"}, says: "--kube-api-qps"},
+		"a port that is none":           {args: []string{"--webhook-port=70000"}, says: "--webhook-port"},
 		"an artifact root that is none": {args: []string{"--artifact-root=/does/not/exist"}, says: "--artifact-root"},
 		"a TLS version that is none":    {args: []string{"--tls-min-version=VersionTLS09"}, says: "TLS options"},
 		"a log format that is none":     {args: []string{"--logging-format=bogus"}, says: "logging options"},
+		"an address that is none":       {args: []string{"--health-addr=foo"}, says: "--health-addr"},
+		"a port that is taken twice":    {args: []string{"--health-addr=:9443"}, says: "--webhook-port and --health-addr"},
 		"two servers switched off":      {args: []string{"--health-addr=0", "--diagnostics-address=0"}},
+		"a lease's namespace":           {args: []string{"--leader-elect-namespace=X_Y"}, says: "--leader-elect-namespace"},
 		"too little memory":             {args: []string{"--render-memory-mib=1"}, says: "--render-memory-mib"},
 	}
 	for name, tc := range cases {

@@ -5,8 +5,10 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,13 +28,12 @@ const minCacheMiB = 64
 // maxNamespaces is the bound of a ProviderInstance's spec.namespaces.
 const maxNamespaces = 256
 
-// validate finds values, and combinations of them, that can't work. Addresses, ports and leases that
-// can't be used are found when the servers and the leader election start.
+// validate finds values, and combinations of them, that can't work.
 func (o *Options) validate() error {
 	if o.Version {
 		return nil
 	}
-	for _, check := range []func() error{o.validateScope, o.validateClusterSources, o.validateInstance, o.validateNumbers, o.validateServing} {
+	for _, check := range []func() error{o.validateScope, o.validateClusterSources, o.validateInstance, o.validateLeases, o.validateNumbers, o.validateServing} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -79,6 +80,45 @@ func (o *Options) validateInstance() error {
 	}
 	if o.instanceHeartbeat < registration.MinHeartbeat || o.instanceHeartbeat > registration.MaxHeartbeat {
 		return fmt.Errorf("--instance-heartbeat must be from %s to %s", registration.MinHeartbeat, registration.MaxHeartbeat)
+	}
+	return nil
+}
+
+// validateAddresses finds what is no address, and ports that are taken twice. "0"
+// and, but for health, "" switch a server off.
+func (o *Options) validateAddresses() error {
+	taken := map[string]string{}
+	if o.webhooks() {
+		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
+	}
+	for _, flag := range []struct{ name, address string }{
+		{"--health-addr", o.healthAddr},
+		{"--diagnostics-address", o.manager.DiagnosticsAddress},
+		{"--profiler-address", o.profilerAddress},
+	} {
+		if flag.address == "" || flag.address == "0" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(flag.address)
+		if err != nil {
+			return fmt.Errorf("%s: %q is no address, as in :9440 or localhost:9440", flag.name, flag.address)
+		}
+		if other, ok := taken[port]; ok && port != "0" {
+			return fmt.Errorf("%s and %s both take port %s", other, flag.name, port)
+		}
+		taken[port] = flag.name
+	}
+	return nil
+}
+
+func (o *Options) validateLeases() error {
+	if problems := validation.IsDNS1123Label(o.leaderElectNamespace); o.leaderElectNamespace != "" && len(problems) > 0 {
+		return fmt.Errorf("--leader-elect-namespace: %q is no name of a namespace: %s", o.leaderElectNamespace, problems[0])
+	}
+	inOrder := o.leaderElectLeaseDuration > o.leaderElectRenewDeadline &&
+		o.leaderElectRenewDeadline > o.leaderElectRetryPeriod && o.leaderElectRetryPeriod > 0
+	if o.leaderElect && !inOrder {
+		return errors.New("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline, and that longer than --leader-elect-retry-period")
 	}
 	return nil
 }
@@ -141,6 +181,12 @@ func (o *Options) validateCertificates() error {
 func (o *Options) validateServing() error {
 	if errs := logsv1.Validate(o.logs, nil, nil); len(errs) > 0 {
 		return fmt.Errorf("logging options: %w", errs.ToAggregate())
+	}
+	if err := o.validateAddresses(); err != nil {
+		return err
+	}
+	if o.webhookPort < 0 || o.webhookPort > 65535 {
+		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
 	}
 	if !slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy) {
 		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))
