@@ -44,7 +44,7 @@ func (r *run) begin(ctx context.Context) error {
 		return r.renderFailed(err)
 	}
 	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
-	if len(rendering.Objects) == 0 && len(removable) > 0 {
+	if len(rendering.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
 		return r.refuse(ReasonEmptyRendering, fmt.Sprintf(
 			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
 			len(removable)))
