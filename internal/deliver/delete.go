@@ -118,11 +118,13 @@ func (r *run) deleteWave(ctx context.Context, wave []record.Entry) ([]going, fai
 // deleteOne deletes an object if it is this add-on's and may go, unless that is under way.
 func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	if e.Shared {
-		return r.noteRemoved(e, "isn't this add-on's alone")
+		r.noteRemoved(e, "isn't this add-on's alone")
+		return nil
 	}
 	mapping, err := r.scope.mapping(e.GroupVersionKind())
 	if isNoMatch(err) {
-		return r.noteRemoved(e, "") // with its kind
+		r.noteRemoved(e, "") // with its kind
+		return nil
 	}
 	if err != nil {
 		return err
@@ -139,7 +141,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	if apierrors.IsNotFound(err) {
 		// Before its CRD goes, and the watch with it.
 		r.s.tracker.Untrack(mapping.Resource, key)
-		return r.noteRemoved(e, "")
+		r.noteRemoved(e, "")
+		return nil
 	}
 	if err != nil {
 		return err
@@ -149,7 +152,8 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 		return err
 	}
 	if stays {
-		return r.noteRemoved(e, why)
+		r.noteRemoved(e, why)
+		return nil
 	}
 	if live.DeletionTimestamp == nil {
 		if err := r.delete(ctx, live, live.UID, metav1.DeletePropagationBackground); err != nil {
@@ -205,7 +209,7 @@ func (r *run) goingOf(e record.Entry, live *metav1.PartialObjectMetadata) (going
 
 // noteRemoved remembers that nothing is to be done about an entry any more, and
 // why its object stays, if it does.
-func (r *run) noteRemoved(e record.Entry, why string) error {
+func (r *run) noteRemoved(e record.Entry, why string) {
 	r.s.noting.Lock()
 	defer r.s.noting.Unlock()
 	r.s.removed[e.Key()] = true
@@ -214,5 +218,4 @@ func (r *run) noteRemoved(e record.Entry, why string) error {
 		r.rec.State.Notes = append(r.rec.State.Notes, note)
 		slices.Sort(r.rec.State.Notes)
 	}
-	return nil
 }

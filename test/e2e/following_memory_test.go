@@ -66,7 +66,7 @@ func TestMemoryOfManyLists(t *testing.T) {
 			return fmt.Errorf("%d sources", len(s.Status.Sources))
 		}
 		for _, source := range s.Status.Sources {
-			if !strings.Contains(source.Conditions[0].Message, "the registry lists tag") {
+			if !strings.Contains(source.Conditions[0].Message, "the registry has no tag") {
 				return fmt.Errorf("%s: %s", source.Addon, source.Conditions[0].Message)
 			}
 		}
