@@ -72,8 +72,9 @@ func TestMemoryOfManyLists(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("24 lists of 10 MiB took %s, and %d MiB at most", time.Since(begun).Round(time.Second), most>>20)
-	if most > 300<<20 {
+	t.Logf("the lists of 10 MiB took %s, and %d MiB at most", time.Since(begun).Round(time.Second), most>>20)
+	// 96 MiB of answers, what they are parsed to, and as much garbage: 326 MiB for 24 lists, 348 for 48.
+	if most > 450<<20 {
 		t.Errorf("it takes %d MiB", most>>20)
 	}
 }

@@ -168,6 +168,7 @@ func (a Artifact) Versions(ctx context.Context, c *auth.Client) (found []string,
 	if err != nil {
 		return nil, err
 	}
+	repository.Client = auth.Lists{Client: c, Most: maxTagBytes}
 	repository.MaxMetadataBytes, repository.TagListPageSize, repository.TagListMaxPages = maxTagBytes, tagPage, maxTagPages
 	seen := 0
 	err = repository.Tags(ctx, "", func(page []string) error {
