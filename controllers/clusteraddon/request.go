@@ -50,6 +50,7 @@ type request struct {
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q *request) read(ctx context.Context) (known bool, err error) {
+	q.restoreProofs()
 	assigned, err := q.readStacks(ctx)
 	if err != nil {
 		return false, err
@@ -113,6 +114,8 @@ type memory struct {
 	repairs *rate.Limiter
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates sets.Set[gateLabels]
+	// proofs are those of the records.
+	proofs proofs
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
 }
@@ -120,7 +123,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
-		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
+		drifts: map[deliver.Release]*driftMemory{}, proofs: proofs{written: map[deliver.Release]string{}}, repairs: rate.NewLimiter(repairRate, repairBurst),
 	}
 }
 

@@ -101,6 +101,7 @@ func Union(earlier, later []Entry) []Entry {
 			e.Helm, e.Shared = e.Helm || old.Helm, e.Shared || old.Shared
 			// What a chart once put into crds/ holds data of people, wherever it is now.
 			e.CRD = e.CRD || old.CRD
+			e.Unproven = e.Unproven && old.Unproven
 		}
 		merged[e.Key()] = e
 	}

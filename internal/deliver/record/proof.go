@@ -43,38 +43,34 @@ func (s Summary) Proof() string {
 	})
 }
 
-// IsIntact reports whether the record's data is what its metadata says. CRDs of crds/ may be gone:
-// they are dropped once they are applied.
+// IsIntact reports whether the record's data is what its metadata says.
 func (r *Record) IsIntact() bool {
-	if r.State == nil || r.Content != r.contentDigest() {
-		return false
-	}
-	if adopted := r.State.Adopted; adopted != nil && adopted.String() != r.Adopts {
-		return false
-	}
-	return len(r.CRDs) == 0 || crdsDigest(r) == r.State.CRDsDigest
+	return r.holds != "" && r.holds == r.Content && (r.State.Adopted == nil || r.State.Adopted.String() == r.Adopts)
 }
 
-// HasContentOf reports whether both records would have the same objects applied, and the same hooks run.
-func (r *Record) HasContentOf(other *Record) bool {
-	return r.State != nil && other.State != nil && r.contentDigest() == other.contentDigest() &&
-		(len(r.CRDs) == 0 || crdsDigest(r) == r.State.CRDsDigest)
-}
+// Holds returns the digest of what the record would have applied and run, whatever its metadata says of
+// that. It is "" for a record of Helm's, and for one whose parts don't fit together.
+func (r *Record) Holds() string { return r.holds }
 
 // Seal notes the digest of the record's data, and the release that it adopts, in its metadata. Who makes
 // a record seals it once.
 func (r *Record) Seal() {
 	if r.State.CRDsDigest = ""; len(r.CRDs) > 0 {
-		r.State.CRDsDigest = crdsDigest(r)
+		r.State.CRDsDigest = digestOf(r.CRDs)
 	}
 	if r.Adopts = ""; r.State.Adopted != nil {
 		r.Adopts = r.State.Adopted.String()
 	}
-	r.Content = r.contentDigest()
+	r.holds = r.contentDigest()
+	r.Content = r.holds
 }
 
-// contentDigest returns the digest of the manifest, the hooks and the CRDs.
+// contentDigest returns the digest of the manifest, the hooks and the CRDs. The CRDs may be gone: they
+// are dropped once they are applied.
 func (r *Record) contentDigest() string {
+	if r.State == nil || len(r.CRDs) > 0 && digestOf(r.CRDs) != r.State.CRDsDigest {
+		return ""
+	}
 	hooks := make([]helmrelease.Hook, 0, len(r.Helm.Hooks))
 	for _, h := range r.Helm.Hooks {
 		hook := *h
@@ -83,8 +79,6 @@ func (r *Record) contentDigest() string {
 	}
 	return digestOf([]any{r.Helm.Manifest, hooks, r.State.CRDsDigest})
 }
-
-func crdsDigest(r *Record) string { return digestOf(r.CRDs) }
 
 // String is "namespace/name".
 func (a AdoptedRelease) String() string { return a.StorageNamespace + "/" + a.Name }

@@ -34,6 +34,8 @@ type Record struct {
 	CRDs []*unstructured.Unstructured
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
 	WatchFilter string
+
+	holds string // see Holds
 }
 
 // State is what Chandler keeps beside Helm's record.
