@@ -126,6 +126,20 @@ func TestDigestTellsInputsApart(t *testing.T) {
 	}
 }
 
+// proven returns a record that can be proven.
+func proven(record deliver.Summary) deliver.Summary {
+	record.Complete, record.Content = true, "sha256:1"
+	return record
+}
+
+func proofsOf(records ...deliver.Summary) map[deliver.Release]string {
+	all := map[deliver.Release]string{}
+	for _, r := range records {
+		all[r.Release] = r.Proof()
+	}
+	return all
+}
+
 // What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
 func TestSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -134,16 +148,20 @@ func TestSettled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status, digest string
 		renewAt        time.Time
-		want           bool
+		unproven, want bool
 	}{
 		"as it is wanted":            {status: deliver.StatusDeployed, digest: digest, want: true},
+		"nothing proves it":          {status: deliver.StatusDeployed, digest: digest, unproven: true},
 		"of other inputs":            {status: deliver.StatusDeployed, digest: "other"},
 		"it failed":                  {status: "failed", digest: digest},
 		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
 		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
 	} {
+		record := proven(deliver.Summary{Owned: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt})
 		q := &request{now: now}
-		record := deliver.Summary{Owned: true, Complete: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt}
+		if !tc.unproven {
+			q.proofs = proofsOf(record)
+		}
 		if got, err := q.settled(t.Context(), in, record); got != tc.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

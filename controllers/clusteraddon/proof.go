@@ -22,6 +22,7 @@ func (q *request) restoreProofs() {
 	if known.of != q.ca.UID {
 		*known = proofs{of: q.ca.UID, written: map[deliver.Release]string{}}
 	}
+	q.proofs = known.written
 	if q.stored.Status.ObservedUID != q.ca.UID {
 		return // it came from a backup
 	}
@@ -35,7 +36,7 @@ func (q *request) restoreProofs() {
 }
 
 // proofOf returns the proof of the release's record, "" if this ClusterAddon has none.
-func (q *request) proofOf(release deliver.Release) string { return q.memory.proofs.written[release] }
+func (q *request) proofOf(release deliver.Release) string { return q.proofs[release] }
 
 // isProven reports whether a record is as it was written for this ClusterAddon.
 func (q *request) isProven(record deliver.Summary) bool {
@@ -45,7 +46,7 @@ func (q *request) isProven(record deliver.Summary) bool {
 
 // noteProof keeps the proof of a release's record. "" says that the record isn't as it was written.
 func (q *request) noteProof(release deliver.Release, proof string) {
-	q.memory.proofs.written[release] = proof
+	q.proofs[release] = proof
 }
 
 // reportProofs writes the proofs into the statuses of the add-ons, and forgets all others.
@@ -57,5 +58,5 @@ func (q *request) reportProofs() {
 		a.RecordDigest = q.proofOf(release)
 		reported[release] = a.RecordDigest
 	}
-	q.memory.proofs.written = reported
+	q.proofs, q.memory.proofs.written = reported, reported
 }

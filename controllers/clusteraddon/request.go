@@ -44,8 +44,9 @@ type request struct {
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
-	leaving   []deliver.Summary      // not wanted any more, in the order of removal
-	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
+	proofs    map[deliver.Release]string // of the records, see restoreProofs
+	leaving   []deliver.Summary          // not wanted any more, in the order of removal
+	kept      []addonsv1.AddonStatus     // not wanted any more, and left as they are
 }
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
@@ -123,7 +124,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
-		drifts: map[deliver.Release]*driftMemory{}, proofs: proofs{written: map[deliver.Release]string{}}, repairs: rate.NewLimiter(repairRate, repairBurst),
+		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
 	}
 }
 
