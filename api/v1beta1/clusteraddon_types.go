@@ -277,6 +277,13 @@ type AddonStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
 
+	// recordDigest proves the add-on's release record in the workload cluster: it is the digest of what this
+	// ClusterAddon wrote there last, as "sha256:" and 64 hex digits. A record with another one, or an add-on
+	// without this field, is rendered again before anything is done by the record.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	RecordDigest string `json:"recordDigest,omitempty"`
+
 	// objects counts the add-on's objects.
 	// +optional
 	Objects *ObjectCounts `json:"objects,omitempty"`

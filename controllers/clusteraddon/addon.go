@@ -83,6 +83,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Release:  a.release(),
 		Owner:    ownerOf(q.ca),
 		OwnerUID: q.ca.UID,
+		Proof:    q.proofOf(a.release()),
 		Artifact: in.artifact,
 		Terms: deliver.Terms{
 			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
@@ -144,13 +145,15 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 	return terms
 }
 
-// setTerms brings changed terms into the record.
+// setTerms brings changed terms into the record. One that isn't proven gets them once it is.
 func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary, terms deliver.Terms) followUp {
-	if !record.Complete || equality.Semantic.DeepEqual(record.Terms(), terms) {
+	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
 		return followUp{}
 	}
-	if err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), terms); err != nil {
+	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.proofOf(a.release()), terms)
+	if err != nil {
 		return requestFailed(err, a.status()).followUp
 	}
+	q.noteProof(a.release(), proof)
 	return followUp{}
 }

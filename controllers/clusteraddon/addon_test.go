@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -127,6 +126,20 @@ func TestDigestTellsInputsApart(t *testing.T) {
 	}
 }
 
+// proven returns a record that can be proven.
+func proven(record deliver.Summary) deliver.Summary {
+	record.Complete, record.Content = true, "sha256:1"
+	return record
+}
+
+func proofsOf(records ...deliver.Summary) map[deliver.Release]string {
+	all := map[deliver.Release]string{}
+	for _, r := range records {
+		all[r.Release] = r.Proof()
+	}
+	return all
+}
+
 // What is installed is left alone, as long as it is of just these inputs, and no certificate is due.
 func TestSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -135,16 +148,20 @@ func TestSettled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status, digest string
 		renewAt        time.Time
-		want           bool
+		unproven, want bool
 	}{
 		"as it is wanted":            {status: deliver.StatusDeployed, digest: digest, want: true},
+		"nothing proves it":          {status: deliver.StatusDeployed, digest: digest, unproven: true},
 		"of other inputs":            {status: deliver.StatusDeployed, digest: "other"},
 		"it failed":                  {status: "failed", digest: digest},
 		"a certificate is due":       {status: deliver.StatusDeployed, digest: digest, renewAt: now},
 		"a certificate is due later": {status: deliver.StatusDeployed, digest: digest, renewAt: now.Add(time.Second), want: true},
 	} {
+		record := proven(deliver.Summary{Owned: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt})
 		q := &request{now: now}
-		record := deliver.Summary{Owned: true, Complete: true, Status: tc.status, Digest: tc.digest, RenewAt: tc.renewAt}
+		if !tc.unproven {
+			q.proofs = proofsOf(record)
+		}
 		if got, err := q.settled(t.Context(), in, record); got != tc.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -157,51 +174,38 @@ func factsOf(version string) render.FactsUsed { return render.FactsUsed{KubeVers
 
 // What no stack wants is removed only by a ClusterAddon that has run it.
 func TestWhyKept(t *testing.T) {
-	knew := func(phase addonsv1.AddonPhase, reason string) []addonsv1.AddonStatus {
-		return []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: phase, Reason: reason}}
-	}
-	ready := knew(addonsv1.AddonReady, "")
 	cases := map[string]struct {
 		record     deliver.Summary
 		unresolved map[string]unresolvedStack
 		assigned   string
-		observed   types.UID // that of the status; its own if there is none
-		known      []addonsv1.AddonStatus
+		proven     bool
+		takenOver  bool
 		want       string
 	}{
-		"it is in the status, and its stack is gone":     {known: ready},
-		"its removal has begun":                          {known: knew(addonsv1.AddonRemoving, "WaitingForDeletion")},
-		"a ClusterAddon before has begun to remove it":   {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}},
-		"Helm removes it":                                {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
-		"a new ClusterAddon finds it":                    {want: reasons.StackUnknown},
-		"a new ClusterAddon found it, and looks again":   {known: knew(addonsv1.AddonUnassigned, reasons.StackUnknown), want: reasons.StackUnknown},
-		"the status is from a backup":                    {observed: "former", known: ready, want: reasons.StackUnknown},
-		"an older version wrote status and record":       {observed: "none", record: deliver.Summary{OwnerUID: "own"}},
-		"an older version wrote the status of another":   {observed: "none", record: deliver.Summary{OwnerUID: "former"}, known: ready, want: reasons.StackUnknown},
-		"the record is its own, and the status is older": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
-		"its stack was undecided, and is gone":           {known: knew(addonsv1.AddonUnassigned, reasons.StackUndecided)},
-		"its stack is undecided":                         {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, known: ready, want: reasons.StackUndecided},
-		"a new ClusterAddon finds it undecided":          {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, want: reasons.StackUnknown},
-		"a new ClusterAddon, and a stack is awaited":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
-		"another stack is undecided":                     {unresolved: map[string]unresolvedStack{"other": {why: "why"}}, known: ready},
-		"a stack is awaited":                             {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, want: reasons.StackUndecided},
-		"a stack is awaited, and its own dropped it":     {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, known: ready, assigned: "platform"},
-		"another management cluster took it over":        {known: knew(addonsv1.AddonFailed, deliver.ReasonReleaseTakenOver), want: deliver.ReasonReleaseTakenOver},
-		"another add-on of the same name is elsewhere":   {known: []addonsv1.AddonStatus{{Name: "web", Namespace: "other"}}, want: reasons.StackUnknown},
+		"its record is proven, and its stack is gone":   {proven: true},
+		"its removal has begun":                         {proven: true, record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}, unresolved: map[string]unresolvedStack{"platform": {why: "why"}}},
+		"a record says that its removal has begun":      {record: deliver.Summary{Complete: true, Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
+		"Helm removes it":                               {record: deliver.Summary{Status: deliver.StatusUninstalling}, want: reasons.StackUnknown},
+		"a new ClusterAddon finds it":                   {want: reasons.StackUnknown},
+		"the record is of the ClusterAddon, as it says": {record: deliver.Summary{OwnerUID: "own"}, want: reasons.StackUnknown},
+		"its stack is undecided":                        {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, proven: true, want: reasons.StackUndecided},
+		"a new ClusterAddon finds it undecided":         {unresolved: map[string]unresolvedStack{"platform": {why: "why"}}, want: reasons.StackUnknown},
+		"a new ClusterAddon, and a stack is awaited":    {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, want: reasons.StackUnknown},
+		"another stack is undecided":                    {unresolved: map[string]unresolvedStack{"other": {why: "why"}}, proven: true},
+		"a stack is awaited":                            {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, want: reasons.StackUndecided},
+		"a stack is awaited, and its own dropped it":    {unresolved: map[string]unresolvedStack{"next": {why: "why", awaited: true}}, proven: true, assigned: "platform"},
+		"another management cluster took it over":       {takenOver: true, want: deliver.ReasonReleaseTakenOver},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.known, ObservedUID: tc.observed}}
+			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{ObservedUID: "own"}}
 			ca.UID = "own"
 			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: tc.assigned}}
-			switch tc.observed {
-			case "":
-				ca.Status.ObservedUID = ca.UID
-			case "none":
-				ca.Status.ObservedUID = ""
+			if tc.takenOver {
+				ca.Status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Reason: deliver.ReasonReleaseTakenOver}}
 			}
 			tc.record.Stack, tc.record.Namespace, tc.record.Name = "platform", "default", "web"
-			if reason, message := whyKept(ca, tc.record, tc.unresolved); reason != tc.want {
+			if reason, message := whyKept(ca, tc.record, tc.proven, tc.unresolved); reason != tc.want {
 				t.Errorf("whyKept() = %q, %q; want %q", reason, message, tc.want)
 			}
 		})

@@ -73,6 +73,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 	}
 	slices.Sort(left)
 	report(q.ca, slices.Concat(q.kept, all.statuses), nil, nil)
+	q.reportProofs()
 	setDeletion(q.ca, left, hold, time.Time{}, q.now)
 	if !all.unreachable {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
@@ -108,6 +109,8 @@ func (q *request) leaveForDeletion() (hold upgrade.Hold) {
 	for _, record := range removalOrder(q.installed, sets.New[deliver.Release]()) {
 		switch {
 		case !going.Has(record.Release):
+		case !q.isProven(record):
+			q.kept = append(q.kept, because(q.unwantedStatus(record, addonsv1.AddonUnassigned), reasons.StackUnknown, unknown(record)).status)
 		case q.mayRemove(record):
 			q.leaving = append(q.leaving, record)
 		default:

@@ -60,11 +60,14 @@ func TestRemovesBeforeDeletion(t *testing.T) {
 func TestLeaveForDeletion(t *testing.T) {
 	going := &addonsv1.AddonLifecycle{OnClusterDelete: addonsv1.OnClusterDeleteRemove}
 	record := func(name string, dependsOn ...string) deliver.Summary {
-		return deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Stack: "platform", DependsOn: dependsOn}
+		return proven(deliver.Summary{Release: deliver.Release{Namespace: "default", Name: name}, Stack: "platform", DependsOn: dependsOn})
 	}
-	q := &request{Reconciler: &Reconciler{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}}
-	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan")} {
-		q.installed[r.Release] = r
+	q := &request{Reconciler: &Reconciler{}, ca: &addonsv1.ClusterAddon{}, stored: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{}, proofs: proofsOf()}
+	for _, r := range []deliver.Summary{record("ingress"), record("site", "ingress"), record("page", "site"), record("cni"), record("orphan"), record("forged", "site")} {
+		if q.installed[r.Release] = r; r.Name == "forged" {
+			continue // nobody has written it here
+		}
+		q.proofs[r.Release] = r.Proof()
 		q.ca.Status.Addons = append(q.ca.Status.Addons, addonsv1.AddonStatus{Name: r.Name, Namespace: "default", Stack: "platform"})
 	}
 	q.wanted = []addon{
@@ -80,7 +83,7 @@ func TestLeaveForDeletion(t *testing.T) {
 	for _, s := range q.kept {
 		kept = append(kept, s.Name)
 	}
-	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, cni orphan" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
+	if got := strings.Join(leaving, " ") + ", " + strings.Join(kept, " "); got != "page site ingress, forged cni orphan" || hold != (upgrade.Hold{Time: 7 * time.Second}) {
 		t.Errorf("%s: %+v", got, hold)
 	}
 	if now, _ := removable(q.leaving); len(now) != 1 || now[0].Name != "page" {

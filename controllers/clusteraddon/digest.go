@@ -20,7 +20,7 @@ import (
 
 // settled reports whether the newest record is deployed, of these inputs, with valid certificates.
 func (q *request) settled(ctx context.Context, in *inputs, record deliver.Summary) (bool, error) {
-	if record.Status != deliver.StatusDeployed || q.renews(record) {
+	if record.Status != deliver.StatusDeployed || !q.isProven(record) || q.renews(record) {
 		return false, nil
 	}
 	digest, err := q.digestNow(ctx, in, record.FactsUsed)

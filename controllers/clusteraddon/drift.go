@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -74,7 +75,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		one.status.Drift = nil
 		return one
 	}
-	if !record.Repairable() || one.unreachable || one.status.Revision != int32(record.Revision) {
+	if !record.Repairable() || !q.isProven(record) || one.unreachable || one.status.Revision != int32(record.Revision) {
 		return one
 	}
 	state, memory := q.watched.State(q.workload.conn, a.release()), q.memory.driftOf(a.release())
@@ -89,7 +90,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		}
 		memory.lookAt = q.now.Add(retryAfterError)
 		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.release(), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
+			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a),
 		}, state, one)
 	}
@@ -109,6 +110,11 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 	}
 	outcome, found, err := q.Deliverer.Repair(ctx, target, want)
 	countDelivery(actionRepair, outcome, err)
+	if errors.Is(err, deliver.ErrUnproven) {
+		q.noteProof(a.release(), "") // so it is made once more
+		one.retryAfter = time.Millisecond
+		return one
+	}
 	if err != nil { // the reconcile is tried again, with backoff
 		failed := requestFailed(err, one.status)
 		failed.followUp = one.and(failed.followUp)

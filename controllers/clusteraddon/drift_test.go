@@ -18,14 +18,14 @@ import (
 // A cluster that answers with errors isn't asked all the time, however long ago its objects were to be compared.
 func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
-	record := deliver.Summary{Complete: true, Installed: true}
+	record := proven(deliver.Summary{Installed: true})
 	record.Name, record.Namespace, record.Status, record.Revision, record.Applied = "web", "apps", deliver.StatusDeployed, 1, "none"
 	a := &addon{Addon: addonsv1.Addon{Name: "web", Namespace: "apps"}}
 	q := &request{
 		Reconciler: &Reconciler{
 			Deliverer: deliver.New(deliver.Options{}), watched: fleetwatch.NewObjects(func(multicluster.ClusterName) {}),
 		},
-		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory(), now: time.Now(),
+		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory(), proofs: proofsOf(record), now: time.Now(),
 	}
 	memory := q.memory.driftOf(a.release())
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)

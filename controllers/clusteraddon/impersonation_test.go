@@ -3,6 +3,7 @@
 package clusteraddon
 
 import (
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,39 +15,41 @@ import (
 // TestServiceAccountOfWhatIsRemoved has records that somebody in the workload cluster may have written.
 func TestServiceAccountOfWhatIsRemoved(t *testing.T) {
 	for name, tc := range map[string]struct {
-		status   []addonsv1.AddonStatus
-		uid      types.UID // that the status is about
-		recorded string
-		want     string
+		written, found string
+		uid            types.UID // that the status is about
+		want           string
 		// mayGo says whether it is removed where an account is required.
 		mayGo bool
 	}{
-		"the status has it":               {[]addonsv1.AddonStatus{statusAs("deployer", "platform")}, "1", "deployer", "deployer", true},
-		"the record has another":          {[]addonsv1.AddonStatus{statusAs("deployer", "platform")}, "1", "admin", "deployer", true},
-		"the record has lost it":          {[]addonsv1.AddonStatus{statusAs("deployer", "platform")}, "1", "", "deployer", true},
-		"the record has one, nobody's":    {[]addonsv1.AddonStatus{statusAs("", "platform")}, "1", "admin", "", false},
-		"the status is another stack's":   {[]addonsv1.AddonStatus{statusAs("deployer", "other")}, "1", "admin", "admin", false},
-		"the status is from a backup":     {[]addonsv1.AddonStatus{statusAs("deployer", "platform")}, "former", "admin", "admin", false},
-		"nothing but the record tells":    {nil, "1", "admin", "admin", false},
-		"it was delivered without any":    {[]addonsv1.AddonStatus{statusAs("", "platform")}, "1", "", "", false},
-		"nothing tells, it has none then": {nil, "1", "", "", false},
+		"the record is as it was written": {"deployer", "deployer", "1", "deployer", true},
+		"the record has another":          {"deployer", "admin", "1", "", true},
+		"the record has lost it":          {"deployer", "", "1", "", false},
+		"the status is from a backup":     {"deployer", "deployer", "former", "", true},
+		"it was delivered without any":    {"", "", "1", "", false},
 	} {
-		stored := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{Addons: tc.status, ObservedUID: tc.uid}}
-		ca := stored.DeepCopy()
-		ca.UID = "1"
-		record := deliver.Summary{Release: deliver.Release{Namespace: "web", Name: "web"}, Stack: "platform", ServiceAccount: tc.recorded}
-		for required, mayGo := range map[bool]bool{false: true, true: tc.mayGo} {
-			q := &request{Reconciler: &Reconciler{RequireImpersonation: required}, ca: ca, stored: stored}
-			if got, _ := q.serviceAccountOf(record); got != tc.want {
-				t.Errorf("%s: ServiceAccount %q, expected %q", name, got, tc.want)
+		t.Run(name, func(t *testing.T) {
+			written := deliver.Summary{
+				Release: deliver.Release{Namespace: "web", Name: "web"}, Stack: "platform", Complete: true, Content: "sha256:1", ServiceAccount: tc.written,
 			}
-			if got := q.mayRemove(record); got != mayGo {
-				t.Errorf("%s, required: %t: may be removed: %t", name, required, got)
+			found := written
+			found.ServiceAccount = tc.found
+			ca := &addonsv1.ClusterAddon{Status: addonsv1.ClusterAddonStatus{
+				ObservedUID: tc.uid, Addons: []addonsv1.AddonStatus{{Name: "web", Namespace: "web", Stack: "platform", RecordDigest: written.Proof()}},
+			}}
+			ca.UID = "1"
+			for required, mayGo := range map[bool]bool{false: true, true: tc.mayGo} {
+				q := &request{Reconciler: &Reconciler{RequireImpersonation: required}, ca: ca, stored: ca.DeepCopy(), memory: newMemory()}
+				q.restoreProofs()
+				if got := q.unwantedStatus(found, addonsv1.AddonUnassigned).ServiceAccountName; got != tc.want {
+					t.Errorf("ServiceAccount %q in the status, expected %q", got, tc.want)
+				}
+				if got := q.mayRemove(found); got != mayGo {
+					t.Errorf("required: %t: may be removed: %t", required, got)
+				}
+				if isProven := reflect.DeepEqual(found, written) && tc.uid == "1"; q.isProven(found) != isProven {
+					t.Errorf("proven: %t", !isProven)
+				}
 			}
-		}
+		})
 	}
-}
-
-func statusAs(serviceAccount, stack string) addonsv1.AddonStatus {
-	return addonsv1.AddonStatus{Name: "web", Namespace: "web", Stack: stack, ServiceAccountName: serviceAccount}
 }

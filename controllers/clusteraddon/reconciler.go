@@ -192,6 +192,7 @@ func (q *request) finish(all result) (ctrl.Result, error) {
 	q.reportDeletable()
 	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
+	q.reportProofs()
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more
 	}

@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,7 +25,7 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		keep.Insert(q.wanted[i].release())
 	}
 	for _, record := range removalOrder(q.installed, keep) {
-		reason, message := whyKept(q.ca, record, q.unresolved)
+		reason, message := whyKept(q.ca, record, q.isProven(record), q.unresolved)
 		status := q.unwantedStatus(record, addonsv1.AddonUnassigned)
 		switch {
 		case reason == "" && !q.mayRemove(record):
@@ -39,7 +40,27 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 			kept = append(kept, status)
 		}
 	}
-	return leaving, kept
+	return leaving, withoutSurplus(kept)
+}
+
+// maxUnknown is how many add-ons that nobody knows a status names: whoever may write Secrets in a cluster can
+// make records of many.
+const maxUnknown = 64
+
+// withoutSurplus returns the statuses with no more than the first ones of add-ons that nobody knows.
+func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
+	number := 0
+	named := slices.DeleteFunc(kept, func(s addonsv1.AddonStatus) bool {
+		if s.Reason == reasons.StackUnknown {
+			number++
+		}
+		return s.Reason == reasons.StackUnknown && number > maxUnknown
+	})
+	if number > maxUnknown {
+		first := slices.IndexFunc(named, func(s addonsv1.AddonStatus) bool { return s.Reason == reasons.StackUnknown })
+		named[first].Message = shorten(fmt.Sprintf("%d more add-ons are unknown. %s", number-maxUnknown, named[first].Message))
+	}
+	return named
 }
 
 // removeLeaving removes add-ons that aren't wanted any more, dependents first. One whose objects a
@@ -87,10 +108,13 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 	if err != nil {
 		return requestFailed(err, q.previousStatus(status))
 	}
-	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.leavingReleases()...)
+	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofOf(record.Release), q.leavingReleases()...)
 	countDelivery(actionRemove, outcome, err)
 	delete(q.memory.began, record.Release)
 	switch {
+	case errors.Is(err, deliver.ErrUnproven):
+		q.noteProof(record.Release, "")
+		return because(status, reasons.StackUnknown, unknown(record))
 	case err != nil:
 		one := requestFailed(err, q.previousStatus(status))
 		one.status.Phase = addonsv1.AddonRemoving
@@ -124,14 +148,13 @@ func removalOrder(installed map[deliver.Release]deliver.Summary, keep sets.Set[d
 }
 
 // whyKept returns why an add-on that no stack wants is left as it is, "" if it is to be removed. A
-// ClusterAddon removes only what it has run, or what is half removed. One that was made anew, as
-// by a restore, removes nothing. While a stack is awaited that may take the place of another,
-// nothing of that one is removed either.
-func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[string]unresolvedStack) (reason, message string) {
-	if isRemoving(record) {
+// ClusterAddon removes only what it ran, as the proof of the record says. So one that a restore has made
+// removes nothing. While a stack is awaited that may take the place of another, nothing of that one is
+// removed either.
+func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, ran bool, stacks map[string]unresolvedStack) (reason, message string) {
+	if ran && isRemoving(record) {
 		return "", ""
 	}
-	ran := hasRun(ca, record)
 	if stack, ok := stacks[record.Stack]; ok {
 		if !ran {
 			return reasons.StackUnknown, stack.why + "; the add-on is left as it is"
@@ -143,31 +166,25 @@ func whyKept(ca *addonsv1.ClusterAddon, record deliver.Summary, stacks map[strin
 		return reasons.StackUndecided, fmt.Sprintf("%s. It may want what AddonStack %s, which is no longer assigned, installed; the add-on is left as it is",
 			stacks[successor].why, record.Stack)
 	}
-	if ran && isTakenOver(ca, record) {
+	if isTakenOver(ca, record) {
 		return deliver.ReasonReleaseTakenOver, "Another management cluster has taken over the release; it is left as it is"
 	}
 	if ran {
 		return "", ""
 	}
-	return reasons.StackUnknown, fmt.Sprintf(
-		"AddonStack %s installed this add-on, and this ClusterAddon has never run it; it is left as it is. Create the AddonStack, or uninstall the release with helm", record.Stack)
+	return reasons.StackUnknown, unknown(record)
 }
 
-// hasRun reports whether this ClusterAddon has wanted the add-on: then it is in the status, before
-// its record is made. A status from a backup has another UID. In a status of an older version
-// there is no UID, and the record tells.
-func hasRun(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
-	if ca.Status.ObservedUID == "" {
-		return record.OwnerUID == ca.UID
-	}
-	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
-		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason != reasons.StackUnknown
-	})
+// unknown says why an add-on is left that only a record knows, and the way out.
+func unknown(record deliver.Summary) string {
+	return fmt.Sprintf("Its release record names AddonStack %q, and isn't one that this ClusterAddon wrote; the add-on is left as it is. "+
+		"To have it removed, create that AddonStack with it, and take it out again once it is Ready; or uninstall the release with helm. "+
+		"If nobody knows it, see who may write Secrets in namespace %s of the cluster", record.Stack, record.Namespace)
 }
 
 // isTakenOver reports whether another management cluster goes on with the release.
 func isTakenOver(ca *addonsv1.ClusterAddon, record deliver.Summary) bool {
-	return slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
+	return ca.Status.ObservedUID == ca.UID && slices.ContainsFunc(ca.Status.Addons, func(known addonsv1.AddonStatus) bool {
 		return known.Name == record.Name && known.Namespace == record.Namespace && known.Reason == deliver.ReasonReleaseTakenOver
 	})
 }

@@ -44,12 +44,14 @@ type request struct {
 	absent map[string]bool
 
 	installed map[deliver.Release]deliver.Summary
-	leaving   []deliver.Summary      // not wanted any more, in the order of removal
-	kept      []addonsv1.AddonStatus // not wanted any more, and left as they are
+	proofs    map[deliver.Release]string // of the records, see restoreProofs
+	leaving   []deliver.Summary          // not wanted any more, in the order of removal
+	kept      []addonsv1.AddonStatus     // not wanted any more, and left as they are
 }
 
 // read finds out what is wanted, and what is installed; false if that isn't known yet.
 func (q *request) read(ctx context.Context) (known bool, err error) {
+	q.restoreProofs()
 	assigned, err := q.readStacks(ctx)
 	if err != nil {
 		return false, err
@@ -113,6 +115,8 @@ type memory struct {
 	repairs *rate.Limiter
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates sets.Set[gateLabels]
+	// proofs are those of the records.
+	proofs proofs
 	// lastEvents is the status that events were last about, nil before the first.
 	lastEvents *addonsv1.ClusterAddonStatus
 }

@@ -118,7 +118,7 @@ func keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
 
 // installedAsWanted says whether an add-on is installed as its spec wants it.
 func installedAsWanted(a *addon, record deliver.Summary) bool {
-	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a)
+	return record.Status == deliver.StatusDeployed && record.Spec == specDigest(a) && !record.Transferred()
 }
 
 // requestFailed returns the result of a failed request that is tried again. Details that differ

@@ -17,13 +17,14 @@ import (
 )
 
 // announce writes wanted add-ons into the status before anything of them is installed.
-// Only what a ClusterAddon has in its status is removed by it one day: see hasRun.
+// So people see what is going on, however long the installation takes.
 func (q *request) announce(ctx context.Context) error {
 	statuses, added := q.announced()
 	if !added {
 		return nil
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
+	q.reportProofs() // those that a backup brought aren't of this ClusterAddon's records
 	if err := q.statuses.Patch(ctx, q.stored, q.ca); err != nil {
 		return err
 	}

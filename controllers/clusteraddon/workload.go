@@ -114,28 +114,19 @@ func ownerOf(ca *addonsv1.ClusterAddon) string {
 const withoutServiceAccount = "This provider instance delivers with the rights of ServiceAccounts alone (--require-impersonation). " +
 	"Set spec.serviceAccountName of the AddonStack; the add-on is left as it is"
 
-// serviceAccountOf returns the ServiceAccount that an installed add-on is removed with, "" for none.
-// trusted says that it is from the status: writers of Secrets in the workload cluster may change
-// the record.
-func (q *request) serviceAccountOf(record deliver.Summary) (name string, trusted bool) {
-	known := q.stored.Status.Addons
-	at := indexOf(known, addonsv1.AddonStatus{Name: record.Name, Namespace: record.Namespace, Stack: record.Stack})
-	if at < 0 || q.stored.Status.ObservedUID != q.ca.UID {
-		return record.ServiceAccount, false
-	}
-	return known[at].ServiceAccountName, true
-}
-
-// mayRemove reports whether an add-on may be removed with the rights that are known for it.
+// mayRemove reports whether an add-on whose record is proven may be removed with the rights that the
+// record names.
 func (q *request) mayRemove(record deliver.Summary) bool {
-	name, trusted := q.serviceAccountOf(record)
-	return !q.RequireImpersonation || name != "" && trusted
+	return !q.RequireImpersonation || record.ServiceAccount != ""
 }
 
-// unwantedStatus returns the status of an add-on that only a record knows.
+// unwantedStatus returns the status of an add-on that only a record knows. It has the name of an account
+// only if the record is proven.
 func (q *request) unwantedStatus(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {
 	status := statusOf(record, phase)
-	status.ServiceAccountName, _ = q.serviceAccountOf(record)
+	if q.isProven(record) {
+		status.ServiceAccountName = record.ServiceAccount
+	}
 	return status
 }
 

@@ -24,43 +24,11 @@ import (
 // begin renders and records a new revision. Nothing of it is in the cluster yet,
 // but its record says what may be from now on.
 func (r *run) begin(ctx context.Context) error {
-	inventory, generated, err := r.inherit(ctx)
-	if err != nil {
-		return err
-	}
-	revision := 1
+	number := 1
 	if len(r.records) > 0 {
-		revision = r.records[0].Revision + 1
+		number = r.records[0].Revision + 1
 	}
-	input := RenderInput{Revision: revision, Upgrade: r.upgrading(), Generated: generated}
-	if cluster := (&reader{run: r, inventory: inventory}); len(inventory) > 0 {
-		input.Lookup = cluster.lookup
-		if generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
-			input.Live = cluster.live
-		}
-	}
-	rendering, err := r.want.Render(ctx, input)
-	if err != nil {
-		return r.renderFailed(err)
-	}
-	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
-	if len(rendering.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
-		return r.refuse(ReasonEmptyRendering, fmt.Sprintf(
-			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
-			len(removable)))
-	}
-	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
-		rendering.CRDs = nil
-	}
-	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
-		return r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
-			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
-	}
-	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
-	if err != nil {
-		return err
-	}
-	rec, err := r.newRecord(ctx, rendering, revision)
+	made, err := r.make(ctx, number, nil)
 	if err != nil {
 		return err
 	}
@@ -74,11 +42,61 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.mayKeepRecords(ctx); err != nil {
 		return err
 	}
-	if err := r.create(ctx, rec, inventory, crds, objects); err != nil {
+	if err := r.create(ctx, made.rec, made.inventory, made.crds, made.objects); err != nil {
 		return err
 	}
-	r.s.asDeployed = asDeployed(former, objects, inventory)
+	r.s.asDeployed = asDeployed(former, made.objects, made.inventory)
 	return nil
+}
+
+// revision is one that isn't recorded yet.
+type revision struct {
+	rec           *record.Record
+	inventory     []record.Entry               // of the revisions before
+	crds, objects []*unstructured.Unstructured // as they are to be applied
+}
+
+// make renders a revision that follows the records. It takes the generated values from the revision
+// before if none are given.
+func (r *run) make(ctx context.Context, number int, generated map[string]string) (*revision, error) {
+	inventory, inherited, err := r.inherit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if generated == nil {
+		generated = inherited
+	}
+	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
+	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
+	if cluster := (&reader{run: r, inventory: inventory}); len(inventory) > 0 {
+		input.Lookup = cluster.lookup
+		if generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
+			input.Live = cluster.live
+		}
+	}
+	rendering, err := r.want.Render(ctx, input)
+	if err != nil {
+		return nil, r.renderFailed(err)
+	}
+	removable := slices.DeleteFunc(slices.Clone(inventory), func(e record.Entry) bool { return e.CRD })
+	if len(rendering.Objects) == 0 && len(removable) > 0 { // an empty rendering removes nothing
+		return nil, r.refuse(ReasonEmptyRendering, fmt.Sprintf(
+			"Beside CRDs of crds/ and hooks, the chart renders nothing with these values, and %d objects are installed. Nothing was removed. To remove them, take the add-on out of its stack",
+			len(removable)))
+	}
+	if r.want.CRDPolicy == addonsv1.CRDPolicySkip {
+		rendering.CRDs = nil
+	}
+	if check, ok := r.checks.Unmatched(slices.Concat(rendering.Objects, rendering.CRDs)); ok {
+		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
+			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
+	}
+	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := r.newRecord(ctx, rendering, number)
+	return &revision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
 }
 
 // create records a new revision with these CRDs and objects, beside what is in the inventory
@@ -87,11 +105,12 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	entries := entriesOf(crds, objects)
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
+	rec.Seal()
 	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
 		return err
 	}
-	r.rec = rec
+	r.rec, r.proof = rec, rec.Proof()
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
 	r.s.crds, r.s.objects, r.s.unscoped = crds, objects, r.scope.unknown
@@ -114,6 +133,9 @@ func (r *run) inherit(ctx context.Context) ([]record.Entry, map[string]string, e
 		entries, err := r.inventoryOf(rec)
 		if err != nil {
 			return nil, nil, err
+		}
+		if !r.believes(rec) {
+			entries = asUnproven(entries)
 		}
 		inventory = record.Union(entries, inventory)
 		if s.Complete {
@@ -210,6 +232,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 func (r *run) newSummary(revision int, status helmcommon.Status) record.Summary {
 	s := record.Summary{
 		Release: r.release, Revision: revision, Status: status.String(), Owner: r.want.Owner, OwnerUID: r.want.OwnerUID,
+		Previous: r.previousProof(),
 	}
 	s.SetTerms(r.want.Terms)
 	s.Postconditions = "" // until they hold

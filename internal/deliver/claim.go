@@ -146,11 +146,11 @@ func helmOwner(m *metav1.ObjectMeta) Release {
 }
 
 // owns says whether an object of the inventory is the release's to delete. One that was made
-// anew since has to be ours by its field manager, too: copies keep labels.
+// again since, or whose entry isn't proven, has to be ours by its field manager, too: copies keep labels.
 func (r *run) owns(m *metav1.ObjectMeta, e record.Entry) bool {
 	switch OwnerOf(m) {
 	case r.release:
-		return e.UID == "" || e.UID == m.UID || managedBy(m, r.manager)
+		return !e.Unproven && (e.UID == "" || e.UID == m.UID) || managedBy(m, r.manager)
 	case Release{}:
 		owner := helmOwner(m)
 		return e.Helm && (owner == r.release || r.adopted != nil && owner == Release{Namespace: r.release.Namespace, Name: r.adopted.Name})

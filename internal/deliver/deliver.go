@@ -85,6 +85,9 @@ type Desired struct {
 	// OwnerUID is the ClusterAddon's. It tells one from that of the same name in another
 	// management cluster.
 	OwnerUID types.UID
+	// Proof is that of the add-on's record as it was written last: see [Outcome]. "" has the record made
+	// once more before anything is done by it.
+	Proof string
 	// Artifact is kept in the record, and so are the terms: see [Summary].
 	Artifact string
 	Terms
@@ -197,15 +200,18 @@ func (d *Deliverer) Forget(target string) {
 }
 
 // SetTerms brings changed terms into the newest record, from which they are read when
-// nothing else is left. Nothing else is written. Without a record of ours it does
-// nothing.
-func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, terms Terms) error {
+// nothing else is left. Nothing else is written. Without a record that has the proof it does
+// nothing. It returns the proof that the record has then.
+func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, proof string, terms Terms) (string, error) {
 	store := d.storeOf(t, r)
 	records, _, err := store.List(ctx)
-	if err != nil || len(records) == 0 || !records[0].Complete {
-		return err
+	if err != nil || len(records) == 0 || proof == "" || records[0].Proof() != proof {
+		return proof, err
 	}
-	return store.SetTerms(ctx, records[0], terms)
+	is := records[0]
+	is.SetTerms(terms)
+	is, err = store.Rewrite(ctx, records[0], is)
+	return is.Proof(), err
 }
 
 // storeOf has a release's records, for who looks at them apart from a session.

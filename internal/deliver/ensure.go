@@ -22,10 +22,11 @@ import (
 // was busy, or another write came first. It is to be retried with backoff.
 // Whatever a user can act on is in the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
-	r := d.run(t, want.Release, &want)
+	r := d.run(t, want.Release, &want, want.Proof)
 	defer r.s.mu.Unlock()
 	o, err := r.contained(ctx, r.ensure)
 	r.remember(err)
+	o.Proof = r.proof
 	o.Wrote, o.Message = r.wrote.Load(), message.Redact(o.Message, want.Sensitive)
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
@@ -46,11 +47,11 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	d := next(r.records, r.digest, r.want, r.now())
-	switch d.step {
-	case stepSettled:
+	switch {
+	case d.step == stepSettled && r.isProven(r.records[0]):
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
-	case stepRolledBack:
+	case d.step == stepRolledBack:
 		r.d.settle(r.t, r.release, r.s)
 		return rolledBackOutcome(r.records[0]), nil
 	}
@@ -63,8 +64,20 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if r.checks, err = readiness.Compile(r.want.Readiness); err != nil {
 		return Outcome{}, r.refuse(ReasonReadinessInvalid, err.Error())
 	}
+	if d.step != stepBegin {
+		proven, err := r.prove(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if d = next(r.records, r.digest, r.want, r.now()); !proven {
+			d.step = stepBegin
+		}
+	}
 	prepare := r.resume
 	switch d.step {
+	case stepSettled:
+		r.d.settle(r.t, r.release, r.s)
+		return readyOutcome(r.records[0]), nil
 	case stepBegin:
 		prepare = r.begin
 	case stepRollBack:

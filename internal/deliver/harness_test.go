@@ -103,7 +103,8 @@ type env struct {
 	ctx    context.Context
 	meter  *meter
 	target deliver.Target
-	d      *deliver.Deliverer
+	d      *keeper
+	proofs proofs
 	wakeup chan struct{}
 	clock  *offsetClock
 	stop   context.CancelFunc
@@ -114,7 +115,7 @@ func newEnv(t *testing.T) *env {
 	if config == nil {
 		t.Skip("needs a cluster")
 	}
-	e := &env{WithT: NewWithT(t), t: t, ctx: t.Context(), meter: &meter{counts: map[string]int{}}, clock: &offsetClock{}}
+	e := &env{WithT: NewWithT(t), t: t, ctx: t.Context(), meter: &meter{counts: map[string]int{}}, clock: &offsetClock{}, proofs: proofs{kept: map[deliver.Release]string{}}}
 	e.restart()
 	return e
 }
@@ -142,12 +143,12 @@ func (e *env) restart() {
 	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.target = deliver.Target{Name: e.t.Name(), Client: c, Dynamic: dyn, Discovery: func(context.Context) (discovery.DiscoveryInterface, error) { return disco, nil }, Context: ctx}
-	e.d = deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
+	e.d = &keeper{proofs: &e.proofs, Deliverer: deliver.New(deliver.Options{Clock: e.clock, Notify: func(string) {
 		select {
 		case wakeup <- struct{}{}:
 		default:
 		}
-	}})
+	}})}
 }
 
 // namespace makes a namespace for a test.

@@ -111,6 +111,10 @@ func TestRemoveAfterHelmRewroteTheRecord(t *testing.T) {
 	rollback.Version, rollback.ServerSideApply, rollback.ForceConflicts = 1, "true", true
 	rollback.WaitStrategy, rollback.Timeout = helmkube.HookOnlyStrategy, time.Minute
 	e.Expect(rollback.Run("demo")).To(Succeed())
+	_, err := e.d.Remove(e.ctx, e.target, one.Release)
+	e.Expect(err).To(MatchError(deliver.ErrUnproven), "anybody may have written what Helm's record says")
+	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).NotTo(BeNil())
+	e.install(two)
 	o := e.remove(one.Release)
 	e.Expect(o.Gone).To(BeTrue(), o.Message)
 	for _, name := range []string{"settings", "second"} {

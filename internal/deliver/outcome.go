@@ -25,6 +25,9 @@ type Outcome struct {
 	Version  string
 	Revision int32
 	Digest   string
+	// Proof is that of the newest record, if that is proven, or has been written by the call. Else it
+	// is the one that was given. Who keeps it where the cluster can't write has to give it to the next call.
+	Proof string
 	// Kinds are those of its objects, as a [Summary] has them, once it is ready.
 	Kinds string
 	// Total is the number of objects, Ready that of those that are applied and ready.

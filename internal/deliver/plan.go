@@ -53,7 +53,7 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 		return decision{step: stepRolledBack}
 	case isRollback:
 		return decision{step: stepResume}
-	case !newest.Complete, newest.Digest != digest, renew:
+	case !newest.Complete, newest.Digest != digest, newest.Transferred(), renew:
 		return decision{step: stepBegin}
 	case status == helmcommon.StatusDeployed:
 		return decision{step: stepSettled}

@@ -187,7 +187,7 @@ func (r *run) ensureNamespace(ctx context.Context) error {
 // mayKeepRecords refuses a release without a record of ours in a namespace in which the
 // ServiceAccount may not create Secrets.
 func (r *run) mayKeepRecords(ctx context.Context) error {
-	if r.t.Own == nil || len(r.records) > 0 && r.records[0].Owned {
+	if r.t.Own == nil || len(r.records) > 0 && r.isProven(r.records[0]) {
 		return nil
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.release.Namespace, GenerateName: "chandler-"}}

@@ -18,12 +18,13 @@ import (
 
 // Remove takes the removal of an add-on as far as it can go now, by the deletion
 // policy of its record. It is called again as Ensure is, until Outcome.Gone. A
-// release that isn't Chandler's is left alone, and counts as gone.
+// release that isn't Chandler's is left alone, and counts as gone. So is one whose record
+// isn't proven: the error is [ErrUnproven] then.
 //
 // The order is: pre-delete hooks, the objects, post-delete hooks, the records. The hooks
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
-func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, leaving ...Release) (Outcome, error) {
-	r := d.run(t, release, nil)
+func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
+	r := d.run(t, release, nil, proof)
 	defer r.s.mu.Unlock()
 	r.leaving = leaving
 	o, err := r.contained(ctx, r.remove)
@@ -81,29 +82,20 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 	return r.gone(ctx, message)
 }
 
-// openForRemoval loads the newest record. One that Helm wrote last gets a state
-// of ours again, so that the removal can be resumed.
+// openForRemoval loads the newest record.
 func (r *run) openForRemoval(ctx context.Context) error {
+	if !r.isProven(r.records[0]) {
+		return ErrUnproven
+	}
 	rec, err := r.load(ctx, r.records[0])
 	if err != nil {
 		return err
 	}
-	inventory, _, err := r.inherit(ctx)
-	if err != nil {
-		return err
+	if !r.believes(rec) {
+		return ErrUnproven
 	}
 	r.rec = rec
 	r.s.turnTo(rec.UID, true)
-	if rec.State == nil {
-		rec.State = &record.State{Format: 1, Inventory: inventory}
-		if rec.Helm.Chart != nil && rec.Helm.Chart.Metadata != nil {
-			rec.Chart, rec.Version = rec.Helm.Chart.Metadata.Name, rec.Helm.Chart.Metadata.Version
-		}
-		if rec.Digest == "" {
-			rec.Digest = "unknown" // a record without one doesn't count as ours
-		}
-		rec.Objects = int32(len(inventory))
-	}
 	return nil
 }
 

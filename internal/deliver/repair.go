@@ -22,6 +22,8 @@ type ObjectKey = record.ObjectKey
 // Repair is what to look for in a deployed add-on, and what to do about it.
 type Repair struct {
 	Release
+	// Proof is that of the record: see [Desired].
+	Proof string
 	// Seen returns the fields of an object that the add-on owns, as a watch shows them:
 	// zero if there are none. It is false if that isn't known; then the object is read.
 	// Nil knows nothing.
@@ -73,9 +75,10 @@ func (d Difference) Differs() bool {
 // Repair compares the objects of a deployed add-on with what it applied, and applies those
 // that differ, and nothing else. It works from the record: nothing is rendered, no revision
 // is made, and no source is asked. An add-on that isn't deployed is left to Ensure. CRDs of
-// crds/ aren't in the record: they are reported when they are gone.
+// crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
+// if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
-	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption, Sensitive: want.Sensitive})
+	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption, Sensitive: want.Sensitive}, want.Proof)
 	defer r.s.mu.Unlock()
 	var differences []Difference
 	o, err := r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
@@ -98,6 +101,9 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 	}
 	r.digest = r.records[0].Digest
 	rec, err := r.load(ctx, r.records[0])
+	if err == nil && !r.believes(rec) {
+		err = ErrUnproven
+	}
 	if err != nil {
 		return Outcome{}, nil, err
 	}

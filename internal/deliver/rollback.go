@@ -16,7 +16,7 @@ import (
 )
 
 // deployedBefore returns the revision that a failed upgrade is rolled back to; false if there is
-// none, or the upgrade isn't to be rolled back. One that has failed only to delete old objects
+// none, or the upgrade isn't to be rolled back. The failed one says which it was. One that has failed only to delete old objects
 // works.
 func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 	newest := records[0]
@@ -24,7 +24,7 @@ func deployedBefore(records []Summary, want *Desired) (Summary, bool) {
 		return Summary{}, false
 	}
 	i := slices.IndexFunc(records, func(s Summary) bool { return s.Status == StatusDeployed })
-	if i < 1 || !records[i].Complete || records[i].Transferred() {
+	if i < 1 || newest.Previous == "" || records[i].Proof() != newest.Previous || records[i].Transferred() {
 		return Summary{}, false
 	}
 	return records[i], true
@@ -38,6 +38,9 @@ func (r *run) rollBack(ctx context.Context) error {
 	old, err := r.load(ctx, to)
 	if err != nil {
 		return err
+	}
+	if !old.IsIntact() {
+		return &record.UnreadableError{Secret: r.release.Namespace + "/" + to.SecretName, Err: record.ErrChanged}
 	}
 	objects, err := old.Manifest()
 	if err != nil {

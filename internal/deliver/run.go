@@ -29,6 +29,7 @@ type run struct {
 	want    *Desired // nil in Remove
 	secrets func() *message.Redactor
 
+	proof   string    // of the record that was written last, "" for none
 	digest  string    // of the inputs, or of the record that is removed
 	records []Summary // the newest first
 	parts   map[int][]string
@@ -44,9 +45,9 @@ type run struct {
 	leaving     []Release        // of a removal: those that are removed, too
 }
 
-func (d *Deliverer) run(t Target, release Release, want *Desired) *run {
+func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
 	r := &run{
-		d: d, s: d.session(t, release), t: t, release: release, manager: FieldManager(release), want: want,
+		d: d, s: d.session(t, release), t: t, release: release, manager: FieldManager(release), want: want, proof: proof,
 		scope: &scope{mapper: t.Client.RESTMapper()},
 	}
 	if want != nil {
@@ -167,7 +168,11 @@ func (r *run) refuseAs(phase addonsv1.AddonPhase, reason, message string) error 
 // written, or of which nothing is known to be written: it says what is installed.
 func (r *run) refusal(phase addonsv1.AddonPhase, reason, message string) Outcome {
 	r.rec = nil
-	o := r.outcome(phase, reason, message)
+	return r.withInstalled(r.outcome(phase, reason, message))
+}
+
+// withInstalled returns the outcome with what the newest record says.
+func (r *run) withInstalled(o Outcome) Outcome {
 	if len(r.records) > 0 {
 		newest := r.records[0]
 		o.Version, o.Revision = newest.Version, int32(newest.Revision)

@@ -21,7 +21,7 @@ func (r *run) deployedObjects(ctx context.Context) ([]*unstructured.Unstructured
 		return nil, nil
 	}
 	rec, err := r.s.store.Load(ctx, r.records[0]) // it was loaded a moment ago, to inherit its inventory
-	if err != nil {
+	if err != nil || !r.believes(rec) {
 		return nil, err
 	}
 	objects, err := record.ParseManifest(rec.Helm.Manifest)

@@ -93,16 +93,16 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 	if err != nil {
 		return nil, &UnreadableError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
-	if !r.InParts() {
-		return r, nil
+	if r.InParts() {
+		packed, err := s.readParts(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.join(packed); err != nil {
+			return nil, r.unreadable(err)
+		}
 	}
-	packed, err := s.readParts(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.join(packed); err != nil {
-		return nil, r.unreadable(err)
-	}
+	r.holds = r.contentDigest()
 	return r, nil
 }
 

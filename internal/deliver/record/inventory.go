@@ -55,6 +55,9 @@ type Entry struct {
 	// Helm says that the entry is from a manifest that Helm installed, so that the
 	// object may lack our labels.
 	Helm bool `json:"helm,omitempty"`
+	// Unproven says that the entry is from a record that wasn't proven: its object is the
+	// add-on's only if the API server shows fields of it that the add-on has set.
+	Unproven bool `json:"unproven,omitempty"`
 }
 
 // Key of the object.
@@ -98,6 +101,7 @@ func Union(earlier, later []Entry) []Entry {
 			e.Helm, e.Shared = e.Helm || old.Helm, e.Shared || old.Shared
 			// What a chart once put into crds/ holds data of people, wherever it is now.
 			e.CRD = e.CRD || old.CRD
+			e.Unproven = e.Unproven && old.Unproven
 		}
 		merged[e.Key()] = e
 	}

@@ -73,6 +73,10 @@ func (s *Summary) annotated() map[string]*string {
 		annotationPrefix + "data-policy":      (*string)(&s.DataPolicy),
 		annotationPrefix + "kinds":            &s.Kinds,
 		annotationPrefix + "applied-fields":   &s.Applied,
+		annotationPrefix + "content":          &s.Content,
+		annotationPrefix + "previous":         &s.Previous,
+		annotationPrefix + "adopts":           &s.Adopts,
+		annotationPrefix + "given-away":       &s.GivenAway,
 	}
 }
 

@@ -65,10 +65,10 @@ func (s *Store) readParts(ctx context.Context, r *Record) ([]byte, error) {
 			return nil, err
 		}
 		if sha(secret.Data[partKey]) != p.SHA256 {
-			return nil, r.unreadable(fmt.Errorf("its part %s has been changed: %w", p.Name, errCorrupt))
+			return nil, r.unreadable(fmt.Errorf("its part %s has been changed: %w", p.Name, ErrChanged))
 		}
 		if packed = append(packed, secret.Data[partKey]...); len(packed) > maxRecord {
-			return nil, r.unreadable(fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, errCorrupt))
+			return nil, r.unreadable(fmt.Errorf("its parts have more than %d bytes together: %w", maxRecord, ErrChanged))
 		}
 	}
 	return packed, nil
@@ -94,4 +94,5 @@ func (r *Record) join(packed []byte) error {
 	return nil
 }
 
-var errCorrupt = errors.New("it isn't as it was written")
+// ErrChanged says that others have changed a record.
+var ErrChanged = errors.New("it isn't as it was written")

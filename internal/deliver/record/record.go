@@ -34,6 +34,8 @@ type Record struct {
 	CRDs []*unstructured.Unstructured
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter.
 	WatchFilter string
+
+	holds string // see Holds
 }
 
 // State is what Chandler keeps beside Helm's record.
@@ -61,6 +63,8 @@ type State struct {
 	// Adopted is the release of another name that is being taken over, until the add-on is
 	// ready for the first time.
 	Adopted *AdoptedRelease `json:"adopted,omitempty"`
+	// CRDsDigest is that of the CRDs of crds/, "" if there are none.
+	CRDsDigest string `json:"crdsDigest,omitempty"`
 	// Parts are the Secrets that hold what was too large for this one.
 	Parts []Part `json:"parts,omitempty"`
 }

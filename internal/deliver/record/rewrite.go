@@ -48,23 +48,22 @@ func (s *Summary) SetTerms(t Terms) {
 	s.ArtifactVersion, s.Postconditions, s.ServiceAccount = t.ArtifactVersion, t.Postconditions, t.ServiceAccount
 }
 
-// SetTerms changes the terms, in the metadata of a record and nothing else.
-func (s *Store) SetTerms(ctx context.Context, summary Summary, terms Terms) error {
-	was, is := Record{Summary: summary}, Record{Summary: summary}
-	is.SetTerms(terms)
-	return s.patchMetadata(ctx, was.metadata(summary.ModifiedAt), is.metadata(summary.ModifiedAt))
-}
-
-// patchMetadata writes what differs in the metadata of a Secret, if nobody else wrote it since.
-func (s *Store) patchMetadata(ctx context.Context, before, after metav1.ObjectMeta) error {
-	was, is := &metav1.PartialObjectMetadata{ObjectMeta: before}, &metav1.PartialObjectMetadata{ObjectMeta: after}
+// Rewrite changes what the metadata of a record says, and nothing else, if nobody else wrote the
+// record since. It returns what is there then.
+func (s *Store) Rewrite(ctx context.Context, before, after Summary) (Summary, error) {
+	was := &metav1.PartialObjectMetadata{ObjectMeta: (&Record{Summary: before}).metadata(before.ModifiedAt)}
+	is := &metav1.PartialObjectMetadata{ObjectMeta: (&Record{Summary: after}).metadata(before.ModifiedAt)}
 	is.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	was.SetGroupVersionKind(is.GroupVersionKind())
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
 	if err := s.Client.Patch(ctx, is, patch, client.FieldOwner(s.FieldManager)); err != nil {
-		return fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, after.Name, err)
+		return before, fmt.Errorf("writing the metadata of record %s/%s: %w", s.Release.Namespace, before.SecretName, err)
 	}
-	return nil
+	after.ResourceVersion = is.ResourceVersion
+	if r, ok := s.cache[after.UID]; ok && r.ResourceVersion == before.ResourceVersion {
+		r.Summary = after
+	}
+	return after, nil
 }
 
 // SetStatus changes Helm's status of a record, whichever program wrote it, and nothing else. A

@@ -58,6 +58,13 @@ type Summary struct {
 	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
 	// object that held it, "" if none did: while that is the same, so is the digest.
 	Artifact, ArtifactVersion string
+	// Content is the digest of the record's data, and Previous the proof of the revision that was
+	// deployed before, "" if there is none or it wasn't proven: see [Summary.Proof].
+	Content, Previous string
+	// Adopts is the release that the add-on takes over, as "namespace/name"; "" for none.
+	Adopts string
+	// GivenAway is "true" if something of the release belongs to another one now.
+	GivenAway string
 	// RenewAt is when a generated certificate is to be renewed; zero if there is none.
 	RenewAt time.Time
 	// Installed says that this revision, or one before it, was deployed, and the release
@@ -82,7 +89,7 @@ type Summary struct {
 
 // Settled says that the add-on is deployed with this digest: nothing is to be done.
 func (s Summary) Settled(digest string) bool {
-	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && s.Digest == digest
+	return s.Complete && s.Status == helmcommon.StatusDeployed.String() && s.Digest == digest && !s.Transferred()
 }
 
 // Repairable says that the record tells what the add-on has applied.
@@ -132,13 +139,10 @@ func newestFirst(s []Summary) {
 	slices.SortFunc(s, func(a, b Summary) int { return cmp.Compare(b.Revision, a.Revision) })
 }
 
-// digestTransferred in place of a record's digest: no inputs have it.
-const digestTransferred = "given-away"
-
 // MarkTransferred notes that something of the release belongs to another one now. So the record
-// isn't of any inputs any more, and no object is known to be the release's.
+// doesn't say any more what is installed.
 func (r *Record) MarkTransferred() {
-	r.Digest, r.Spec = digestTransferred, ""
+	r.GivenAway = "true"
 	for i := range r.State.Inventory {
 		r.State.Inventory[i].UID = ""
 	}
@@ -146,4 +150,4 @@ func (r *Record) MarkTransferred() {
 
 // Transferred says that the record doesn't say any more what is installed: see
 // [Record.MarkTransferred].
-func (s Summary) Transferred() bool { return s.Digest == digestTransferred }
+func (s Summary) Transferred() bool { return s.GivenAway != "" }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A record is a Secret of the workload cluster, so others may write it. Who keeps the proof of a record
+// elsewhere can tell later whether it still says and holds the same. The data is proven by a digest in the
+// metadata, and the metadata by [Summary.Proof]. Progress is in neither: an inventory, hooks that ran, a status.
+
+// Proof returns the digest of what the metadata says for good of a revision, as "sha256:" and 64 hex
+// digits. It is "" for a record that Chandler didn't write last.
+func (s Summary) Proof() string {
+	if !s.Complete || s.Content == "" {
+		return ""
+	}
+	terms := s.Terms()
+	terms.Postconditions = "" // progress
+	terms.DependsOn = nil     // joined below: none may be nil or empty
+	return digestOf(struct {
+		Release
+		Revision                            int
+		Owner                               string
+		OwnerUID                            types.UID
+		Terms                               Terms
+		DependsOn                           string
+		Digest, Artifact, FactsUsed         string
+		Chart, Version, AppVersion          string
+		RenewAt                             time.Time
+		RolledBack, Adopts, Previous, Holds string
+	}{
+		s.Release, s.Revision, s.Owner, s.OwnerUID, terms, strings.Join(s.DependsOn, ","), s.Digest, s.Artifact, s.FactsUsed, s.Chart, s.Version, s.AppVersion,
+		s.RenewAt.UTC().Truncate(time.Second), s.RolledBack, s.Adopts, s.Previous, s.Content,
+	})
+}
+
+// IsIntact reports whether the record's data is what its metadata says.
+func (r *Record) IsIntact() bool {
+	return r.holds != "" && r.holds == r.Content && (r.State.Adopted == nil || r.State.Adopted.String() == r.Adopts)
+}
+
+// Holds returns the digest of what the record would have applied and run, whatever its metadata says of
+// that. It is "" for a record of Helm's, and for one whose parts don't fit together.
+func (r *Record) Holds() string { return r.holds }
+
+// Seal notes the digest of the record's data, and the release that it adopts, in its metadata. Who makes
+// a record seals it once.
+func (r *Record) Seal() {
+	if r.State.CRDsDigest = ""; len(r.CRDs) > 0 {
+		r.State.CRDsDigest = digestOf(r.CRDs)
+	}
+	if r.Adopts = ""; r.State.Adopted != nil {
+		r.Adopts = r.State.Adopted.String()
+	}
+	r.holds = r.contentDigest()
+	r.Content = r.holds
+}
+
+// contentDigest returns the digest of the manifest, the hooks and the CRDs. The CRDs may be gone: they
+// are dropped once they are applied.
+func (r *Record) contentDigest() string {
+	if r.State == nil || len(r.CRDs) > 0 && digestOf(r.CRDs) != r.State.CRDsDigest {
+		return ""
+	}
+	hooks := make([]helmrelease.Hook, 0, len(r.Helm.Hooks))
+	for _, h := range r.Helm.Hooks {
+		hook := *h
+		hook.LastRun = helmrelease.HookExecution{} // progress
+		hooks = append(hooks, hook)
+	}
+	return digestOf([]any{r.Helm.Manifest, hooks, r.State.CRDsDigest})
+}
+
+// String is "namespace/name".
+func (a AdoptedRelease) String() string { return a.StorageNamespace + "/" + a.Name }
+
+// digestOf returns the digest of a value in JSON.
+func digestOf(value any) string {
+	sum := sha256.New()
+	if err := json.NewEncoder(sum).Encode(value); err != nil {
+		return "" // no value here holds anything that JSON lacks; and nothing has this digest
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
