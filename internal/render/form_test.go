@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -223,7 +224,7 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 				if strings.Contains(result.Manifest, "evil") || strings.Contains(result.Hooks[0].Manifest, "evil") {
 					t.Errorf("%q came out", evil)
 				}
-				if diff := cmp.Diff(namesOf(first), namesOf(result)); diff != "" {
+				if diff := cmp.Diff(shapeOf(first), shapeOf(result)); diff != "" {
 					t.Errorf("%q: %s", evil, diff)
 				}
 			}
@@ -231,15 +232,33 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 	}
 }
 
-// namesOf lists the objects and hooks of a rendering.
-func namesOf(result *render.Result) (names []string) {
+// shapeOf lists the objects and hooks of a rendering, with the paths of their fields.
+func shapeOf(result *render.Result) (shape []string) {
+	var fields func(at string, value any)
+	fields = func(at string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				fields(at+"."+key, value[key])
+			}
+		case []any:
+			for _, item := range value {
+				fields(at+"[]", item)
+			}
+		default:
+			shape = append(shape, at)
+		}
+	}
+	add := func(o *unstructured.Unstructured, more ...string) {
+		fields(strings.Join(append([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, more...), "/"), o.Object)
+	}
 	for _, o := range result.Objects {
-		names = append(names, strings.Join([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "/"))
+		add(o)
 	}
 	for _, h := range result.Hooks {
-		names = append(names, strings.Join([]string{h.Object.GetAPIVersion(), h.Kind, h.Object.GetNamespace(), h.Name, strings.Join(h.Events, ",")}, "/"))
+		add(h.Object, h.Events...)
 	}
-	return names
+	return shape
 }
 
 // TestGeneratedValuesWithOtherKeys has keys as no rendering writes them.
