@@ -195,13 +195,11 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 	b := newBench(t)
 	for function := range generating {
 		t.Run(function, func(t *testing.T) {
-			v := value(function)
+			v := "{{ $v }}"
 			if isCert(function) || function == "genPrivateKey" || function == "randAscii" {
-				v = "\"{{ include \"v\" . | b64enc }}\"\n  plain: |\n    {{- include \"v\" . | nindent 4 }}"
-			} else {
-				v = "{{ include \"v\" . }}"
+				v = "{{ $v | b64enc | quote }}\n  plain: |\n    {{- $v | nindent 4 }}"
 			}
-			named := `{{ define "v" }}` + strings.TrimSpace(value(function)) + "{{ end }}\n"
+			named := `{{ define "v" }}` + value(function) + `{{ end }}{{ $v := include "v" . }}` + "\n"
 			text := named + object("Secret", "s", "stringData:\n  v: "+v+"\n") + object("ConfigMap", "c", "data:\n  v: "+v+"\n") +
 				"---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: hook\n  annotations: {helm.sh/hook: pre-upgrade}\nspec:\n  v: " + v + "\n"
 			first := b.render(t, text, nil)
