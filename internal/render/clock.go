@@ -56,7 +56,8 @@ const nowKey = "now"
 func (g *generator) now() time.Time {
 	for _, known := range []string{g.time, g.earlier[nowKey], g.made[nowKey]} {
 		if t, err := time.Parse(time.RFC3339Nano, known); err == nil {
-			g.keepTime(known)
+			t = t.UTC()
+			g.keepTime(t.Format(time.RFC3339Nano))
 			return t
 		}
 	}

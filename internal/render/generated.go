@@ -65,18 +65,6 @@ func renewAt(text string) time.Time {
 	return cert.NotBefore.Add(max(life/3*2, minRenewal))
 }
 
-// remembered are sprig's functions that return something else each time, apart from those
-// that tell the time (clock.go) and keys and values, which only need an order. The value
-// says whether an argument is a password, whose hash must be slow to guess.
-var remembered = map[string]bool{
-	"randAlphaNum": false, "randAlpha": false, "randNumeric": false, "randAscii": false,
-	"randBytes": false, "randInt": false, "uuidv4": false, "shuffle": false,
-	"genPrivateKey": false, "genCA": false, "genCAWithKey": false,
-	"genSelfSignedCert": false, "genSelfSignedCertWithKey": false,
-	"genSignedCert": false, "genSignedCertWithKey": false,
-	"bcrypt": true, "htpasswd": true, "encryptAES": true,
-}
-
 var errGeneratedTooLarge = errors.New("the templates generate more random values and certificates than can be kept")
 
 // call is one call of a generating function.
@@ -92,6 +80,7 @@ type call struct {
 	text     string
 	from     *former // whose value it was given; nil if it made one
 	within   bool    // it came out in what other calls made of it alone
+	judge    func(text string) (string, verdict)
 	places
 }
 
@@ -138,33 +127,33 @@ func (g *generator) restart() {
 func (g *generator) funcs() template.FuncMap {
 	all := sprig.TxtFuncMap()
 	funcs := g.timeFuncs(all)
-	for name, password := range remembered {
-		funcs[name] = g.remember(name, password, all[name])
+	for name, fn := range remembered {
+		funcs[name] = g.remember(name, fn, all[name])
 	}
 	funcs["keys"], funcs["values"] = sortedKeys, sortedValues
 	return funcs
 }
 
 // remember wraps a function so that it returns the earlier value for the same call. The types
-// stay those of fn: templates pass sprig's unexported certificate from one function to another.
-func (g *generator) remember(name string, password bool, fn any) any {
-	run, typ := reflect.ValueOf(fn), reflect.TypeOf(fn)
+// stay those of run: templates pass sprig's unexported certificate from one function to another.
+func (g *generator) remember(name string, fn generating, run any) any {
+	typ := reflect.TypeOf(run)
 	return reflect.MakeFunc(typ, func(args []reflect.Value) []reflect.Value {
-		c := g.newCall(name, password, args)
-		if text, ok := g.recall(c, password); ok {
-			if value, err := decodeGenerated(typ.Out(0), text); err == nil {
-				g.keep(c, text)
-				results := []reflect.Value{value}
-				if typ.NumOut() == 2 {
-					results = append(results, reflect.Zero(typ.Out(1)))
-				}
-				return results
+		c := g.newCall(name, fn.password, args)
+		c.judge = func(text string) (string, verdict) { return fn.judge(text, typ.Out(0), args) }
+		if text, ok := g.recall(c, fn.password); ok {
+			value, err := decodeGenerated(typ.Out(0), text)
+			if err != nil {
+				panic(err) // judged before, or made by run
 			}
-			if c.from != nil {
-				c.from.broken, c.from = true, nil
+			g.keep(c, text)
+			results := []reflect.Value{value}
+			if typ.NumOut() == 2 {
+				results = append(results, reflect.Zero(typ.Out(1)))
 			}
+			return results
 		}
-		results := run.Call(args)
+		results := reflect.ValueOf(run).Call(args)
 		if len(results) == 2 && !results[1].IsNil() {
 			return results
 		}

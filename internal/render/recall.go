@@ -31,7 +31,9 @@ type former struct {
 	places
 	numbered bool // its key was that of an earlier release
 	live     bool // it was read from a live object
-	broken   bool // what it holds is nothing that the function returns
+	judged   bool // by its first call
+	odd      bool // it isn't what the function returns, but may be a person's
+	broken   bool // it is nothing to return
 }
 
 func parseFormer(key, text string) (*former, bool) {
@@ -39,14 +41,15 @@ func parseFormer(key, text string) (*former, bool) {
 	if len(parts) != 6 {
 		return nil, false
 	}
-	unused, err := strconv.Atoi(parts[2])
+	unused, err := strconv.ParseUint(parts[2], 10, 31)
 	list := func(joined string) []string {
 		return strings.FieldsFunc(joined, func(r rune) bool { return r == ',' })
 	}
-	return &former{
-		call: parts[0] + "/" + parts[1], text: text, unused: unused, position: parts[3],
+	f := &former{
+		call: parts[0] + "/" + parts[1], text: text, unused: int(unused), position: parts[3],
 		places: places{exact: list(parts[4]), rough: list(parts[5])},
-	}, err == nil
+	}
+	return f, err == nil && len(f.exact) <= maxPlaces && len(f.rough) <= maxPlaces
 }
 
 func (f *former) key() string {
@@ -66,7 +69,7 @@ func formersOf(earlier Generated) map[string][]*former {
 // recall returns the value for a call, if there is one. It is the one that the round before
 // decided on, or else a guess. The method again judges that by where it comes out.
 func (g *generator) recall(c *call, password bool) (string, bool) {
-	if f, ok := g.decided[c.id()]; ok {
+	if f, ok := g.decided[c.id()]; ok && (f == nil || !f.broken) {
 		c.from = f
 	} else {
 		c.from = g.guess(c, password)
@@ -81,6 +84,9 @@ func (g *generator) recall(c *call, password bool) (string, bool) {
 
 func (g *generator) guess(c *call, password bool) *former {
 	g.learnNumbered(c, password)
+	for _, f := range g.formers[c.key] {
+		f.judge(c)
+	}
 	var guessed *former
 	for _, f := range g.formers[c.key] {
 		switch {
@@ -106,8 +112,18 @@ func (g *generator) learnNumbered(c *call, password bool) {
 	}
 }
 
-// settle renders in rounds until each value is where it was.
-func (g *generator) settle(round func() ([]document, error), namespace string) (documents []document, err error) {
+// judge notes how the value fits a call. All calls with its key have the same arguments.
+func (f *former) judge(c *call) {
+	if f.judged {
+		return
+	}
+	var v verdict
+	f.text, v = c.judge(f.text)
+	f.judged, f.odd, f.broken = true, v == odd, v == unfit
+}
+
+// repeat renders in rounds until each value is where it was.
+func (g *generator) repeat(round func() ([]document, error), namespace string) (documents []document, err error) {
 	for again := true; again; again = g.again(documents, namespace) {
 		g.restart()
 		if documents, err = round(); err != nil {

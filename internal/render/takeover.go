@@ -96,7 +96,8 @@ func (g *generator) learnFrom(documents []document, live map[string]map[string]s
 			data, err := json.Marshal(map[string]string{"Cert": text + "\n", "Key": key + "\n"})
 			text, ok = string(data), ok && key != "" && err == nil
 		}
-		if ok && c.from == nil {
+		refused := slices.ContainsFunc(g.formers[c.key], func(f *former) bool { return f.live && f.broken && f.text == text })
+		if ok && c.from == nil && !refused {
 			g.formers[c.key] = append(g.formers[c.key], &former{call: c.key, text: text, position: c.position, numbered: true, live: true})
 			delete(g.decided, c.id())
 			learned = true
