@@ -21,7 +21,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/member"
-	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
@@ -77,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if isNew {
 		r.retryRejected(ctx, s)
 	}
-	again, err := r.inspect(r.waiting(shares.WithTenant(ctx, req.Namespace, ""), req.NamespacedName), view)
+	again, err := r.inspect(r.waiting(ctx, req.NamespacedName), view)
 	if apierrors.IsConflict(err) {
 		return management.Retry(ctx, ctrl.Result{}, err)
 	}
