@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
 // unauthorizedEvery is the least time between probes that a 401 brings forward:
@@ -180,9 +180,9 @@ const downgradeAfter = 3
 
 // saw takes in the version that a probe saw. A version that can't be compared counts at once.
 func (m *machine) saw(version string) {
-	known, err := utilversion.ParseSemantic(m.version)
+	known, err := kubeversion.Parse(m.version)
 	if err == nil && m.lower < downgradeAfter-1 {
-		if seen, err := utilversion.ParseSemantic(version); err == nil && seen.LessThan(known) {
+		if seen, err := kubeversion.Parse(version); err == nil && seen.LessThan(known) {
 			m.lower++
 			return
 		}

@@ -12,12 +12,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"regexp"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
 // probe asks a server for its version: the cheapest request that shows that a
@@ -29,7 +30,7 @@ func (t *transport) probe(ctx context.Context, s subject) (string, *Fault) {
 	if _, fault := t.get(ctx, s, "/version", &info); fault != nil {
 		return "", fault
 	}
-	if !plausible.MatchString(info.GitVersion) {
+	if _, err := kubeversion.Parse(info.GitVersion); err != nil { // keeps a hostile text out of status and logs
 		return "", s.noAPIServer()
 	}
 	return info.GitVersion, nil
@@ -92,9 +93,6 @@ func (t *transport) get(ctx context.Context, s subject, path string, into any) (
 	}
 	return response.StatusCode, nil
 }
-
-// plausible keeps what a hostile server calls its version out of status and logs.
-var plausible = regexp.MustCompile(`^v[0-9a-zA-Z.+_-]{1,63}$`)
 
 // statusFault explains an HTTP status other than 200.
 func (s subject) statusFault(code int) *Fault {

@@ -135,7 +135,8 @@ func TestHTTPStatus(t *testing.T) {
 }
 
 func TestServerThatIsNoAPIServer(t *testing.T) {
-	for name, body := range map[string]string{"HTML": "<html>", "no version": "{}", "hostile version": `{"gitVersion":"v1\n<script>"}`} {
+	for name, body := range map[string]string{"HTML": "<html>", "no version": "{}", "hostile version": `{"gitVersion":"v1\n<script>"}`,
+		"version without end": `{"gitVersion":"v1.99999999999.0"}`} {
 		t.Run(name, func(t *testing.T) {
 			f := startFleet(t, quick())
 			s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))

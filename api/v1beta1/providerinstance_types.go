@@ -114,7 +114,24 @@ type ProviderInstanceStatus struct {
 	// clusters counts the Clusters in the instance's care.
 	// +optional
 	Clusters *InstanceClusters `json:"clusters,omitempty"`
+
+	// sandbox is what keeps the processes that render charts from doing anything else. "Seccomp": the
+	// kernel refuses them other system calls. "Limits": it can't, and only limits of resources hold.
+	// Absent if the instance doesn't say it.
+	// +optional
+	Sandbox InstanceSandbox `json:"sandbox,omitempty"`
 }
+
+// InstanceSandbox is what keeps the processes that render charts from doing anything else.
+// +kubebuilder:validation:Enum=Seccomp;Limits
+type InstanceSandbox string
+
+const (
+	// SandboxSeccomp has a filter of system calls, beside limits of resources.
+	SandboxSeccomp InstanceSandbox = "Seccomp"
+	// SandboxLimits has limits of resources alone.
+	SandboxLimits InstanceSandbox = "Limits"
+)
 
 // InstanceClusters counts Clusters in an instance's care.
 type InstanceClusters struct {

@@ -3,6 +3,9 @@
 package addonstack
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +19,8 @@ import (
 )
 
 // Each source of a stack has its own series, with the labels of status.sources: stack and add-on.
-// The number of clusters doesn't matter. The series go with the stack.
+// The number of clusters doesn't matter. The series go with the stack. Users make stacks, so a namespace
+// has series of a limited number of sources.
 var (
 	sourceLabels = []string{"namespace", "stack", "addon"}
 
@@ -31,6 +35,9 @@ var (
 	sourceLastSuccess = prometheus.NewDesc("chandler_stack_source_last_success_timestamp_seconds",
 		"When a source of a stack was last looked at with success.", sourceLabels, nil)
 )
+
+// maxSources is how many sources of one namespace have series: those of the first stacks by name.
+const maxSources = 512
 
 // stackSources collects the series of all stacks' sources.
 var stackSources = &collector{}
@@ -65,8 +72,16 @@ func (*collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(series chan<- prometheus.Metric) {
+	stacks := map[client.ObjectKey]measured{}
 	for key, value := range c.stacks.Range {
-		of, stack := key.(client.ObjectKey), value.(measured)
+		stacks[key.(client.ObjectKey)] = value.(measured)
+	}
+	sources := map[string]int{} // by namespace
+	for _, of := range slices.SortedFunc(maps.Keys(stacks), func(a, b client.ObjectKey) int { return cmp.Compare(a.String(), b.String()) }) {
+		stack := stacks[of]
+		if sources[of.Namespace] += len(stack.refs); sources[of.Namespace] > maxSources {
+			continue
+		}
 		for addon, ref := range stack.refs {
 			if checks, known := stack.by.Checks(ref); known {
 				collect(series, checks, of.Namespace, of.Name, addon)

@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,5 +56,28 @@ chandler_stack_source_checks_total{addon="spec.source",namespace="team",result="
 	c.forget(client.ObjectKeyFromObject(s))
 	if got := testutil.CollectAndCount(c); got != 0 {
 		t.Errorf("%d series of a stack that is gone", got)
+	}
+}
+
+// However many stacks a namespace has, its series are limited, and those of others are there.
+func TestSeriesOfANamespaceAreLimited(t *testing.T) {
+	r, s, _ := bundled(t)
+	if _, err := r.Sources.OpenBundle(t.Context(), s.Namespace, s.Spec.Source); err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{}
+	for i := range 2 * maxSources {
+		another := s.DeepCopy()
+		another.Name = fmt.Sprint("stack-", i)
+		c.set(another, r.Sources)
+	}
+	other := s.DeepCopy()
+	other.Namespace = "victim"
+	if _, err := r.Sources.OpenBundle(t.Context(), other.Namespace, other.Spec.Source); err != nil {
+		t.Fatal(err)
+	}
+	c.set(other, r.Sources)
+	if got := testutil.CollectAndCount(c, "chandler_stack_source_bytes_total"); got != maxSources+1 {
+		t.Errorf("%d series, want %d and that of another namespace", got, maxSources)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // +kubebuilder:rbac:groups=addons.cluster.x-k8s.io,resources=addonstacks,verbs=get;list;watch
@@ -68,9 +69,10 @@ func (r *Reconciler) stacksOfNamespace(ctx context.Context, obj client.Object) [
 	return r.stacksWith(ctx, obj.GetNamespace(), nil)
 }
 
-// waiting returns a context for calls that wait a moment for sources. An answer enqueues the stack.
+// waiting returns a context for calls that wait a moment for sources, in the share of the stack's
+// namespace. An answer enqueues the stack.
 func (r *Reconciler) waiting(ctx context.Context, key client.ObjectKey) context.Context {
-	return r.Sources.Waiting(ctx, "AddonStack "+key.String(), func() { r.wake.Add(key) })
+	return r.Sources.Waiting(shares.WithTenant(ctx, key.Namespace, ""), "AddonStack "+key.String(), func() { r.wake.Add(key) })
 }
 
 // PathChanged enqueues the stacks whose bundle is at a path of the artifact root.

@@ -34,6 +34,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/lru"
 	"github.com/cluster-chandler/chandler/internal/member"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/shares"
 	"github.com/cluster-chandler/chandler/internal/source"
 )
 
@@ -140,7 +141,7 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	}
 	var all result
 	defer func() { leave(all.unreachable) }()
-	ctx, cancel := q.workload.whileConnected(render.WithTenant(ctx, key.Namespace, key.Name))
+	ctx, cancel := q.workload.whileConnected(shares.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
 	known, err := q.read(ctx)
 	if err != nil {

@@ -4,6 +4,7 @@ package clusteraddon
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,10 +113,33 @@ func countHolds(before, after *addonsv1.ClusterUpgrade, causes upgrade.Causes, n
 		}
 		for _, cause := range causes.Waiting {
 			if cause.Point == point && cause.Addon != "" {
-				upgradeHolds.WithLabelValues(string(point), cause.Addon).Inc()
+				upgradeHolds.WithLabelValues(string(point), holderLabel(cause.Addon)).Inc()
 			}
 		}
 	}
+}
+
+const (
+	// maxHolders is how many names of add-ons have series of their own. Users name add-ons.
+	maxHolders = 256
+	// otherHolders is the label of all beyond.
+	otherHolders = "other"
+)
+
+var holders = struct {
+	sync.Mutex
+	known sets.Set[string]
+}{known: sets.New[string]()}
+
+// holderLabel returns the label of an add-on in the series of holds.
+func holderLabel(addon string) string {
+	holders.Lock()
+	defer holders.Unlock()
+	if !holders.known.Has(addon) && len(holders.known) == maxHolders {
+		return otherHolders
+	}
+	holders.known.Insert(addon)
+	return addon
 }
 
 // heldGates returns since when the upgrade is at points where it may not go on.

@@ -11,6 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
 // Values of [addonsv1.KubernetesRange].Field.
@@ -72,7 +73,7 @@ func Allows(r addonsv1.KubernetesRange, version string) bool {
 
 // Excluding returns the first range that doesn't allow a version, nil if all do.
 func Excluding(ranges []addonsv1.KubernetesRange, version string) *addonsv1.KubernetesRange {
-	v, err := semver.NewVersion(version)
+	v, err := kubeversion.Parse(version)
 	if err != nil {
 		return nil
 	}

@@ -11,29 +11,30 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
 const (
 	// lastPatch stands for the newest patch of a minor version.
 	lastPatch = 1 << 16
-	// farthest is how many minor versions beyond the cluster's own are looked at.
+	// farthest is how many minor versions from the cluster's own are looked at, both ways.
 	farthest = 50
 )
 
 // Upgrade returns the first version of Kubernetes on the way from one to another that a range
 // doesn't allow, and that range; nil if all are allowed. Of the minor versions between, of
-// which a control plane takes each one, any patch may be allowed.
+// which a control plane takes each one, any patch may be allowed. The first 50 of them are looked at.
 func Upgrade(ranges []addonsv1.KubernetesRange, from, to string) (version string, by *addonsv1.KubernetesRange) {
-	begin, err := semver.NewVersion(from)
+	begin, err := kubeversion.Parse(from)
 	if err != nil {
 		return to, Excluding(ranges, to)
 	}
-	end, err := semver.NewVersion(to)
+	end, err := kubeversion.Parse(to)
 	if err != nil {
 		return to, nil // Cluster API refuses it
 	}
 	limits := read(ranges)
-	for minor := begin.Minor() + 1; minor < end.Minor() && begin.Major() == end.Major(); minor++ {
+	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1) && begin.Major() == end.Major(); minor++ {
 		if by := excludingMinor(limits, end.Major(), minor); by != nil {
 			return minorName(end.Major(), minor), by
 		}
@@ -48,7 +49,7 @@ func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.Kube
 		return nil
 	}
 	versions := &addonsv1.KubernetesVersions{Ranges: ranges}
-	v, err := semver.NewVersion(running)
+	v, err := kubeversion.Parse(running)
 	if err != nil || Excluding(ranges, running) != nil {
 		return versions
 	}
@@ -59,7 +60,7 @@ func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.Kube
 			break
 		}
 	}
-	for minor := v.Minor(); minor > 0; minor-- {
+	for minor := v.Minor(); minor > 0 && minor+farthest > v.Minor(); minor-- {
 		if excludingMinor(limits, v.Major(), minor-1) != nil {
 			versions.Oldest = minorName(v.Major(), minor)
 			break
@@ -86,7 +87,7 @@ func minorName(major, minor uint64) string { return fmt.Sprintf("%d.%d", major, 
 // kind in its place, if there is one. The kinds are as in
 // "policy/v1beta1/PodDisruptionBudget,v1/Service". What is removed when is in k8s.io/api.
 func Removed(kinds, version string) (kind, replacement string) {
-	v, err := semver.NewVersion(version)
+	v, err := kubeversion.Parse(version)
 	if err != nil || kinds == "" {
 		return "", ""
 	}

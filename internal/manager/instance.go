@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/controllers"
 	"github.com/cluster-chandler/chandler/internal/instance/gate"
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
@@ -41,6 +42,7 @@ func setupInstance(mgr manager.Manager, o *Options, renderer *render.Renderer) (
 		LeaseName:      identity.leaseBeside(o.elects()),
 		Version:        version.Get(),
 		Heartbeat:      o.instanceHeartbeat,
+		Sandbox:        sandbox(),
 		Reads:          o.reads(),
 		Controllers:    closed.Run,
 		Die:            die,
@@ -101,6 +103,14 @@ func newStore(o *Options, log logr.Logger) *store.Store {
 		Bytes:     o.cacheSizeMiB << 20,
 		Log:       log.WithName("cache"),
 	})
+}
+
+// sandbox returns what keeps render workers from doing anything else.
+func sandbox() addonsv1.InstanceSandbox {
+	if render.WhyUnfiltered() != nil {
+		return addonsv1.SandboxLimits
+	}
+	return addonsv1.SandboxSeccomp
 }
 
 func newRenderer(o *Options) *render.Renderer {

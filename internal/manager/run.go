@@ -39,6 +39,11 @@ func Run(ctx context.Context, o *Options) error {
 	if err := render.ProtectMemory(); err != nil {
 		log.Error(err, "Render workers could read this process, if they had a fault")
 	}
+	if why := render.WhyUnfiltered(); why != nil && o.requireSeccomp {
+		return fmt.Errorf("--require-seccomp: the system calls of render workers can't be filtered: %w", why)
+	} else if why != nil {
+		log.Info("The system calls of render workers aren't filtered; limits on files and memory hold all the same", "reason", why.Error())
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)

@@ -13,7 +13,18 @@ var renderingsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Number of times that a chart, a kustomization or manifests were rendered, by result: Rendered, Shared (with an equal input), or Failed.",
 }, []string{"result"})
 
-func init() { metrics.Registry.MustRegister(renderingsTotal) }
+// workersFiltered is for alerts: without a filter, a fault in a library is one fence from the manager.
+var workersFiltered = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	Name: "chandler_render_seccomp",
+	Help: "1 if seccomp filters the system calls of the processes that render charts, 0 if it can't.",
+}, func() float64 {
+	if WhyUnfiltered() != nil {
+		return 0
+	}
+	return 1
+})
+
+func init() { metrics.Registry.MustRegister(renderingsTotal, workersFiltered) }
 
 // Results of a rendering.
 const (

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // Renderer renders in a pool of worker processes. It is safe for concurrent use.
 type Renderer struct {
 	opts    Options
-	slots   *slots
+	slots   *shares.Shares
 	pauses  pauses
 	answers *sharedAnswers
 
@@ -41,7 +43,7 @@ func New(opts Options) *Renderer {
 	opts = opts.withDefaults()
 	return &Renderer{
 		opts:    opts,
-		slots:   newSlots(opts.Workers),
+		slots:   shares.New(int64(opts.Workers)),
 		answers: newSharedAnswers(),
 		pauses:  newPauses(),
 		starts:  make(chan chan startResult),
@@ -92,11 +94,15 @@ func (r *Renderer) do(ctx context.Context, req *request) (*response, error) {
 	if failed := r.pauses.failure(digest); failed != nil {
 		return nil, failed
 	}
-	release, err := r.slots.acquire(ctx, r.closing)
-	if err != nil {
-		return nil, fmt.Errorf("wait for a render worker: %w", err)
+	slot := r.slots.Claim(shares.TenantOf(ctx), 1)
+	defer slot.Release()
+	select {
+	case <-slot.Granted():
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a render worker: %w", context.Cause(ctx))
+	case <-r.closing:
+		return nil, ErrClosed
 	}
-	defer release()
 	if resp := r.answers.find(share); resp != nil { // for another one, while this waited
 		return resp, nil
 	}

@@ -27,17 +27,56 @@ var escapes = map[string]func() error{
 		_, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 		return err
 	},
-	"run a program":        func() error { return unix.Exec("/proc/self/exe", []string{"x"}, nil) },
-	"signal the manager":   func() error { return unix.Kill(os.Getppid(), 0) },
-	"trace the manager":    func() error { return unix.PtraceAttach(os.Getppid()) },
-	"make a file":          func() error { return unix.Mknod("/tmp/chandler-escaped", unix.S_IFREG|0o600, 0) },
-	"remove a file":        func() error { return unix.Unlink("/tmp/chandler-escaped") },
-	"change its directory": func() error { return unix.Chdir("/tmp") },
-	"get a namespace":      func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
+	"run a program":      func() error { return unix.Exec("/proc/self/exe", []string{"x"}, nil) },
+	"signal the manager": func() error { return unix.Kill(os.Getppid(), 0) },
+	"signal its thread":  func() error { return unix.Tgkill(os.Getppid(), os.Getppid(), 0) },
+	// The kernel ignores the upper half of such arguments. It has numbers of other system calls here.
+	"signal its thread, with fcntl above": func() error {
+		return raw(unix.SYS_TGKILL, above(unix.SYS_FCNTL, os.Getppid()), uintptr(os.Getppid()), 0)
+	},
+	"signal its thread, with clone above": func() error {
+		return raw(unix.SYS_TGKILL, above(unix.SYS_CLONE, os.Getppid()), uintptr(os.Getppid()), 0)
+	},
+	"read the manager's limits":            func() error { return unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) },
+	"have the manager signalled":           func() error { return raw(unix.SYS_FCNTL, 0, unix.F_SETOWN, uintptr(os.Getppid())) },
+	"have the manager signalled, by more":  func() error { return raw(unix.SYS_FCNTL, 0, above(1, unix.F_SETOWN), uintptr(os.Getppid())) },
+	"have the manager signalled otherwise": func() error { return raw(unix.SYS_FCNTL, 0, unix.F_SETOWN_EX, 0) },
+	"have it signalled by ioctl":           func() error { return raw(unix.SYS_IOCTL, 0, 0x8901, 0) },
+	"fork":                                 func() error { return fork(0) },
+	"fork into a namespace":                func() error { return fork(unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWPID) },
+	"share memory with a process":          func() error { return fork(unix.CLONE_FILES | unix.CLONE_FS) },
+	"live on without the manager":          func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) },
+	"trace the manager":                    func() error { return unix.PtraceAttach(os.Getppid()) },
+	"make a file":                          func() error { return unix.Mknod("/tmp/chandler-escaped", unix.S_IFREG|0o600, 0) },
+	"remove a file":                        func() error { return unix.Unlink("/tmp/chandler-escaped") },
+	"change its directory":                 func() error { return unix.Chdir("/tmp") },
+	"get a namespace":                      func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
 	"make memory a file": func() error {
 		_, err := unix.MemfdCreate("x", 0)
 		return err
 	},
+}
+
+// above returns a number with another one in its upper half.
+func above(upper uintptr, lower int) uintptr { return upper<<32 | uintptr(lower) }
+
+func raw(call uintptr, args ...uintptr) error {
+	if _, _, errno := unix.RawSyscall(call, args[0], args[1], args[2]); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// fork makes a process that ends at once.
+func fork(flags uintptr) error {
+	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, flags|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if pid == 0 {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	return nil
 }
 
 func runEscapesIfAsked() {
@@ -52,6 +91,10 @@ func runEscapesIfAsked() {
 		if err := try(); !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.EMFILE) {
 			fmt.Printf("%s: %v\n", name, err)
 		}
+	}
+	// Those who can do with clone have to be told that there is no other way.
+	if err := raw(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(err, syscall.ENOSYS) {
+		fmt.Printf("start a thread by clone3: %v\n", err)
 	}
 	os.Exit(0)
 }

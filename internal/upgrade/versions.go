@@ -8,16 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet/kubeversion"
 )
 
 // compare orders two versions of Kubernetes. What is no version comes first.
 func compare(a, b string) int {
-	left, err := semver.NewVersion(a)
-	right, other := semver.NewVersion(b)
+	left, err := kubeversion.Parse(a)
+	right, other := kubeversion.Parse(b)
 	switch {
 	case err != nil && other != nil:
 		return cmp.Compare(a, b)
@@ -31,8 +31,8 @@ func compare(a, b string) int {
 
 // hasMinor reports whether a version is of the same minor version as another, or of a later one.
 func hasMinor(version, least string) bool {
-	v, err := semver.NewVersion(version)
-	w, other := semver.NewVersion(least)
+	v, err := kubeversion.Parse(version)
+	w, other := kubeversion.Parse(least)
 	if err != nil || other != nil {
 		return true // nobody can tell
 	}
@@ -44,8 +44,8 @@ func SameMinor(a, b string) bool { return hasMinor(a, b) && hasMinor(b, a) }
 
 // isOf reports whether a provider's version, as v1.34.2-eks-1 or v1.34, may mean v1.34.2.
 func isOf(reported, version string) bool {
-	v, err := semver.NewVersion(reported)
-	w, other := semver.NewVersion(version)
+	v, err := kubeversion.Parse(reported)
+	w, other := kubeversion.Parse(version)
 	switch {
 	case err != nil || other != nil:
 		return false
@@ -57,15 +57,19 @@ func isOf(reported, version string) bool {
 		(bare || v.Prerelease() == w.Prerelease() && v.Metadata() == w.Metadata())
 }
 
-// minors returns the first patch of each minor version between two versions, and the latter.
+// farthest is how many minor versions between two others are steps of an upgrade.
+const farthest = 50
+
+// minors returns the first patch of each minor version between two versions, and the latter. Beyond
+// 50 minor versions it leaves out the rest.
 func minors(from, to string) []string {
-	begin, err := semver.NewVersion(from)
-	end, other := semver.NewVersion(to)
+	begin, err := kubeversion.Parse(from)
+	end, other := kubeversion.Parse(to)
 	if err != nil || other != nil || begin.Major() != end.Major() {
 		return []string{to}
 	}
 	var all []string
-	for minor := begin.Minor() + 1; minor < end.Minor(); minor++ {
+	for minor := begin.Minor() + 1; minor < min(end.Minor(), begin.Minor()+farthest+1); minor++ {
 		all = append(all, fmt.Sprintf("v%d.%d.0", end.Major(), minor))
 	}
 	return append(all, to)

@@ -36,6 +36,7 @@ func (r *Registration) beat(ctx context.Context, clusters *addonsv1.InstanceClus
 			"scope":              r.o.Scope.String(),
 			"heartbeatTime":      metav1.NewMicroTime(sent),
 			"clusters":           clusters,
+			"sandbox":            r.o.Sandbox,
 		},
 	})
 	if err != nil {

@@ -42,6 +42,7 @@ func TestLife(t *testing.T) {
 		Claim: addonsv1.ScopeActive, ExpirySeconds: 4,
 	}))
 	h.Expect(pi.Status.Scope).To(Equal(h.namespace))
+	h.Expect(pi.Status.Sandbox).To(Equal(addonsv1.SandboxSeccomp))
 	for _, condition := range []string{addonsv1.ReadyCondition, addonsv1.APICompatibleCondition, addonsv1.NamespacesAccessibleCondition, addonsv1.ScopeHeldCondition} {
 		h.Expect(conditions.IsTrue(pi, condition)).To(BeTrue(), condition)
 	}

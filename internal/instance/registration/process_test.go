@@ -125,7 +125,7 @@ func (h *home) start(change ...processOption) *process {
 	})
 	o := Options{
 		Scope: instance.Scope{Namespaces: []string{h.namespace}}, Namespace: h.namespace, Name: "chandler", Version: "v1.2.3",
-		Heartbeat: time.Second, Reads: reads, Controllers: p.controllers, Die: func(err error) { p.dead <- err },
+		Heartbeat: time.Second, Sandbox: addonsv1.SandboxSeccomp, Reads: reads, Controllers: p.controllers, Die: func(err error) { p.dead <- err },
 	}
 	m := manager.Options{Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", MapperProvider: instance.NewMapper}
 	for _, c := range change {

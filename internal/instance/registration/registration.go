@@ -65,6 +65,9 @@ type Options struct {
 	// Heartbeat is the time between two, from MinHeartbeat to MaxHeartbeat.
 	Heartbeat time.Duration
 
+	// Sandbox is status.sandbox.
+	Sandbox addonsv1.InstanceSandbox
+
 	// Reads are what the controllers list and watch in each namespace.
 	Reads []schema.GroupResource
 	// Controllers runs them, until the context ends.

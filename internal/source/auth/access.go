@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
@@ -20,12 +19,8 @@ import (
 	"github.com/cluster-chandler/chandler/internal/source/reference"
 )
 
-const (
-	// maxClients bounds how many clients keep their connections and access tokens.
-	maxClients = 64
-	// answersBytes is what all answers together may take that are being read.
-	answersBytes = 96 << 20 // bytes
-)
+// maxClients bounds how many clients keep their connections and access tokens.
+const maxClients = 64
 
 // Options of [New].
 type Options struct {
@@ -39,8 +34,8 @@ type Options struct {
 	UserAgent string
 	// Limits of what is fetched.
 	Limits artifact.Limits
-	// Clock of what hosts want to be waited for.
-	Clock clock.PassiveClock
+	// Clock of what hosts want to be waited for, and how fast they send.
+	Clock clock.Clock
 }
 
 // Access makes clients, and keeps them with their connections for all who have the same
@@ -48,7 +43,7 @@ type Options struct {
 type Access struct {
 	Options
 	clients *lru.Cache[string, Client] // by host and credential, for no reference
-	answers *semaphore.Weighted        // bytes
+	answers *room
 }
 
 // New returns the access to all hosts.
@@ -56,7 +51,7 @@ func New(options Options) *Access {
 	return &Access{
 		Options: options,
 		clients: lru.New[string](maxClients, lru.One[Client]),
-		answers: semaphore.NewWeighted(answersBytes),
+		answers: newRoom(options.Clock),
 	}
 }
 

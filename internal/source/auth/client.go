@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 	orasauth "oras.land/oras-go/v2/registry/remote/auth"
 
@@ -36,7 +35,7 @@ type Client struct {
 	http    *http.Client // shows no credential by itself; see [Client.authorize]
 	host    string
 	clock   clock.PassiveClock
-	answers *semaphore.Weighted
+	answers *room
 }
 
 // Answer is what a host says.
@@ -109,9 +108,9 @@ func (c *Client) authorize(request *http.Request) {
 	}
 }
 
-// Read reads the body of an answer, but no more of it than is accepted. Its length is
-// negative if it isn't known.
-func (c *Client) Read(ctx context.Context, body io.Reader, length int64, what string, most int64) ([]byte, error) {
+// Read reads the body of an answer and closes it, but reads no more of it than is accepted. Its length
+// is negative if it isn't known.
+func (c *Client) Read(ctx context.Context, content io.ReadCloser, length int64, what string, most int64) ([]byte, error) {
 	if length > most {
 		return nil, failure.TooLarge(what, most)
 	}
@@ -119,11 +118,11 @@ func (c *Client) Read(ctx context.Context, body io.Reader, length int64, what st
 	if length >= 0 {
 		takes = length
 	}
-	takes = min(takes, answersBytes) // all that are read at the same time share a bound on memory
-	if err := c.answers.Acquire(ctx, takes); err != nil {
+	body, err := c.take(ctx, content, takes) // all that are read at the same time share a bound on memory
+	if err != nil {
 		return nil, err
 	}
-	defer c.answers.Release(takes)
+	defer Release(body)
 	data, err := io.ReadAll(io.LimitReader(body, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = failure.TooLarge(what, most)

@@ -2,11 +2,7 @@
 
 package auth
 
-import (
-	"io"
-	"net/http"
-	"sync"
-)
+import "net/http"
 
 // Lists sends requests to a registry for lists of at most so many bytes. A list has its part of the
 // memory for answers until its body is closed, as the answers that [Client.Read] reads.
@@ -25,22 +21,10 @@ func (l Lists) Do(request *http.Request) (*http.Response, error) {
 	if response.ContentLength >= 0 {
 		takes = min(takes, response.ContentLength)
 	}
-	if err := l.answers.Acquire(request.Context(), takes); err != nil {
-		Release(response.Body)
+	body, err := l.take(request.Context(), response.Body, takes)
+	if err != nil {
 		return nil, err
 	}
-	response.Body = list{response.Body, sync.OnceFunc(func() { l.answers.Release(takes) })}
+	response.Body = body
 	return response, nil
-}
-
-// list is the body of an answer.
-type list struct {
-	io.ReadCloser
-	release func()
-}
-
-// Close implements io.Closer.
-func (l list) Close() error {
-	defer l.release()
-	return l.ReadCloser.Close()
 }

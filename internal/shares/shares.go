@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shares divides what there is little of, such as workers or memory, among tenants.
+package shares
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Tenant is for whom something is done. All of a namespace that is for no cluster is one tenant.
+type Tenant struct{ Namespace, Cluster string }
+
+type tenantKey struct{}
+
+// WithTenant returns a context that says for which cluster of which namespace something is
+// done; "" for none.
+func WithTenant(ctx context.Context, namespace, cluster string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, Tenant{namespace, cluster})
+}
+
+// TenantOf returns the tenant of a context.
+func TenantOf(ctx context.Context) Tenant {
+	of, _ := ctx.Value(tenantKey{}).(Tenant)
+	return of
+}
+
+// Shares are units that tenants claim. While others wait, one cluster has at most a quarter of them,
+// and one namespace half, but each at least one.
+type Shares struct {
+	mu          sync.Mutex
+	free, all   int64
+	reserved    bool
+	byNamespace map[string]int64
+	byCluster   map[Tenant]int64
+	waiting     []*Claim // the first has waited longest
+}
+
+// New returns shares of so many units. A namespace may have all of them while nobody else waits.
+func New(units int64) *Shares {
+	return &Shares{free: units, all: units, byNamespace: map[string]int64{}, byCluster: map[Tenant]int64{}}
+}
+
+// NewReserved returns shares of which a namespace never has more than half, be it for one cluster or
+// several. They are for what is held for long: who comes later can't wait for it.
+func NewReserved(units int64) *Shares {
+	s := New(units)
+	s.reserved = true
+	return s
+}
+
+// Claim is the wish for units, or the right to use them.
+type Claim struct {
+	Tenant
+	units   int64
+	shares  *Shares
+	granted chan struct{}
+	ended   bool
+}
+
+// Claim gets in line for units, at most for half of all. The claim has to be released, granted or not.
+func (s *Shares) Claim(of Tenant, units int64) *Claim {
+	c := &Claim{Tenant: of, units: min(units, max(1, s.all/2)), shares: s, granted: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, c)
+	s.grant()
+	return c
+}
+
+// Granted is closed once the units may be used.
+func (c *Claim) Granted() <-chan struct{} { return c.granted }
+
+// Release gives the units back, or leaves the line.
+func (c *Claim) Release() {
+	s := c.shares
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	if at := slices.Index(s.waiting, c); at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+	} else {
+		s.count(c, -c.units)
+	}
+	s.grant()
+}
+
+// grant gives the free units away: to the first that is within its share, or else to the first.
+func (s *Shares) grant() {
+	for len(s.waiting) > 0 {
+		at := slices.IndexFunc(s.waiting, s.withinShare)
+		if at < 0 && s.reserved {
+			return
+		}
+		c := s.waiting[max(0, at)]
+		if c.units > s.free {
+			return // what is smaller, and came later, mustn't always be first
+		}
+		s.waiting = slices.Delete(s.waiting, max(0, at), max(0, at)+1)
+		s.count(c, c.units)
+		close(c.granted)
+	}
+}
+
+func (s *Shares) withinShare(c *Claim) bool {
+	ofCluster := s.all / 4
+	if s.reserved {
+		ofCluster = s.all / 2
+	}
+	return s.byCluster[c.Tenant]+c.units <= max(1, ofCluster) && s.byNamespace[c.Namespace]+c.units <= max(1, s.all/2)
+}
+
+func (s *Shares) count(c *Claim, units int64) {
+	s.free -= units
+	add(s.byNamespace, c.Namespace, units)
+	add(s.byCluster, c.Tenant, units)
+}
+
+func add[K comparable](in map[K]int64, key K, units int64) {
+	if in[key] += units; in[key] == 0 {
+		delete(in, key)
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shares_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cluster-chandler/chandler/internal/shares"
+)
+
+// line has claims by name, "namespace/cluster/anything".
+type line struct {
+	*shares.Shares
+	claims map[string]*shares.Claim
+}
+
+func lineFor(s *shares.Shares) *line { return &line{s, map[string]*shares.Claim{}} }
+
+func (l *line) ask(units int64, names ...string) {
+	for _, name := range names {
+		parts := strings.Split(name, "/")
+		l.claims[name] = l.Claim(shares.Tenant{Namespace: parts[0], Cluster: parts[1]}, units)
+	}
+}
+
+// has expects that these have units, and no others.
+func (l *line) has(t *testing.T, names ...string) {
+	t.Helper()
+	has := map[string]bool{}
+	for _, name := range names {
+		has[name] = true
+	}
+	for name, claim := range l.claims {
+		select {
+		case <-claim.Granted():
+			if !has[name] {
+				t.Errorf("%s has units", name)
+			}
+		default:
+			if has[name] {
+				t.Errorf("%s waits", name)
+			}
+		}
+	}
+}
+
+func (l *line) end(names ...string) {
+	for _, name := range names {
+		l.claims[name].Release()
+		l.claims[name].Release() // twice is once
+		delete(l.claims, name)
+	}
+}
+
+func TestNamespaceHasHalfWhileOthersWait(t *testing.T) {
+	l := lineFor(shares.New(2))
+	l.ask(1, "a/1/x", "a/2/x") // nobody else waits
+	l.has(t, "a/1/x", "a/2/x")
+	l.ask(1, "a/3/x", "a/4/x", "b/1/x", "b/1/y")
+	l.has(t, "a/1/x", "a/2/x")
+	l.end("a/1/x")
+	l.has(t, "a/2/x", "b/1/x")
+	l.end("a/2/x")
+	l.has(t, "b/1/x", "a/3/x")
+	l.end("b/1/x")
+	l.has(t, "b/1/y", "a/3/x")
+	l.end("b/1/y")
+	l.has(t, "a/4/x", "a/3/x")
+}
+
+func TestClusterHasAQuarterWhileOthersWait(t *testing.T) {
+	l := lineFor(shares.New(8))
+	l.ask(1, "a/1/1", "a/1/2", "a/1/3", "b/1/1", "b/1/2", "b/2/1", "b/2/2", "c/1/1", "a/1/4", "a/2/1", "c/2/1")
+	l.has(t, "a/1/1", "a/1/2", "a/1/3", "b/1/1", "b/1/2", "b/2/1", "b/2/2", "c/1/1")
+	l.end("b/1/1")
+	l.has(t, "a/1/1", "a/1/2", "a/1/3", "b/1/2", "b/2/1", "b/2/2", "c/1/1", "a/2/1")
+	l.end("b/1/2")
+	l.has(t, "a/1/1", "a/1/2", "a/1/3", "b/2/1", "b/2/2", "c/1/1", "a/2/1", "c/2/1")
+	l.end("b/2/1")
+	l.has(t, "a/1/1", "a/1/2", "a/1/3", "b/2/2", "c/1/1", "a/2/1", "c/2/1", "a/1/4")
+}
+
+func TestWhoWaitsNoMoreTakesNone(t *testing.T) {
+	l := lineFor(shares.New(1))
+	l.ask(1, "a/1/x", "a/1/y", "b/1/x")
+	l.end("a/1/y")
+	l.has(t, "a/1/x")
+	l.end("a/1/x")
+	l.has(t, "b/1/x")
+}
+
+// A tenant's turn comes after a job of another, however many jobs that has.
+func TestManyJobsOfOneTenantDelayNoOther(t *testing.T) {
+	l := lineFor(shares.New(8))
+	for i := range 64 {
+		l.ask(1, "mallory//"+strings.Repeat("x", i))
+	}
+	l.ask(1, "victim//x", "victim/prod/x")
+	l.end("mallory//")
+	l.end("mallory//x")
+	for _, name := range []string{"victim//x", "victim/prod/x"} {
+		select {
+		case <-l.claims[name].Granted():
+		default:
+			t.Errorf("%s still waits", name)
+		}
+	}
+}
+
+func TestHalfIsReservedForOthers(t *testing.T) {
+	l := lineFor(shares.NewReserved(100))
+	l.ask(30, "a/1/x", "a/1/y", "a/2/x")
+	l.has(t, "a/1/x") // the others would be beyond half
+	l.ask(20, "a/1/z")
+	l.has(t, "a/1/x", "a/1/z")
+	l.ask(1000, "b/1/x") // is cut to half
+	l.has(t, "a/1/x", "a/1/z", "b/1/x")
+	l.ask(1, "c/1/x")
+	l.has(t, "a/1/x", "a/1/z", "b/1/x")
+	l.end("a/1/x")
+	l.has(t, "a/1/y", "a/1/z", "b/1/x")
+	l.end("b/1/x")
+	l.has(t, "a/1/y", "a/1/z", "c/1/x")
+}
+
+// A large claim isn't passed by small ones for ever.
+func TestLargeClaimHasItsTurn(t *testing.T) {
+	l := lineFor(shares.NewReserved(100))
+	l.ask(50, "a/1/x")
+	l.ask(20, "b/1/x")
+	l.ask(50, "c/1/x")
+	l.ask(20, "d/1/x")
+	l.has(t, "a/1/x", "b/1/x")
+	l.end("b/1/x")
+	l.has(t, "a/1/x", "c/1/x")
+	l.end("a/1/x")
+	l.has(t, "c/1/x", "d/1/x")
+}
