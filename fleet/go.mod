@@ -2,6 +2,8 @@ module github.com/cluster-chandler/chandler/fleet
 
 go 1.26.3
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/prometheus/client_golang v1.23.2
