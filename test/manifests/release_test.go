@@ -18,14 +18,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/mod/modfile"
+
+	"github.com/cluster-chandler/chandler/test/manager"
 )
 
-// makeRelease runs a target that makes files of a release, in dir. The SBOM is of this test's own program, which is built.
-func makeRelease(t *testing.T, dir, target, digest string) ([]byte, error) {
+// makeRelease runs a target that makes files of a release, in dir.
+func makeRelease(t *testing.T, dir, target string, variables ...string) ([]byte, error) {
 	t.Helper()
-	program, err := os.Executable()
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(t.Context(), "make", target, "OUT="+dir, "VERSION=v9.8.7", "DIGEST="+digest, "BINARY="+program)
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{target, "OUT=" + dir, "VERSION=v9.8.7"}, variables...)...)
 	cmd.Dir = root
 	return cmd.CombinedOutput()
 }
@@ -34,7 +34,9 @@ func makeRelease(t *testing.T, dir, target, digest string) ([]byte, error) {
 func TestRelease(t *testing.T) {
 	g := NewWithT(t)
 	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
-	out, err := makeRelease(t, dir, "release", digest)
+	program, err := manager.Build(t.Context(), root, t.TempDir(), "v9.8.7") // as other tests do, so that it is only linked
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := makeRelease(t, dir, "release", "DIGEST="+digest, "BINARY="+program)
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 
 	t.Run("checksums", func(t *testing.T) {
@@ -96,11 +98,11 @@ func TestRelease(t *testing.T) {
 // A digest that can't be one is refused. Without any, the tag is all that there is.
 func TestReleaseWithoutADigest(t *testing.T) {
 	g := NewWithT(t)
-	out, err := makeRelease(t, t.TempDir(), "release-manifests", "sha256:abc")
+	out, err := makeRelease(t, t.TempDir(), "release-manifests", "DIGEST=sha256:abc")
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(string(out)).To(ContainSubstring("DIGEST"))
 	dir := t.TempDir()
-	out, err = makeRelease(t, dir, "release-manifests", "")
+	out, err = makeRelease(t, dir, "release-manifests")
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	data, err := os.ReadFile(filepath.Join(dir, "addon-components.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
