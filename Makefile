@@ -156,6 +156,10 @@ demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT
 docker-build: ## Build the container image IMG.
 	docker build --build-arg LDFLAGS="$(LDFLAGS)" -t $(IMG) .
 
+.PHONY: ldflags
+ldflags: ## Print what the linker is told, for the image.
+	@echo "$(LDFLAGS)"
+
 RELEASED := addon-components.yaml shared-components.yaml shared-selfsigned-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
 
 .PHONY: release
