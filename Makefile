@@ -10,6 +10,10 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 VERSION_PACKAGE := github.com/cluster-chandler/chandler/internal/version
 LDFLAGS := -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
 IMG ?= ghcr.io/cluster-chandler/chandler:$(VERSION)
+# The digest of the pushed image, as sha256:...: with it, release manifests name the image by tag and digest.
+DIGEST ?=
+# The program that the SBOM is of. Another one than the default isn't built.
+BINARY ?= bin/manager
 OUT ?= out
 CLUSTERS  ?= 8
 INSTANCES ?= 1
@@ -25,6 +29,7 @@ HELM_PROVIDER ?=
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 KUSTOMIZE      := go tool -modfile=hack/tools/go.mod kustomize
 GOVULNCHECK    := go tool -modfile=hack/tools/go.mod govulncheck
+CYCLONEDX      := go tool -modfile=hack/tools/sbom/go.mod cyclonedx-gomod
 
 # As in the image. Tests build the manager without C, too.
 export CGO_ENABLED ?= 0
@@ -151,15 +156,31 @@ demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT
 docker-build: ## Build the container image IMG.
 	docker build --build-arg LDFLAGS="$(LDFLAGS)" -t $(IMG) .
 
+.PHONY: ldflags
+ldflags: ## Print what the linker is told, for the image.
+	@echo "$(LDFLAGS)"
+
+RELEASED := addon-components.yaml shared-components.yaml shared-selfsigned-components.yaml extension-config.yaml metadata.yaml sbom.cdx.json
+
 .PHONY: release
-release: ## Write what clusterctl installs, and the shared overlays, into OUT, by default out/.
+release: release-manifests sbom ## Write all files of a release into OUT, by default out/: manifests, SBOM, and checksums of these.
+	cd $(OUT) && sha256sum $(RELEASED) >checksums.txt
+
+.PHONY: release-manifests
+release-manifests: ## Write what clusterctl installs, and the shared overlays, into OUT.
+	@[[ -z '$(DIGEST)' || '$(DIGEST)' =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is to be sha256: and 64 hexadecimal digits: $(DIGEST)"; exit 1; }
 	mkdir -p $(OUT)
-	$(KUSTOMIZE) build config/default | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >$(OUT)/addon-components.yaml
-	for overlay in shared shared-selfsigned; do \
-		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)|' >$(OUT)/$$overlay-components.yaml; \
+	for overlay in default shared shared-selfsigned; do \
+		$(KUSTOMIZE) build config/$$overlay | sed 's|ghcr.io/cluster-chandler/chandler:dev|$(IMG)$(addprefix @,$(DIGEST))|' \
+			>$(OUT)/$$(sed 's/^default$$/addon/' <<<$$overlay)-components.yaml; \
 	done
 	sed -E '/^#/d; s/\bsystem\b/$${CHANDLER_NAMESPACE:=chandler-system}/' config/hooks/extension_config.yaml >$(OUT)/extension-config.yaml
 	cp metadata.yaml $(OUT)/
+
+.PHONY: sbom
+sbom: $(if $(filter bin/manager,$(BINARY)),build) ## Write the SBOM of BINARY, as CycloneDX, into OUT. It lists what was linked.
+	mkdir -p $(OUT)
+	$(CYCLONEDX) bin -json -std -noserial -notimestamp -version $(VERSION) -output $(OUT)/sbom.cdx.json $(BINARY)
 
 .PHONY: clean
 clean: ## Delete what was built here.

@@ -30,15 +30,14 @@ func TestReadsAreInTheRole(t *testing.T) {
 			return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
 		})
 	}
-	all := slices.Concat(controllers.Reads, controllers.ProfileReads)
-	for _, read := range all {
+	for _, read := range controllers.Reads {
 		if !has(read.Group, read.Resource, "list") || !has(read.Group, read.Resource, "watch") {
 			t.Errorf("config/rbac/role.yaml doesn't let an instance list and watch %s", read)
 		}
 	}
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
-			listed := slices.ContainsFunc(all, func(r schema.GroupResource) bool {
+			listed := slices.ContainsFunc(controllers.Reads, func(r schema.GroupResource) bool {
 				return r.Resource == resource && slices.Contains(rule.APIGroups, r.Group)
 			})
 			if slices.Contains(rule.Verbs, "watch") && resource != "*" && !listed {

@@ -2,6 +2,8 @@ module github.com/cluster-chandler/chandler/examples
 
 go 1.26.3
 
+toolchain go1.26.8
+
 require (
 	github.com/cluster-chandler/chandler/fleet v0.0.0
 	k8s.io/api v0.36.3

@@ -2,6 +2,8 @@ module github.com/cluster-chandler/chandler/fleet
 
 go 1.26.3
 
+toolchain go1.26.8
+
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/go-logr/logr v1.4.4

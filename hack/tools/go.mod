@@ -2,6 +2,8 @@ module github.com/cluster-chandler/chandler/hack/tools
 
 go 1.26.3
 
+toolchain go1.26.8
+
 tool (
 	golang.org/x/vuln/cmd/govulncheck
 	sigs.k8s.io/controller-tools/cmd/controller-gen

@@ -19,7 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/certificates"
 )
 
-// policyName is that of config/selfsigned.
+// policyName is that of config/rbac/webhooks.
 const policyName = "chandler-webhook-certificates"
 
 // Whoever has the account's token can't have the API server send him more than it sends

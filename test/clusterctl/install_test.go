@@ -93,6 +93,9 @@ func TestLifeOfAnInstallation(t *testing.T) {
 		webhooks := &admissionv1.ValidatingWebhookConfigurationList{}
 		g.Expect(hub.List(t.Context(), webhooks, ours)).To(Succeed())
 		g.Expect(webhooks.Items).To(BeEmpty(), "without a webhook server, nobody could delete a stack")
+		policies := &admissionv1.ValidatingAdmissionPolicyList{}
+		g.Expect(hub.List(t.Context(), policies, ours)).To(Succeed())
+		g.Expect(policies.Items).To(BeEmpty(), "clusterctl deletes all kinds that it doesn't know to be cluster-wide")
 		providers := &clusterctlv1.ProviderList{}
 		g.Expect(hub.List(t.Context(), providers, ours)).To(Succeed())
 		g.Expect(providers.Items).To(BeEmpty())

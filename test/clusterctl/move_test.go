@@ -11,14 +11,17 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/apiserver"
 )
 
 // move moves the team's namespace, and does what Cluster API then does on the other management cluster.
@@ -57,6 +60,16 @@ func TestMove(t *testing.T) {
 		tm.expectNothingLeft(tm.here)
 		tm.expectAllMoved(tm.there)
 		g.Expect(tm.revision(tm.there)).To(Equal(revision), "the same spec makes a revision of the same name")
+	})
+
+	t.Run("spec is the instances' there, too", func(t *testing.T) {
+		tm, g := tm.in(t), NewWithT(t)
+		tenant := tm.tenant(tm.there)
+		ca := &addonsv1.ClusterAddon{ObjectMeta: tm.named(clusterName)}
+		err := tenant.Patch(t.Context(), ca, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"stacks":null}}`)))
+		g.Expect(err).To(MatchError(ContainSubstring("'chandler-clusteraddon-spec'")))
+		note := `{"metadata":{"annotations":{"` + addonsv1.ReconcileNowAnnotation + `":"1"}}}`
+		g.Expect(tenant.Patch(t.Context(), ca, client.RawPatch(types.MergePatchType, []byte(note)))).To(Succeed())
 	})
 
 	t.Run("work goes on there", func(t *testing.T) {
@@ -107,6 +120,27 @@ func (tm *team) list(hub *server, list client.ObjectList) (string, error) {
 		return nil
 	})
 	return strings.Join(found, " "), err
+}
+
+// tenant may patch and replace ClusterAddons of the team's namespace, as far as RBAC goes.
+func (tm *team) tenant(hub *server) client.Client {
+	tm.t.Helper()
+	user, err := hub.AddUser("tenant-of-" + tm.namespace)
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.create(hub, &rbacv1.Role{ObjectMeta: tm.named("tenant"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{addonsv1.GroupVersion.Group}, Resources: []string{"clusteraddons"}, Verbs: []string{"*"}},
+	}})
+	tm.create(hub, &rbacv1.RoleBinding{
+		ObjectMeta: tm.named("tenant"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "tenant"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant-of-" + tm.namespace}},
+	})
+	c, err := client.New(user.Config, client.Options{Scheme: apiserver.Scheme()})
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	return c
 }
 
 // revision is the newest one of the AddonStack.

@@ -62,12 +62,12 @@ func repository(provider, version string) string {
 
 func fileURL(dir, file string) string { return "file://" + filepath.Join(dir, file) }
 
-// makeRelease runs `make release` as for a version.
+// makeRelease makes the manifests of a release, as for a version.
 func makeRelease(ctx context.Context, dir, version string) error {
-	cmd := exec.CommandContext(ctx, "make", "release", "VERSION="+version, "OUT="+dir)
+	cmd := exec.CommandContext(ctx, "make", "release-manifests", "VERSION="+version, "OUT="+dir)
 	cmd.Dir = world.root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("make release: %w\n%s", err, out)
+		return fmt.Errorf("make release-manifests: %w\n%s", err, out)
 	}
 	return nil
 }

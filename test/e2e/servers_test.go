@@ -53,6 +53,9 @@ func startHub(ctx context.Context, o controlplane.Options) (*server, error) {
 	if err := yaml.UnmarshalStrict(data, role); err != nil {
 		return nil, fmt.Errorf("reading config/rbac/role.yaml: %w", err)
 	}
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{ // as config/profiles does
+		APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"clusterprofiles"}, Verbs: []string{"get", "list", "watch"},
+	})
 	return hub, hub.Create(ctx, role)
 }
 

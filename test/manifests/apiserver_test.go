@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,16 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
-// TestAPIServer has a real API server take all overlays, and then asks it what their
-// ServiceAccounts may do.
+// TestAPIServer has a real API server take all overlays, and then asks it what their ServiceAccounts, and people, may do.
 func TestAPIServer(t *testing.T) {
 	g := NewWithT(t)
-	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "manifests"})
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{Name: "manifests", Workers: true}) // which aggregate ClusterRoles
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(cp.Stop()).To(Succeed()) })
 	c, err := client.New(cp.Config(), client.Options{})
@@ -29,13 +30,16 @@ func TestAPIServer(t *testing.T) {
 	for _, namespace := range []string{"team-a", "team-b", "team-c", "team-d"} {
 		g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	}
-	s := server{t: t, Client: c}
+	s := server{t: t, Client: c, config: cp.Config()}
 	s.apply(shared)
 	for path := range instances {
 		s.apply(path)
 	}
 	t.Run("rights of instances", func(t *testing.T) { rightsOfInstances(s.in(t)) })
 	t.Run("rights of the webhooks", func(t *testing.T) { rightsOfWebhooks(s.in(t)) })
+	t.Run("the CRD, for the webhooks", func(t *testing.T) { crdOfWebhooks(s.in(t), "system:serviceaccount:chandler-webhooks:chandler-manager") })
+	t.Run("spec of ClusterAddons", func(t *testing.T) { specOfClusterAddons(s.in(t)) })
+	t.Run("rights of people", func(t *testing.T) { rightsOfPeople(s.in(t)) })
 	// The variant takes over the objects of the other.
 	s.apply(selfSigned)
 	t.Run("rights of webhooks with their own certificate", func(t *testing.T) { rightsOfSelfSigned(s.in(t)) })
@@ -44,7 +48,10 @@ func TestAPIServer(t *testing.T) {
 		s := s.in(t)
 		s.user = "system:serviceaccount:chandler-system:chandler-manager"
 		s.may("list secrets", "patch clusteraddons/status -n team-a", "list addonstacks", "create leases -n chandler-system")
-		s.mayNot("create secrets -n team-a", "update secrets -n chandler-system", "delete clusters -n team-a", "create leases -n team-a", "patch addonstacks -n team-a")
+		s.mayNot("create secrets -n team-a", "update secrets -n chandler-system", "delete clusters -n team-a", "create leases -n team-a", "patch addonstacks -n team-a",
+			"list clusterprofiles.multicluster.x-k8s.io")
+		crdOfWebhooks(s, s.user)
+		NewWithT(t).Expect(s.as(s.user).Create(t.Context(), clusterAddon("team-a", "all", "platform"), client.DryRunAll)).To(Succeed())
 	})
 }
 
@@ -54,7 +61,8 @@ func rightsOfInstances(s server) {
 		"create leases -n chandler-red", "create providerinstances -n chandler-red", "patch providerinstances/status -n chandler-red", "create tokenreviews")
 	s.mayNot("get secrets -n team-b", "list clusters -n team-b", "get secrets -n chandler-red", "get secrets -n chandler-blue", "list secrets", "list clusters",
 		"update secrets -n team-a", "delete clusters -n team-a", "create leases -n team-a", "create providerinstances -n team-a", "create providerinstances -n chandler-blue",
-		"list providerinstances", "list customresourcedefinitions", "list namespaces")
+		"list providerinstances", "list customresourcedefinitions", "list namespaces", "list clusterprofiles.multicluster.x-k8s.io -n team-a",
+		"assign clusteraddons/spec -n team-b")
 
 	s.user = "system:serviceaccount:chandler-green:chandler-manager-green"
 	s.may("list clusters -n team-c", "list clusters -n team-d", "watch secrets -n team-c", "watch secrets -n team-d")
@@ -88,14 +96,44 @@ func rightsOfSelfSigned(s server) {
 		"delete validatingwebhookconfigurations chandler-validating-webhook-configuration")
 }
 
+// rightsOfPeople is about the roles for people: parts of the built-in ones, and the one that confirms removals.
+func rightsOfPeople(s server) {
+	for user, role := range map[string]string{"viewer": "view", "editor": "edit", "owner": "admin", "approver": "chandler-removal-confirmer-role"} {
+		s.bind(user, "team-b", role)
+	}
+	s.user = "owner"
+	NewWithT(s.t).Eventually(func() bool {
+		return s.allowed("delete addonstacks -n team-b") && s.allowed("watch providerinstances -n team-b")
+	}, patience, "200ms").
+		Should(BeTrue(), "roles are aggregated")
+	reads := []string{"list addonstacks -n team-b", "watch addonstacks -n team-b", "get addonstacks/status -n team-b", "list clusteraddons -n team-b", "get providerinstances -n team-b"}
+	edits := []string{"create addonstacks -n team-b", "update addonstacks -n team-b", "patch addonstacks -n team-b", "delete addonstacks -n team-b"}
+	confirms := []string{"patch clusteraddons -n team-b"}
+	never := []string{
+		"create clusteraddons -n team-b", "update clusteraddons -n team-b", "delete clusteraddons -n team-b", "assign clusteraddons/spec -n team-b",
+		"patch addonstacks/status -n team-b", "patch clusteraddons/status -n team-b", "patch providerinstances -n team-b", "list addonstacks -n team-a", "list addonstacks",
+	}
+	for user, rights := range map[string]struct{ has, lacks []string }{
+		"viewer":   {reads, slices.Concat(edits, confirms)},
+		"editor":   {slices.Concat(reads, edits), confirms},
+		"owner":    {slices.Concat(reads, edits), confirms},
+		"approver": {slices.Concat(confirms, []string{"get clusteraddons -n team-b"}), slices.Concat(edits, []string{"list addonstacks -n team-b"})},
+	} {
+		s.user = user
+		s.may(rights.has...)
+		s.mayNot(slices.Concat(rights.lacks, never)...)
+	}
+}
+
 // server asks about one user.
 type server struct {
 	client.Client
-	t    *testing.T
-	user string
+	config *rest.Config
+	t      *testing.T
+	user   string
 }
 
-func (s server) in(t *testing.T) server { return server{t: t, Client: s.Client} }
+func (s server) in(t *testing.T) server { return server{t: t, Client: s.Client, config: s.config} }
 
 // apply has the API server take all objects but those of cert-manager's kinds, which it
 // doesn't know, and no field that it doesn't know. The Deployment's pods must be
@@ -126,22 +164,28 @@ func (s server) apply(path string) {
 func (s server) may(what ...string)    { s.t.Helper(); s.check(true, what) }
 func (s server) mayNot(what ...string) { s.t.Helper(); s.check(false, what) }
 
-// check asks the API server, as `kubectl auth can-i` does.
 func (s server) check(want bool, questions []string) {
 	s.t.Helper()
 	for _, question := range questions {
-		review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-			"user": s.user, "groups": []any{"system:serviceaccounts", "system:authenticated"}, "resourceAttributes": attributes(question),
-		}}}
-		review.SetAPIVersion(authorizationv1.SchemeGroupVersion.String())
-		review.SetKind("SubjectAccessReview")
-		if err := s.Create(s.t.Context(), review); err != nil {
-			s.t.Fatal(err)
-		}
-		if got, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); got != want {
+		if got := s.allowed(question); got != want {
 			s.t.Errorf("%s: may %s? %v", s.user, question, got)
 		}
 	}
+}
+
+// allowed asks the API server, as `kubectl auth can-i` does.
+func (s server) allowed(question string) bool {
+	s.t.Helper()
+	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"user": s.user, "groups": []any{"system:serviceaccounts", "system:authenticated"}, "resourceAttributes": attributes(question),
+	}}}
+	review.SetAPIVersion(authorizationv1.SchemeGroupVersion.String())
+	review.SetKind("SubjectAccessReview")
+	if err := s.Create(s.t.Context(), review); err != nil {
+		s.t.Fatal(err)
+	}
+	allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed")
+	return allowed
 }
 
 // groups of the resources that are asked about.

@@ -3,9 +3,6 @@
 package manifests
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,7 +10,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/cluster-chandler/chandler/internal/certificates"
-	"github.com/cluster-chandler/chandler/test/kustomization"
 )
 
 // Cluster API reaches the hooks where the API server reaches the webhooks, and trusts the certificate that is there. No
@@ -28,18 +24,7 @@ func TestHooksAreReached(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(find[runtimev1.ExtensionConfig](t, build(t, path), "ExtensionConfig")).To(BeEmpty())
 
-			dir := t.TempDir()
-			relative := func(path string) string {
-				absolute, err := filepath.Abs(path)
-				g.Expect(err).NotTo(HaveOccurred())
-				back, err := filepath.Rel(dir, absolute)
-				g.Expect(err).NotTo(HaveOccurred())
-				return back
-			}
-			text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", relative(path), relative("../../config/"+tc.component))
-			g.Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)).To(Succeed())
-			objects, err := kustomization.Build(dir)
-			g.Expect(err).NotTo(HaveOccurred())
+			objects := build(t, withComponent(t, path, tc.component))
 			service := one[corev1.Service](t, objects, "Service")
 			config := one[runtimev1.ExtensionConfig](t, objects, "ExtensionConfig")
 			g.Expect(config.Spec.ClientConfig.Service.Name).To(Equal(service.Name))

@@ -7,6 +7,7 @@ package manifests
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +46,26 @@ func build(t *testing.T, path string) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return objects
+}
+
+// withComponent writes an overlay of an overlay, with one of the components in config/, and returns its folder.
+func withComponent(t *testing.T, path, component string) string {
+	t.Helper()
+	g := NewWithT(t)
+	if strings.HasPrefix(path, "instances/") {
+		path = filepath.Join(documented(t), path)
+	}
+	dir := t.TempDir()
+	relative := func(path string) string {
+		absolute, err := filepath.Abs(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		back, err := filepath.Rel(dir, absolute)
+		g.Expect(err).NotTo(HaveOccurred())
+		return back
+	}
+	text := fmt.Sprintf("resources: [%s]\ncomponents: [%s]\n", relative(path), relative("../../config/"+component))
+	g.Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)).To(Succeed())
+	return dir
 }
 
 func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {

@@ -45,6 +45,9 @@ var ownRights = []string{
 	"events.k8s.io/events: create patch",
 }
 
+// people's roles are bound by administrators, and by the built-in roles that they are parts of.
+var people = []string{"chandler-viewer-role", "chandler-editor-role", "chandler-removal-confirmer-role"}
+
 // generated are the rights in what is looked after, as the controllers' sources say.
 func generated(t *testing.T) []string {
 	t.Helper()
@@ -89,7 +92,9 @@ func given(t *testing.T, path string) map[string][]string {
 		roles["Role "+role.Namespace+"/"+role.Name] = role.Rules
 	}
 	for _, role := range find[rbacv1.ClusterRole](t, objects, "ClusterRole") {
-		roles["ClusterRole /"+role.Name] = role.Rules
+		if !slices.Contains(people, role.Name) {
+			roles["ClusterRole /"+role.Name] = role.Rules
+		}
 	}
 	rights := map[string][]string{}
 	bind := func(namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
@@ -162,6 +167,47 @@ func TestRightsOfDefault(t *testing.T) {
 	g.Expect(rights).To(HaveLen(2))
 	g.Expect(rights[""]).To(ConsistOf(slices.Concat(generated(t), metricsRights, webhookRights)))
 	g.Expect(rights["chandler-system"]).To(ConsistOf(ownRights))
+}
+
+// Instances read ClusterProfiles only where an overlay says so, by a component that adds that to the rights which they have.
+func TestRightsToProfiles(t *testing.T) {
+	g := NewWithT(t)
+	const profiles = "multicluster.x-k8s.io/clusterprofiles: get list watch"
+	g.Expect(generated(t)).NotTo(ContainElement(HavePrefix("multicluster.x-k8s.io/")))
+	for path, namespaces := range instances {
+		got := given(t, withComponent(t, path, "profiles"))
+		if namespaces == nil {
+			namespaces = []string{""}
+		}
+		for _, namespace := range namespaces {
+			g.Expect(got[namespace]).To(ContainElement(profiles), "%s: in namespace %q", path, namespace)
+		}
+	}
+	g.Expect(given(t, withComponent(t, allInOne, "profiles"))[""]).To(ContainElement(profiles))
+}
+
+// What is for people is there once, beside the CRDs. Edits are no part of what is viewed, nor confirmations of edits.
+func TestRolesOfPeople(t *testing.T) {
+	const aggregates = "rbac.authorization.k8s.io/aggregate-to-"
+	for _, path := range []string{allInOne, shared, selfSigned} {
+		g := NewWithT(t)
+		into := map[string][]string{}
+		for _, role := range find[rbacv1.ClusterRole](t, build(t, path), "ClusterRole") {
+			if !slices.Contains(people, role.Name) {
+				continue
+			}
+			into[role.Name] = nil
+			for label, value := range role.Labels {
+				if builtIn, ok := strings.CutPrefix(label, aggregates); ok && value == "true" {
+					into[role.Name] = append(into[role.Name], builtIn)
+				}
+			}
+		}
+		g.Expect(into).To(HaveLen(len(people)), path)
+		g.Expect(into).To(HaveKeyWithValue("chandler-viewer-role", ConsistOf("view", "edit", "admin")), path)
+		g.Expect(into).To(HaveKeyWithValue("chandler-editor-role", ConsistOf("edit", "admin")), path)
+		g.Expect(into).To(HaveKeyWithValue("chandler-removal-confirmer-role", BeEmpty()), path)
+	}
 }
 
 // The manager may do no more on the management cluster than it needs. A

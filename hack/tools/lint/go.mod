@@ -2,6 +2,8 @@ module github.com/cluster-chandler/chandler/hack/tools/lint
 
 go 1.26.3
 
+toolchain go1.26.8
+
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 require (

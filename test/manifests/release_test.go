@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/mod/modfile"
+
+	"github.com/cluster-chandler/chandler/test/manager"
+)
+
+// makeRelease runs a target that makes files of a release, in dir.
+func makeRelease(t *testing.T, dir, target string, variables ...string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{target, "OUT=" + dir, "VERSION=v9.8.7"}, variables...)...)
+	cmd.Dir = root
+	return cmd.CombinedOutput()
+}
+
+// A release names its image by digest, lists what is linked, and has the checksum of each file.
+func TestRelease(t *testing.T) {
+	g := NewWithT(t)
+	dir, digest := t.TempDir(), "sha256:"+strings.Repeat("0123456789abcdef", 4)
+	program, err := manager.Build(t.Context(), root, t.TempDir(), "v9.8.7") // as other tests do, so that it is only linked
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := makeRelease(t, dir, "release", "DIGEST="+digest, "BINARY="+program)
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+
+	t.Run("checksums", func(t *testing.T) {
+		g := NewWithT(t)
+		data, err := os.ReadFile(filepath.Join(dir, "checksums.txt"))
+		g.Expect(err).NotTo(HaveOccurred())
+		sums := map[string]string{"checksums.txt": ""}
+		for line := range strings.Lines(string(data)) {
+			fields := strings.Fields(line)
+			content, err := os.ReadFile(filepath.Join(dir, fields[1]))
+			g.Expect(err).NotTo(HaveOccurred())
+			sum := sha256.Sum256(content)
+			g.Expect(fields[0]).To(Equal(hex.EncodeToString(sum[:])), fields[1])
+			sums[fields[1]] = fields[0]
+		}
+		files, err := os.ReadDir(dir)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(files).To(HaveLen(len(sums)))
+		for _, file := range files {
+			g.Expect(sums).To(HaveKey(file.Name()))
+		}
+	})
+
+	t.Run("image", func(t *testing.T) {
+		g := NewWithT(t)
+		for _, overlay := range []string{"addon", "shared", "shared-selfsigned"} {
+			data, err := os.ReadFile(filepath.Join(dir, overlay+"-components.yaml"))
+			g.Expect(err).NotTo(HaveOccurred())
+			images := regexp.MustCompile(`(?m)^ *image: (.*)$`).FindAllSubmatch(data, -1)
+			g.Expect(images).To(HaveLen(1), overlay)
+			g.Expect(string(images[0][1])).To(Equal("ghcr.io/cluster-chandler/chandler:v9.8.7@"+digest), overlay)
+		}
+	})
+
+	t.Run("SBOM", func(t *testing.T) {
+		g := NewWithT(t)
+		data, err := os.ReadFile(filepath.Join(dir, "sbom.cdx.json"))
+		g.Expect(err).NotTo(HaveOccurred())
+		type component struct{ Name, Version string }
+		bom := struct {
+			BOMFormat  string `json:"bomFormat"`
+			Metadata   struct{ Component component }
+			Components []component
+		}{}
+		g.Expect(json.Unmarshal(data, &bom)).To(Succeed())
+		g.Expect(bom.BOMFormat).To(Equal("CycloneDX"))
+		g.Expect(bom.Metadata.Component).To(Equal(component{"github.com/cluster-chandler/chandler", "v9.8.7"}))
+		required := map[string]string{}
+		for _, r := range module(t, "go.mod").Require {
+			required[r.Mod.Path] = r.Mod.Version
+		}
+		for _, name := range []string{"helm.sh/helm/v4", "k8s.io/client-go"} {
+			g.Expect(bom.Components).To(ContainElement(component{name, required[name]}))
+		}
+		g.Expect(bom.Components).To(ContainElement(HaveField("Name", "std")))
+	})
+}
+
+// A digest that can't be one is refused. Without any, the tag is all that there is.
+func TestReleaseWithoutADigest(t *testing.T) {
+	g := NewWithT(t)
+	out, err := makeRelease(t, t.TempDir(), "release-manifests", "DIGEST=sha256:abc")
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(string(out)).To(ContainSubstring("DIGEST"))
+	dir := t.TempDir()
+	out, err = makeRelease(t, dir, "release-manifests")
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	data, err := os.ReadFile(filepath.Join(dir, "addon-components.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(bytes.Contains(data, []byte("image: ghcr.io/cluster-chandler/chandler:v9.8.7\n"))).To(BeTrue())
+}
+
+// Images that the product is built from are named by digest, and the toolchain is the same there and in all modules.
+func TestBaseImages(t *testing.T) {
+	g := NewWithT(t)
+	data, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	g.Expect(err).NotTo(HaveOccurred())
+	froms := regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(data), -1)
+	g.Expect(froms).To(HaveLen(2))
+	for _, from := range froms {
+		g.Expect(from[1]).To(MatchRegexp(`^\S+:\S+@sha256:[0-9a-f]{64}$`))
+	}
+	toolchain := strings.TrimPrefix(module(t, "go.mod").Toolchain.Name, "go")
+	g.Expect(froms[0][1]).To(HavePrefix("golang:" + toolchain + "@"))
+	for _, path := range []string{"fleet", "examples", "hack/plot", "hack/tools", "hack/tools/lint", "hack/tools/sbom"} {
+		g.Expect(module(t, path+"/go.mod").Toolchain).To(HaveValue(HaveField("Name", "go"+toolchain)), path)
+	}
+}
+
+// Renovate leaves alone what go.mod calls indirect. So each tool is named in its configuration.
+func TestRenovateKnowsTheTools(t *testing.T) {
+	g := NewWithT(t)
+	data, err := os.ReadFile(filepath.Join(root, "renovate.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	config := struct {
+		PackageRules []struct{ MatchDepTypes, MatchPackageNames []string }
+	}{}
+	g.Expect(json.Unmarshal(data, &config)).To(Succeed())
+	named := map[string]bool{}
+	for _, rule := range config.PackageRules {
+		for _, name := range rule.MatchPackageNames {
+			named[name] = named[name] || slices.Contains(rule.MatchDepTypes, "indirect")
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(root, "hack/tools/*/go.mod"))
+	g.Expect(err).NotTo(HaveOccurred())
+	pinned := map[string]bool{}
+	for _, file := range append(files, filepath.Join(root, "hack/tools/go.mod")) {
+		relative, err := filepath.Rel(root, file)
+		g.Expect(err).NotTo(HaveOccurred())
+		parsed := module(t, relative)
+		for _, tool := range parsed.Tool {
+			longest := ""
+			for _, r := range parsed.Require {
+				if strings.HasPrefix(tool.Path+"/", r.Mod.Path+"/") && len(r.Mod.Path) > len(longest) {
+					longest = r.Mod.Path
+				}
+			}
+			pinned[longest] = true
+		}
+	}
+	g.Expect(pinned).NotTo(BeEmpty())
+	for name := range maps.Keys(pinned) {
+		g.Expect(named).To(HaveKeyWithValue(name, true))
+	}
+}
+
+func module(t *testing.T, path string) *modfile.File {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, path))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	parsed, err := modfile.Parse(path, data, nil)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return parsed
+}
