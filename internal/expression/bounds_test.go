@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
+	"github.com/cluster-chandler/chandler/test/cost"
 	"github.com/cluster-chandler/chandler/test/process"
 )
 
@@ -24,27 +22,6 @@ const (
 	mostMemory   = 64 << 20
 	mostResident = 150 // MiB
 )
-
-// spent returns the CPU time and the bytes of memory that a function takes, whatever else the machine does.
-func spent(t testing.TB, do func()) (time.Duration, uint64) {
-	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	start := cpuTime(t)
-	do()
-	took := cpuTime(t) - start
-	runtime.ReadMemStats(&after)
-	return took, after.TotalAlloc - before.TotalAlloc
-}
-
-func cpuTime(t testing.TB) time.Duration {
-	t.Helper()
-	usage := unix.Rusage{}
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
 
 // hostileObjects are as large as an API server answers, and of forms that are costly to look at.
 func hostileObjects() map[string]any {
@@ -77,7 +54,9 @@ func nested(depth int, macro, inner string) string {
 
 func costlyExpressions() []string {
 	long := strings.Repeat("a", 1500)
-	double := func(first, step string, times int, last string) string { return first + strings.Repeat(step, times) + last }
+	double := func(first, step string, times int, last string) string {
+		return first + strings.Repeat(step, times) + last
+	}
 	all := []string{
 		double("'a'", ".replace('a','aaaaaaaaaa')", 9, ".size() > 0"), "'%.900000000f'.format([1.0]).size() > 0", "[1,2,3].map(i, 'a').join('b').size() > 0",
 		nested(7, "all", "true"), nested(6, "all", "('"+long+"').indexOf('b') < 0"), nested(4, "matches('a') || all", "true"),
@@ -129,6 +108,18 @@ func grow(r *rand.Rand, depth int) string {
 	return fmt.Sprintf(form, parts...)
 }
 
+// expectBounded fails the test if an expression took more than one may, of memory even if it was freed meanwhile.
+func expectBounded(t testing.TB, spent cost.Cost, text string) {
+	t.Helper()
+	spent.Expect(t, mostTime, mostMemory)
+	if spent.Allocated > mostMemory {
+		t.Errorf("allocated %d MiB", spent.Allocated>>20)
+	}
+	if t.Failed() {
+		t.Fatal(text)
+	}
+}
+
 func TestExpressionsAreBounded(t *testing.T) {
 	objects, seed := hostileObjects(), rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -140,7 +131,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 	var slowest time.Duration
 	var largest uint64
 	for _, text := range all {
-		took, bytes := spent(t, func() {
+		spent := cost.Of(func() {
 			condition := &addonsv1.ObjectsCondition{Expression: text, Objects: []addonsv1.ConditionObject{{Key: "a"}, {Key: "b"}}}
 			program, err := expression.Of(condition)
 			if err != nil {
@@ -149,10 +140,8 @@ func TestExpressionsAreBounded(t *testing.T) {
 			compiled++
 			_, _ = program.Holds(t.Context(), objects)
 		})
-		slowest, largest = max(slowest, took), max(largest, bytes)
-		if took > mostTime || bytes > mostMemory {
-			t.Errorf("%s of CPU and %d MiB for %s", took, bytes>>20, text)
-		}
+		slowest, largest = max(slowest, spent.Work), max(largest, spent.Allocated)
+		expectBounded(t, spent, text)
 	}
 	if compiled < len(all)/4 {
 		t.Errorf("only %d of %d expressions could be evaluated", compiled, len(all))

@@ -15,7 +15,7 @@ import (
 // Bounds of regular expressions. A match takes time with the product of the text's bytes and the program's instructions.
 const (
 	maxPatternBytes = 256
-	maxInstructions = 1000
+	maxInstructions = 500
 	maxProduct      = 4_000_000
 	maxFound        = 1000 // texts that findAll returns
 )
@@ -83,7 +83,7 @@ func boundedSearch(call interpreter.InterpretableCall) (interpreter.Interpretabl
 	}), nil
 }
 
-// compilePattern returns the compiled pattern and how many instructions it has.
+// compilePattern returns the compiled pattern and about how many instructions it has.
 func compilePattern(text string) (*regexp.Regexp, int, error) {
 	if len(text) > maxPatternBytes {
 		return nil, 0, fmt.Errorf("it has %d bytes, at most %d", len(text), maxPatternBytes)
@@ -92,13 +92,25 @@ func compilePattern(text string) (*regexp.Regexp, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(program.Inst) > maxInstructions {
-		return nil, 0, fmt.Errorf("it has %d instructions, at most %d; repeat less", len(program.Inst), maxInstructions)
+	instructions := instructionsOf(parsed)
+	if instructions > maxInstructions {
+		return nil, 0, fmt.Errorf("it has about %d instructions, at most %d; repeat less", instructions, maxInstructions)
 	}
 	pattern, err := regexp.Compile(text)
-	return pattern, len(program.Inst), err
+	return pattern, instructions, err
+}
+
+// instructionsOf returns about how many instructions a pattern is compiled to: a repetition is written out.
+func instructionsOf(re *syntax.Regexp) int {
+	sum := 2
+	if re.Op == syntax.OpLiteral {
+		sum += len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		sum += instructionsOf(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		sum *= max(re.Min, re.Max, 1)
+	}
+	return sum
 }
