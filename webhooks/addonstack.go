@@ -6,6 +6,7 @@ package webhooks
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,15 +49,13 @@ func (w *AddonStack) ValidateUpdate(ctx context.Context, before, after *addonsv1
 	if !after.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	known := map[string]bool{}
-	for _, p := range stack.Validate(&before.Spec) {
-		known[p.Error.Error()] = true
-	}
-	var added []stack.Problem
-	for _, p := range stack.Validate(&after.Spec) {
-		if !known[p.Error.Error()] {
-			added = append(added, p)
+	added := stack.Validate(&after.Spec)
+	if len(added) > 0 {
+		known := map[string]bool{}
+		for _, p := range stack.Validate(&before.Spec) {
+			known[p.Error.Error()] = true
 		}
+		added = slices.DeleteFunc(added, func(p stack.Problem) bool { return known[p.Error.Error()] })
 	}
 	if !equality.Semantic.DeepEqual(before.Spec.Addons, after.Spec.Addons) {
 		added = append(added, w.cycles(ctx, after)...)

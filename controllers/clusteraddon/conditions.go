@@ -130,10 +130,12 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 		}
 		objects[o.Key] = object
 	}
-	holds, err := program.Holds(objects)
+	holds, err := program.Holds(ctx, objects)
 	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
 	case err != nil:
-		return err.Error(), nil //nolint:nilerr // as of a field that isn't there yet
+		return fmt.Sprintf("%q doesn't hold: %v", c.Expression, err), nil //nolint:nilerr // as of a field that isn't there yet
 	case !holds:
 		return fmt.Sprintf("%q isn't true", c.Expression), nil
 	}

@@ -83,6 +83,9 @@ func ParseStages(data []byte) (Stages, error) {
 	if err != nil {
 		return Stages{}, fmt.Errorf("%s: %w", StagesFile, err)
 	}
+	if refused := expression.CheckTogether(conditionsOf(file.AddonStages)); refused != "" {
+		return Stages{}, fmt.Errorf("%s: addonStages: %s", StagesFile, refused)
+	}
 	stages := Stages{Hooks: map[string][]Stage{}, Faults: map[string]string{}, Unknown: unknown}
 	for _, hook := range slices.Sorted(maps.Keys(file.AddonStages)) {
 		below := fmt.Sprintf("addonStages.%.64s", hook)
@@ -98,6 +101,24 @@ func ParseStages(data []byte) (Stages, error) {
 		}
 	}
 	return stages, nil
+}
+
+// conditionsOf returns all expressions of stages, by hook, that can be read.
+func conditionsOf(hooks map[string]json.RawMessage) (all []string) {
+	for _, data := range hooks {
+		var listed []stageFile
+		if yaml.Unmarshal(data, &listed) != nil {
+			continue // readHook says why
+		}
+		for _, s := range listed {
+			for _, wait := range []*waitFile{s.WaitForPreCondition, s.WaitForPostCondition} {
+				if wait != nil && wait.Conditions != "" {
+					all = append(all, wait.Conditions)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // readHook reads the stages of one hook, and finds the keys in them that aren't known.
@@ -162,7 +183,7 @@ func waitOf(listed *waitFile) (*addonsv1.ObjectsCondition, error) {
 			return nil, fmt.Errorf("objects[%d]: %w", i, wrong)
 		}
 	}
-	if _, err := expression.Of(wait); err != nil {
+	if err := expression.Check(wait); err != nil {
 		return nil, fmt.Errorf("conditions: %w", err)
 	}
 	return wait, nil

@@ -1,61 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expression evaluates what is said of objects in CEL.
+// Package expression evaluates what is said of objects in CEL, within bounds of time and memory.
 package expression
 
 import (
+	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/interpreter"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/library"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/lru"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Limits of one evaluation, in CEL's cost units.
 const (
-	// ruleCost is about the limit of one rule in a CustomResourceDefinition.
-	ruleCost = 10_000_000
-	// CheckCost is a tenth of what the API server grants a call (k8s.io/apiserver/pkg/apis/cel, PerCallLimit).
-	CheckCost = 100_000
+	// ruleCost is the limit that the API server has for a call.
+	ruleCost = celconfig.PerCallLimit
+	// CheckCost is a tenth of it, as a check is about many objects.
+	CheckCost = celconfig.PerCallLimit / 10
 )
 
-// programs are those that were compiled last. They are safe for concurrent use.
-var programs = lru.New[string](1024, func(cel.Program) int64 { return 1 })
+// longest is the time that an evaluation may take. The rest of a second is for its last step.
+const longest = 800 * time.Millisecond
 
-var environment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.DefaultUTCTimeZone(true),
-		cel.EagerlyValidateDeclarations(true),
-		ext.Strings(ext.StringsVersion(2)),
-		cel.OptionalTypes(),
-		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.SemverLib(),
-	)
-})
+// Bytes of all that is kept of expressions that were compiled, and of what is wrong with others.
+const (
+	maxKept      = 24 << 20
+	maxVerdicts  = 4 << 20
+	maxFault     = 2 << 10  // of one expression
+	programBytes = 20 << 10 // of one program, besides its nodes
+	nodeKept     = 128
+)
+
+var (
+	// programs are those that were compiled last. They are safe for concurrent use.
+	programs = lru.New[[sha256.Size]byte](maxKept, func(p Program) int64 { return p.size })
+	// verdicts are why expressions can't be used, "" of those that can.
+	verdicts = lru.New[[sha256.Size]byte](maxVerdicts, func(fault string) int64 { return int64(len(fault)) + 256 })
+)
 
 // Program is a compiled expression of type bool.
-type Program struct{ program cel.Program }
+type Program struct {
+	program cel.Program
+	size    int64 // in memory, about
+}
 
 // Of compiles a condition on objects. Each is a variable of its key's name.
 func Of(c *addonsv1.ObjectsCondition) (Program, error) {
+	return Compile(c.Expression, ruleCost, variablesOf(c)...)
+}
+
+func variablesOf(c *addonsv1.ObjectsCondition) []string {
 	names := make([]string, 0, len(c.Objects))
 	for _, object := range c.Objects {
 		names = append(names, object.Key)
 	}
-	return Compile(c.Expression, ruleCost, names...)
+	return names
+}
+
+// Check returns why [Of] can't compile a condition, nil if it can. It keeps the answer for longer than a program is kept.
+func Check(c *addonsv1.ObjectsCondition) error {
+	return CheckText(c.Expression, ruleCost, variablesOf(c)...)
+}
+
+// CheckText returns why [Compile] can't compile an expression, nil if it can. It keeps the answer as [Check] does.
+func CheckText(text string, cost uint64, variables ...string) error {
+	fault, found := verdicts.Get(keyOf(text, cost, variables))
+	if !found {
+		_, err := Compile(text, cost, variables...)
+		return err
+	}
+	if fault != "" {
+		return errors.New(fault)
+	}
+	return nil
+}
+
+// keyOf returns a digest of all that a program depends on.
+func keyOf(text string, cost uint64, variables []string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(fmt.Sprint(cost, " ", strings.Join(variables, " "), " ", text)))
 }
 
 // Compile compiles an expression with variables. Its error holds the place of the fault.
 func Compile(text string, cost uint64, variables ...string) (Program, error) {
-	key := fmt.Sprint(cost, " ", strings.Join(variables, " "), " ", text)
+	key := keyOf(text, cost, variables)
 	if known, ok := programs.Get(key); ok {
-		return Program{known}, nil
+		return known, nil
 	}
-	env, err := environment()
+	program, err := compile(text, cost, variables)
+	if err != nil {
+		err = errors.New(message.Shorten(err.Error(), maxFault))
+		verdicts.Put(key, err.Error())
+		return Program{}, err
+	}
+	verdicts.Put(key, "")
+	programs.Put(key, program)
+	return program, nil
+}
+
+func compile(text string, cost uint64, variables []string) (Program, error) {
+	if fault := faultOf(text); fault != "" {
+		return Program{}, errors.New(fault)
+	}
+	base, err := environment()
 	if err != nil {
 		return Program{}, err
 	}
@@ -63,33 +121,78 @@ func Compile(text string, cost uint64, variables ...string) (Program, error) {
 	for _, name := range variables {
 		declared = append(declared, cel.Variable(name, cel.DynType))
 	}
-	if env, err = env.Extend(declared...); err != nil {
+	env, err := base.Extend(declared...)
+	if err != nil {
 		return Program{}, err
 	}
-	ast, issues := env.Compile(text)
+	parsed, issues := env.Parse(text)
 	if err := issues.Err(); err != nil {
 		return Program{}, err
 	}
-	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+	if err := checkSyntax(parsed.NativeRep()); err != nil {
+		return Program{}, err
+	}
+	checked, issues := env.Check(parsed)
+	if err := issues.Err(); err != nil {
+		return Program{}, err
+	}
+	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return Program{}, fmt.Errorf("the expression is of type %s, not bool", out)
 	}
-	program, err := env.Program(ast, cel.CostLimit(cost))
-	if err == nil {
-		programs.Put(key, program)
-	}
-	return Program{program}, err
+	// Of the base, as a program keeps its environment.
+	program, err := base.Program(checked, cel.CustomDecoratorV2(counted), cel.InterruptCheckFrequency(celconfig.CheckFrequency),
+		cel.CostTracking(&library.CostEstimator{}), cel.CostLimit(cost))
+	return Program{program, int64(programBytes + nodeKept*ast.NodeCount(checked.NativeRep()))}, err
 }
 
-// Holds evaluates the expression on the variables. An error, as of a field that isn't there yet,
-// means that it doesn't hold.
-func (p Program) Holds(variables map[string]any) (bool, error) {
-	result, _, err := p.program.Eval(variables)
+// Holds evaluates the expression on the variables, for 0.8 s at most. An error, as of a field that isn't there yet,
+// means that it doesn't hold. Its text has nothing of the variables' values.
+func (p Program) Holds(ctx context.Context, variables map[string]any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	variables = maps.Clone(variables)
+	if variables == nil {
+		variables = map[string]any{}
+	}
+	variables[meterVariable] = &meter{maxBytes}
+	result, _, err := p.program.ContextEval(ctx, variables)
 	if err != nil {
-		return false, err
+		return false, causeOf(err)
 	}
 	holds, ok := result.Value().(bool)
 	if !ok {
 		return false, fmt.Errorf("the expression is of type %s, not bool", result.Type().TypeName())
 	}
 	return holds, nil
+}
+
+// Causes of errors. CEL's own words quote values, which may be of a Secret.
+var (
+	errCost      = errors.New("it takes too many steps, or too much memory, on these objects; look at fewer or smaller fields")
+	errCancelled = fmt.Errorf("it doesn't end within %s", longest)
+	errOther     = errors.New("it can't be evaluated on these objects, as a value isn't of the form that it needs")
+	// causes are those of errors whose texts begin so.
+	causes = map[string]error{
+		"no such key":         errors.New("it needs a field that isn't there"),
+		"no such attribute":   errors.New("it needs a field that isn't there"),
+		"no such overload":    errors.New("a value isn't of the type that it needs, or a field isn't there"),
+		"index out of bounds": errors.New("it needs an element that isn't there"),
+	}
+)
+
+func causeOf(err error) error {
+	cancelled := interpreter.EvalCancelledError{}
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		return errCost
+	case errors.As(err, &cancelled), errors.Is(err, interpreter.InterruptError{}):
+		return errCancelled
+	}
+	text := err.Error()
+	for start, cause := range causes {
+		if strings.HasPrefix(text, start) {
+			return cause
+		}
+	}
+	return errOther
 }

@@ -5,6 +5,7 @@ package stack
 import (
 	"io/fs"
 	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,6 +36,19 @@ func (p *problems) checkDirectory(directory string, at *field.Path) {
 	}
 }
 
+// expressionsOf returns all expressions of add-ons.
+func expressionsOf(addons []addonsv1.Addon) (all []string) {
+	for i := range addons {
+		for _, condition := range slices.Concat(addons[i].Preconditions, addons[i].Postconditions) {
+			all = append(all, condition.Expression)
+		}
+		for _, check := range addons[i].Readiness {
+			all = append(all, check.Expression)
+		}
+	}
+	return all
+}
+
 // checkConditions compiles preconditions or postconditions, and checks whether their
 // objects could be read.
 func (p *problems) checkConditions(all []addonsv1.ObjectsCondition, path *field.Path) {
@@ -44,7 +58,7 @@ func (p *problems) checkConditions(all []addonsv1.ObjectsCondition, path *field.
 				p.add(addonsv1.InvalidExpressionReason, path.Index(i).Child("objects").Index(j).Child(wrong.Field), wrong.Value, wrong.Fault)
 			}
 		}
-		if _, err := expression.Of(&all[i]); err != nil {
+		if err := expression.Check(&all[i]); err != nil {
 			p.add(addonsv1.InvalidExpressionReason, path.Index(i).Child("expression"), all[i].Expression, err.Error())
 		}
 	}

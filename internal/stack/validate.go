@@ -15,6 +15,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/expression"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -40,8 +41,12 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 		found.checkVersion(bundleAddress(spec.Source), path.Child("source"))
 	}
 	found.checkNames(spec.Addons, path.Child("addons"))
+	refused := expression.CheckTogether(expressionsOf(spec.Addons))
+	if refused != "" {
+		found.add(addonsv1.InvalidExpressionReason, path.Child("addons"), field.OmitValueType{}, refused)
+	}
 	for i := range spec.Addons {
-		found.checkAddon(&spec.Addons[i], path.Child("addons").Index(i))
+		found.checkAddon(&spec.Addons[i], path.Child("addons").Index(i), refused == "")
 	}
 	return found
 }
@@ -76,7 +81,7 @@ func (p *problems) checkNames(addons []addonsv1.Addon, path *field.Path) {
 	}
 }
 
-func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path) {
+func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path, compiles bool) {
 	if addon.Values != nil && !isJSONObject(addon.Values.Raw) {
 		p.add(addonsv1.InvalidValuesReason, path.Child("values"), field.OmitValueType{}, "values must be a map")
 	}
@@ -86,12 +91,15 @@ func (p *problems) checkAddon(addon *addonsv1.Addon, path *field.Path) {
 	at := addonAddress(addon)
 	p.checkVersion(at, path.Child(at.kind))
 	p.checkKubernetesVersions(addon, path)
+	p.checkContent(addon, path)
+	if !compiles {
+		return
+	}
 	p.checkConditions(addon.Preconditions, path.Child("preconditions"))
 	p.checkConditions(addon.Postconditions, path.Child("postconditions"))
-	p.checkContent(addon, path)
-	for i := range addon.Readiness {
-		if _, err := readiness.Compile(addon.Readiness[i : i+1]); err != nil {
-			p.add(addonsv1.InvalidReadinessReason, path.Child("readiness").Index(i).Child("expression"), addon.Readiness[i].Expression, err.Error())
+	for i, check := range addon.Readiness {
+		if err := readiness.Verify(check); err != nil {
+			p.add(addonsv1.InvalidReadinessReason, path.Child("readiness").Index(i).Child("expression"), check.Expression, err.Error())
 		}
 	}
 }

@@ -27,6 +27,11 @@ func Compile(checks []addonsv1.ReadinessCheck) (Checks, error) {
 	return compiled, nil
 }
 
+// Verify returns why a check can't be compiled, nil if it can.
+func Verify(check addonsv1.ReadinessCheck) error {
+	return expression.CheckText(check.Expression, expression.CheckCost, "self")
+}
+
 // Check is a compiled check.
 type Check struct {
 	addonsv1.ReadinessCheck

@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -23,7 +24,8 @@ func (c Checks) Judge() observe.Judge {
 		}
 		for _, check := range c {
 			// An error counts as false, as of a field that isn't there yet.
-			if held, err := check.program.Holds(map[string]any{"self": o.Object}); !held || err != nil {
+			// Objects are judged as they come from a watch, which is in no reconcile.
+			if held, err := check.program.Holds(context.Background(), map[string]any{"self": o.Object}); !held || err != nil {
 				s.Phase, s.Final = observe.InProgress, false
 				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
 				return s
