@@ -89,11 +89,9 @@ func servingFlags(t *testing.T) (address string, flags []string) {
 	g.Expect(topology.WriteServerCertificate(world.Authority, dir)).To(Succeed())
 	hooks, authority := manager.FreeAddress(t), filepath.Join(dir, "ca.crt")
 	g.Expect(os.WriteFile(authority, world.Authority.Certificate, 0o600)).To(Succeed())
-	flags = []string{"--webhook-port=" + port(manager.FreeAddress(t)), "--webhook-cert-dir=" + dir, "--hook-port=" + port(hooks)}
-	if !world.oldest { // whose core manager shows no certificate
-		flags = append(flags, "--hook-client-ca-file="+authority)
+	return "https://" + hooks, []string{
+		"--webhook-port=" + port(manager.FreeAddress(t)), "--webhook-cert-dir=" + dir, "--hook-port=" + port(hooks), "--hook-client-ca-file=" + authority,
 	}
-	return "https://" + hooks, flags
 }
 
 // write writes a file below the artifacts of the tenant's instance.

@@ -8,15 +8,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -120,6 +124,7 @@ func (s *server) Start(ctx context.Context) error {
 		MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		ReadTimeout: headerTimeout + readTimeout, WriteTimeout: readTimeout + answerTimeout + headerTimeout,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams}, ConnState: renew,
+		ErrorLog: log.New(&sparse{logger: logf.FromContext(ctx), limiter: rate.NewLimiter(1, 10)}, "", 0),
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -142,6 +147,20 @@ func (s *server) Start(ctx context.Context) error {
 
 func (s *server) address() string {
 	return net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
+}
+
+// sparse logs what has to do with single connections, at most one line a second: anybody may open some.
+type sparse struct {
+	logger  logr.Logger
+	limiter *rate.Limiter
+}
+
+// Write logs one line, or leaves it out.
+func (s *sparse) Write(line []byte) (int, error) {
+	if s.limiter.Allow() {
+		s.logger.Info("The webhook server has trouble with a client", "error", strings.TrimSpace(string(line)))
+	}
+	return len(line), nil
 }
 
 // StartedChecker reports whether connections are accepted.
