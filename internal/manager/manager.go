@@ -17,6 +17,7 @@ import (
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/instance"
@@ -37,7 +38,7 @@ func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *
 	if o.contentionProfiling {
 		goruntime.SetBlockProfileRate(1)
 	}
-	managerOptions, err := managerOptions(config, o)
+	managerOptions, hookServer, err := managerOptions(config, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,23 +55,24 @@ func newManager(ctx context.Context, config *rest.Config, o *Options, renderer *
 	if o.webhooks() {
 		// Ready means that webhooks are served, also if the instance of this process
 		// waits: its own claim has to be admitted by them.
-		if ready, err = setupWebhooks(ctx, mgr, o.hookFailurePolicy); err != nil {
+		if ready, err = setupWebhooks(ctx, mgr, hookServer, o.hookFailurePolicy); err != nil {
 			return nil, err
 		}
 	}
 	return mgr, setupChecks(mgr, ready)
 }
 
-func managerOptions(config *rest.Config, o *Options) (manager.Options, error) {
+// managerOptions returns the options of the manager, and the server of the runtime hooks, nil for none.
+func managerOptions(config *rest.Config, o *Options) (manager.Options, webhook.Server, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, inventoryv1alpha1.AddToScheme, addonsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return manager.Options{}, fmt.Errorf("building the scheme: %w", err)
+			return manager.Options{}, nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
 	tlsOptions, metricsOptions, err := flags.GetManagerOptions(o.manager)
 	if err != nil {
-		return manager.Options{}, fmt.Errorf("TLS options: %w", err)
+		return manager.Options{}, nil, fmt.Errorf("TLS options: %w", err)
 	}
 	identity := o.identity()
 	result := manager.Options{
@@ -93,11 +95,10 @@ func managerOptions(config *rest.Config, o *Options) (manager.Options, error) {
 	}
 	result.Controller.CacheSyncTimeout = cacheSyncTimeout
 	if o.webhooks() {
-		if err := addServing(&result, config, o, tlsOptions); err != nil {
-			return manager.Options{}, err
-		}
+		hookServer, err := addServing(&result, config, o, tlsOptions)
+		return result, hookServer, err
 	}
-	return result, nil
+	return result, nil, nil
 }
 
 func setupChecks(mgr manager.Manager, ready healthz.Checker) error {

@@ -92,6 +92,8 @@ type Options struct {
 	webhookCALifetime       time.Duration
 	webhookService          string
 	webhookServiceNamespace string
+	hookPort                int
+	hookClientCA            string
 	hookFailurePolicy       string
 
 	manager flags.ManagerOptions
@@ -169,6 +171,8 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.webhookService, "webhook-service", "chandler-webhook-service", "Name of the Service that a certificate is for that the process makes.")
 	fs.StringVar(&o.webhookServiceNamespace, "webhook-service-namespace", "", "Namespace of that Service. Defaults to the namespace the process runs in; outside of a cluster to chandler-webhooks.")
 
+	fs.IntVar(&o.hookPort, "hook-port", 9444, "Port of the server of Cluster API's runtime hooks, which has the webhooks' certificate. 0 means that this process answers none.")
+	fs.StringVar(&o.hookClientCA, "hook-client-ca-file", "", "File of the authorities whose client certificates the runtime hooks require of Cluster API, in PEM. It is read at the start. If unspecified, they answer everybody who reaches the port.")
 	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
 
 	flags.AddManagerOptions(fs, &o.manager)

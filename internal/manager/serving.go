@@ -6,8 +6,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/discovery"
@@ -31,49 +34,53 @@ import (
 	"github.com/cluster-chandler/chandler/webhooks/reviews"
 )
 
-// addServing prepares a manager for what setupWebhooks adds: a server, and a cache
-// of what concerns all instances, whatever the scope of the one in this process.
-func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions []func(*tls.Config)) error {
+// addServing prepares a manager for what setupWebhooks adds: servers, and a cache of what concerns all instances,
+// whatever the scope of the one in this process. The server of the runtime hooks is returned, nil if there is none.
+func addServing(m *manager.Options, config *rest.Config, o *Options, tlsOptions []func(*tls.Config)) (webhook.Server, error) {
 	if err := apiextensionsv1.AddToScheme(m.Scheme); err != nil {
-		return fmt.Errorf("building the scheme: %w", err)
+		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	maps.Copy(m.Cache.ByObject, migration.CacheByObject())
 	m.Cache.ByObject[&addonsv1.ProviderInstance{}] = cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}}
 
-	server := webhook.Options{
-		Port: o.webhookPort, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
-	}
-	clientCertificates := o.webhookClientCA != ""
-	if clientCertificates {
-		option, err := reviews.ClientCA(o.webhookClientCA)
+	var source *certificates.Source
+	if o.webhookCertSource == certFromSelf {
+		var err error
+		source, err = certificates.New(certificates.Options{
+			Config:            config,
+			Namespace:         cmp.Or(o.webhookServiceNamespace, podNamespace(), "chandler-webhooks"),
+			Service:           o.webhookService,
+			Lifetime:          o.webhookCertLifetime,
+			AuthorityLifetime: o.webhookCALifetime,
+			CRDs:              []string{migration.CRD}, // the only one with versions to convert
+		})
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("setting up the webhooks' certificate: %w", err)
 		}
-		server.TLSOpts = append(server.TLSOpts, option)
+		tlsOptions = append(slices.Clone(tlsOptions), source.TLSOption)
 	}
-	if o.webhookCertSource == certFromFiles {
-		m.WebhookServer = reviews.Limited(webhook.NewServer(server), clientCertificates)
-		return nil
+	serve := func(port int, clientCA string) (webhook.Server, error) {
+		return reviews.New(reviews.Options{ClientCAFile: clientCA, Options: webhook.Options{
+			Port: port, CertDir: o.webhookCertDir, CertName: o.webhookCertName, KeyName: o.webhookKeyName, TLSOpts: tlsOptions,
+		}})
 	}
-	source, err := certificates.New(certificates.Options{
-		Config:            config,
-		Namespace:         cmp.Or(o.webhookServiceNamespace, podNamespace(), "chandler-webhooks"),
-		Service:           o.webhookService,
-		Lifetime:          o.webhookCertLifetime,
-		AuthorityLifetime: o.webhookCALifetime,
-		CRDs:              []string{migration.CRD}, // the only one with versions to convert
-	})
+	server, err := serve(o.webhookPort, o.webhookClientCA)
 	if err != nil {
-		return fmt.Errorf("setting up the webhooks' certificate: %w", err)
+		return nil, err
 	}
-	server.TLSOpts = append(server.TLSOpts, source.TLSOption)
-	m.WebhookServer = reviews.Limited(source.Server(webhook.NewServer(server)), clientCertificates)
-	return nil
+	if source != nil {
+		server = source.Server(server)
+	}
+	m.WebhookServer = server
+	if o.hookPort == 0 {
+		return nil, nil
+	}
+	return serve(o.hookPort, o.hookClientCA)
 }
 
 // setupWebhooks adds all that instances share: admission, conversion, the migration
 // of stored versions, and the watch over who is alive.
-func setupWebhooks(ctx context.Context, mgr manager.Manager, hookFailurePolicy string) (healthz.Checker, error) {
+func setupWebhooks(ctx context.Context, mgr manager.Manager, hookServer webhook.Server, hookFailurePolicy string) (healthz.Checker, error) {
 	observer := arbiter.NewObserver(clock.RealClock{})
 	instances := &webhooks.ProviderInstance{Arbiter: arbiter.New(mgr.GetAPIReader(), observer), Reviews: mgr.GetClient()}
 	expiry := &providerinstance.ExpiryReconciler{
@@ -88,7 +95,6 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookFailurePolicy s
 		{"the ProviderInstance webhook", instances.SetupWithManager},
 		{"the conversion webhook", conversion.SetupWithManager},
 		{"the expiry of ProviderInstances", expiry.SetupWithManager},
-		{"the runtime hooks", func(mgr manager.Manager) error { return setupHooks(mgr, hookFailurePolicy) }},
 	} {
 		if err := part.setup(mgr); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", part.name, err)
@@ -97,11 +103,18 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookFailurePolicy s
 	if err := migration.Setup(ctx, mgr); err != nil {
 		return nil, err
 	}
-	return mgr.GetWebhookServer().StartedChecker(), nil
+	ready := mgr.GetWebhookServer().StartedChecker()
+	if hookServer == nil {
+		return ready, nil
+	}
+	if err := setupHooks(mgr, hookServer, hookFailurePolicy); err != nil {
+		return nil, fmt.Errorf("setting up the runtime hooks: %w", err)
+	}
+	return func(r *http.Request) error { return errors.Join(ready(r), hookServer.StartedChecker()(r)) }, nil
 }
 
 // setupHooks adds the answers to Cluster API's runtime hooks.
-func setupHooks(mgr manager.Manager, failurePolicy string) error {
+func setupHooks(mgr manager.Manager, server webhook.Server, failurePolicy string) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS = -1 // each waiting Cluster asks every few seconds, and mustn't wait for the others
 	reader, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
@@ -112,10 +125,10 @@ func setupHooks(mgr manager.Manager, failurePolicy string) error {
 	if err != nil {
 		return err
 	}
-	server := &hooks.Server{
+	answers := &hooks.Server{
 		Reader: reader, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
 		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
 	}
-	server.Register(mgr.GetWebhookServer())
-	return nil
+	answers.Register(server)
+	return mgr.Add(server)
 }

@@ -90,6 +90,10 @@ func (o *Options) validateAddresses() error {
 	taken := map[string]string{}
 	if o.webhooks() {
 		taken[strconv.Itoa(o.webhookPort)] = "--webhook-port"
+		if other, ok := taken[strconv.Itoa(o.hookPort)]; ok {
+			return fmt.Errorf("%s and --hook-port both take port %d", other, o.hookPort)
+		}
+		taken[strconv.Itoa(o.hookPort)] = "--hook-port"
 	}
 	for _, flag := range []struct{ name, address string }{
 		{"--health-addr", o.healthAddr},
@@ -155,9 +159,12 @@ func (o *Options) validateNumbers() error {
 }
 
 func (o *Options) validateCertificates() error {
-	if o.webhookClientCA != "" {
-		if _, err := cert.NewPool(o.webhookClientCA); err != nil {
-			return fmt.Errorf("--webhook-client-ca-file: %w", err)
+	for flag, file := range map[string]string{"--webhook-client-ca-file": o.webhookClientCA, "--hook-client-ca-file": o.hookClientCA} {
+		if file == "" {
+			continue
+		}
+		if _, err := cert.NewPool(file); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
 		}
 	}
 	switch o.webhookCertSource {
@@ -187,6 +194,9 @@ func (o *Options) validateServing() error {
 	}
 	if o.webhookPort < 0 || o.webhookPort > 65535 {
 		return fmt.Errorf("--webhook-port: %d is no port; 0 means no webhooks", o.webhookPort)
+	}
+	if o.hookPort < 0 || o.hookPort > 65535 {
+		return fmt.Errorf("--hook-port: %d is no port; 0 means no runtime hooks", o.hookPort)
 	}
 	if !slices.Contains(hooks.FailurePolicies, o.hookFailurePolicy) {
 		return fmt.Errorf("--hook-failure-policy: %q is neither %s", o.hookFailurePolicy, strings.Join(hooks.FailurePolicies, " nor "))

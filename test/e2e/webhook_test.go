@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,32 +32,8 @@ func TestWebhook(t *testing.T) {
 	path := tn.writeChart("good", "1.0.0", configMapChart)
 	tn.makeStack("stored-before", nil, tn.addon("a", path, after("nobody")))
 
-	address := freeAddress(t)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, dir := mustCertificate(t), t.TempDir()
-	for name, data := range map[string][]byte{"tls.crt": certificate.chain, "tls.key": certificate.key} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	nobody, err := world.hub.AddUser(tn.user + ":webhooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tn.allowToServe(tn.user + ":webhooks")
 	start := world.hub.mark(t)
-	launch(t, tn.namespace+"-webhooks", nobody.Kubeconfig, "--run=webhooks", "--webhook-port="+port, "--webhook-cert-dir="+dir)
-	tn.create(tn.webhookAt(t, address, certificate.chain))
-	poll(t, patience, "the API server is to ask the webhook", func() error {
-		s := tn.newStack("probe", nil, tn.addon("a", path, after("nobody")))
-		if world.hub.Create(t.Context(), s, client.DryRunAll) == nil {
-			return errors.New("it lets a wrong stack through")
-		}
-		return world.hub.Create(t.Context(), tn.newStack("probe", nil, tn.addon("a", path)), client.DryRunAll)
-	})
+	tn.serveWebhooks()
 
 	tn.makeStack("around", nil, tn.addon("back", path, after("new/web"))) // which may come later
 	for name, tc := range map[string]struct {

@@ -97,7 +97,7 @@ func (w *world) startWebhooks(d *appsv1.Deployment, flags ...string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		m := p.start(defaultVersion, append([]string{"--webhook-port=" + port}, flags...)...)
+		m := p.start(defaultVersion, append([]string{"--webhook-port=" + port, "--hook-port=0"}, flags...)...)
 		m.serves = address
 		*w.webhooks = append(*w.webhooks, m)
 		w.services.add(p.name, address)

@@ -65,16 +65,9 @@ func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 	tn.write("demo/values.yaml", "text: first\n")
 	tn.write("demo/templates/text.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata: {text: '{{ .Values.text }}'}\n")
 
-	address := manager.FreeAddress(t)
-	_, port, err := net.SplitHostPort(address)
-	g.Expect(err).NotTo(HaveOccurred())
-	tn.address = "https://" + address
-	certificates := t.TempDir()
-	g.Expect(topology.WriteServerCertificate(world.Authority, certificates)).To(Succeed())
-	tn.flags = append([]string{
-		"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + tn.artifacts,
-		"--webhook-port=" + port, "--webhook-cert-dir=" + certificates,
-	}, flags...)
+	var serving []string
+	tn.address, serving = servingFlags(t)
+	tn.flags = append([]string{"--namespace=" + namespace, "--instance-namespace=" + namespace, "--artifact-root=" + tn.artifacts}, append(serving, flags...)...)
 	tn.start()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -82,6 +75,23 @@ func newUnaskedTenant(t *testing.T, namespace string, flags ...string) *tenant {
 		}
 	})
 	return tn
+}
+
+// servingFlags returns flags that have a process answer hooks at an address, if its caller is the core manager.
+func servingFlags(t *testing.T) (address string, flags []string) {
+	t.Helper()
+	g, dir := NewWithT(t), t.TempDir()
+	port := func(address string) string {
+		_, port, err := net.SplitHostPort(address)
+		g.Expect(err).NotTo(HaveOccurred())
+		return port
+	}
+	g.Expect(topology.WriteServerCertificate(world.Authority, dir)).To(Succeed())
+	hooks, authority := manager.FreeAddress(t), filepath.Join(dir, "ca.crt")
+	g.Expect(os.WriteFile(authority, world.Authority.Certificate, 0o600)).To(Succeed())
+	return "https://" + hooks, []string{
+		"--webhook-port=" + port(manager.FreeAddress(t)), "--webhook-cert-dir=" + dir, "--hook-port=" + port(hooks), "--hook-client-ca-file=" + authority,
+	}
 }
 
 // write writes a file below the artifacts of the tenant's instance.

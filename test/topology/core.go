@@ -89,6 +89,8 @@ func newCore(binary, home, logDir string, kubeconfig []byte) (*Core, error) {
 			"--feature-gates=ClusterTopology=true,RuntimeSDK=true",
 			"--webhook-port=" + port,
 			"--webhook-cert-dir=" + home,
+			"--runtime-extension-client-cert-file=" + filepath.Join(home, "tls.crt"),
+			"--runtime-extension-client-key-file=" + filepath.Join(home, "tls.key"),
 			"--health-addr=" + health,
 			"--diagnostics-address=127.0.0.1:0",
 			"--insecure-diagnostics",

@@ -18,7 +18,8 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-// forge asks the hooks of a Cluster that is held, as anybody may who reaches the port. That changes nothing.
+// forge asks the hooks of a Cluster that is held, as somebody who has a certificate as the core manager's. That changes
+// nothing. Nobody else is told anything.
 func (tn *tenant) forge(cluster string) {
 	tn.Helper()
 	g := NewWithT(tn.T)
@@ -39,7 +40,12 @@ func (tn *tenant) forge(cluster string) {
 		status int
 		text   string
 	}
-	server := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	pair, err := world.Authority.Client("mallory")
+	g.Expect(err).NotTo(HaveOccurred())
+	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	g.Expect(err).NotTo(HaveOccurred())
+	certified := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	server := &http.Client{Transport: &http.Transport{TLSClientConfig: certified}}
 	ask := func(body string) answer {
 		tn.Helper()
 		response, err := server.Post(tn.address+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/before-cluster-upgrade", "application/json", strings.NewReader(body))
@@ -49,6 +55,11 @@ func (tn *tenant) forge(cluster string) {
 		g.Expect(response.Body.Close()).To(Succeed())
 		return answer{response.StatusCode, string(text)}
 	}
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	response, err := stranger.Post(tn.address+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/before-cluster-upgrade", "application/json", strings.NewReader("{}"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.Body.Close()).To(Succeed())
+	g.Expect(response.StatusCode).To(Equal(http.StatusUnauthorized))
 	for name, tc := range map[string]struct {
 		body   string
 		status int
@@ -56,7 +67,7 @@ func (tn *tenant) forge(cluster string) {
 	}{
 		"nothing":           {"", http.StatusBadRequest, ""},
 		"no JSON":           {"<a/>", http.StatusBadRequest, ""},
-		"too large":         {`{"cluster": "` + strings.Repeat("x", 17<<20) + `"}`, http.StatusRequestEntityTooLarge, ""},
+		"too large":         {`{"cluster": "` + strings.Repeat("x", 1<<20) + `"}`, http.StatusRequestEntityTooLarge, ""},
 		"no Cluster":        {`{}`, http.StatusOK, `"retryAfterSeconds":0`},
 		"a Cluster of none": {`{"cluster": {"metadata": {"namespace": "x", "name": "../y"}}}`, http.StatusOK, `"retryAfterSeconds":0`},
 		"this one":          {fmt.Sprintf(`{"cluster": {"metadata": {"namespace": %q, "name": %q}, "spec": {"topology": {"version": %q}}}}`, tn.namespace, cluster, tn.newer), http.StatusOK, `"retryAfterSeconds":2`},

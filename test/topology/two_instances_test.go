@@ -3,7 +3,6 @@
 package topology_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -81,11 +80,7 @@ func TestTwoInstancesOneServer(t *testing.T) {
 func (tn *tenant) serve() (address, user string) {
 	tn.Helper()
 	t, g := tn.T, NewWithT(tn.T)
-	at := manager.FreeAddress(t)
-	_, port, err := net.SplitHostPort(at)
-	g.Expect(err).NotTo(HaveOccurred())
-	certificates := t.TempDir()
-	g.Expect(topology.WriteServerCertificate(world.Authority, certificates)).To(Succeed())
+	address, flags := servingFlags(t)
 	user = tn.namespace + "-webhooks"
 	serving, err := world.AddUser(user)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -103,7 +98,7 @@ func (tn *tenant) serve() (address, user string) {
 	g.Expect(world.Create(t.Context(), binding)).To(Succeed())
 	manager.Start(t, manager.Options{
 		Name: user, Binary: world.chandler, Kubeconfig: serving.Kubeconfig, LogDir: os.Getenv("CHANDLER_E2E_LOGS"),
-		Args: []string{"--run=webhooks", "--webhook-port=" + port, "--webhook-cert-dir=" + certificates},
+		Args: append([]string{"--run=webhooks"}, flags...),
 	})
-	return "https://" + at, user
+	return address, user
 }

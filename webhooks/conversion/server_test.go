@@ -56,10 +56,14 @@ func startServers(t *testing.T) (c client.Client, stopWebhooks func()) {
 	if err := addonsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	server, err := reviews.New(reviews.Options{Options: webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	mgr, err := ctrl.NewManager(cp.Config(), ctrl.Options{
 		Scheme:        scheme, // without v1alpha1, as the manager's
 		Metrics:       metricsserver.Options{BindAddress: "0"},
-		WebhookServer: reviews.Limited(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: certificates}), false),
+		WebhookServer: server,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimecatalog "sigs.k8s.io/cluster-api/api/runtime/catalog"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
-	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -73,12 +71,20 @@ func hasNewerHooks(ctx context.Context, server rest.Interface) (bool, error) {
 // FailurePolicies are the values of --hook-failure-policy.
 var FailurePolicies = []string{string(hooksv1.FailurePolicyFail), string(hooksv1.FailurePolicyIgnore)}
 
-// request is what is read of all requests. Their Cluster is of v1beta2 since Cluster API 1.13, and
-// of v1beta1 before; what is read of it is the same in both.
+// request is what is read of all requests, and nothing else: any list in the metadata may have millions of entries. Their
+// Cluster is of v1beta2 since Cluster API 1.13, and of v1beta1 before; what is read of it is the same in both.
 type request struct {
 	Cluster struct {
-		metav1.ObjectMeta `json:"metadata"`
-		Spec              struct {
+		Metadata struct {
+			Namespace   string `json:"namespace"`
+			Name        string `json:"name"`
+			Generation  int64  `json:"generation"`
+			Annotations struct {
+				SkipGates string  `json:"addons.cluster.x-k8s.io/skip-gates"`
+				Moves     *string `json:"clusterctl.cluster.x-k8s.io/delete-for-move"`
+			} `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
 			Topology struct {
 				Version string `json:"version"`
 			} `json:"topology"`
@@ -114,13 +120,13 @@ var all = []hook{
 // answer returns what is to be said to a request.
 func (h *hook) answer(r *request, ca *addonsv1.ClusterAddon, lost *upgrade.LostInstance, now time.Time) upgrade.Answer {
 	if h.point == "" {
-		if _, moves := r.Cluster.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moves {
+		if r.Cluster.Metadata.Annotations.Moves != nil {
 			return upgrade.Answer{} // it lives on elsewhere, with its add-ons
 		}
 		return upgrade.DeletionAnswerOf(ca, lost, now)
 	}
 	return upgrade.AnswerOf(upgrade.Question{
-		Point: h.point, Version: h.version(r), Target: r.Cluster.Spec.Topology.Version, Generation: r.Cluster.Generation,
-		SkipGates: r.Cluster.Annotations[addonsv1.SkipGatesAnnotation],
+		Point: h.point, Version: h.version(r), Target: r.Cluster.Spec.Topology.Version, Generation: r.Cluster.Metadata.Generation,
+		SkipGates: r.Cluster.Metadata.Annotations.SkipGates,
 	}, ca, lost, now)
 }

@@ -65,7 +65,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h *hook) {
 		http.Error(w, "the request is no JSON", http.StatusBadRequest)
 		return
 	}
-	key := client.ObjectKey{Namespace: asked.Cluster.Namespace, Name: asked.Cluster.Name}
+	key := client.ObjectKey{Namespace: asked.Cluster.Metadata.Namespace, Name: asked.Cluster.Metadata.Name}
 	response := &hooksv1.BeforeClusterUpgradeResponse{} // all hooks that may be held have the same fields
 	response.SetStatus(hooksv1.ResponseStatusSuccess)
 	answer, err := s.answer(r.Context(), key, h, asked)

@@ -1,97 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reviews bounds what requests to webhooks may take, and who may send them. controller-runtime
-// reads a ConversionReview without a limit.
+// Package reviews serves webhooks to clients that nobody knows, and bounds what their connections and requests may
+// take. controller-runtime's own server reads headers of 1 MiB, and bodies at any pace.
 package reviews
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
-	"fmt"
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"k8s.io/utils/clock"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
+
+// Limits of the requests of one kind. The kinds share nothing.
+type Limits struct {
+	// Bytes that one body may have, and all that are answered at the same time together.
+	Bytes int64
+	// Values that the JSON of one body may have, keys included. "{}," may become a struct of hundreds of bytes.
+	Values int
+	// Room is for all bodies of which a part has come, and for answers under way, in bytes.
+	Room int64
+	// Grace is how long a body may take until it has to come at the rate of minRate.
+	Grace time.Duration
+}
+
+// Kind of requests.
+type Kind string
+
+// Kinds of requests.
+const (
+	Admission  Kind = "admission"
+	Conversion Kind = "conversion"
+	Hook       Kind = "hook"
+)
+
+// kindOf returns the kind of the requests to a path.
+func kindOf(path string) Kind {
+	switch {
+	case path == "/convert":
+		return Conversion
+	case strings.HasPrefix(path, "/hooks."):
+		return Hook
+	}
+	return Admission
+}
+
+// DefaultLimits returns the limits of all kinds. For admission an API server sends two objects of at most 3 MiB each. It
+// converts objects one by one. Cluster API sends a hook one Cluster.
+func DefaultLimits() map[Kind]Limits {
+	object := Limits{Bytes: 7 << 20, Values: 100_000, Room: 16 << 20, Grace: 5 * time.Second}
+	return map[Kind]Limits{
+		Admission: object, Conversion: object,
+		Hook: {Bytes: 1 << 20, Values: 20_000, Room: 4 << 20, Grace: 5 * time.Second},
+	}
+}
 
 const (
-	// maxBytes of a review.
-	maxBytes = 16 << 20
-	// maxBytesTogether is what the bodies of all reviews under way may have, in bytes: those of
-	// admission, and again those of conversion, to which anybody may send some.
-	maxBytesTogether = 16 << 20
-	// minBytes is what each counts as, so that small ones have a bound, too.
-	minBytes = 128 << 10
-	// readTimeout is how long a review may take to come. API servers wait no longer.
-	readTimeout = 30 * time.Second
+	// minRate is how fast a body has to come, on average and in bytes per second.
+	minRate = 64 << 10
+	// minWeight is what each request counts as, in bytes: so many small ones have a bound, too.
+	minWeight = 16 << 10
+	// readTimeout is how long a body may take in all, and answerTimeout its answer. API servers wait no longer.
+	readTimeout, answerTimeout = 30 * time.Second, 30 * time.Second
 )
 
-// conversionPath is served to all: API servers show no certificate when they convert.
-const conversionPath = "/convert"
-
-// Limited returns the server with limits on all that it serves. They are on the size of a
-// request, the memory of all requests, and the time that one takes to come. With clientCertificates
-// admission answers only those that show a certificate by an authority that [ClientCA] was told of.
-func Limited(inner webhook.Server, clientCertificates bool) webhook.Server {
-	admission, conversion := semaphore.NewWeighted(maxBytesTogether), semaphore.NewWeighted(maxBytesTogether)
-	return &server{Server: inner, clientCertificates: clientCertificates, admission: admission, conversion: conversion}
+// gate bounds the requests of one kind.
+type gate struct {
+	Limits
+	room  *room
+	slots *semaphore.Weighted
 }
 
-type server struct {
-	webhook.Server
-	clientCertificates    bool
-	admission, conversion *semaphore.Weighted
+func newGate(l Limits) *gate {
+	return &gate{Limits: l, room: newRoom(l.Room, clock.RealClock{}), slots: semaphore.NewWeighted(l.Bytes)}
 }
 
-// Register serves a webhook at the path.
-func (s *server) Register(path string, hook http.Handler) {
-	certified, room := s.clientCertificates, s.admission
-	if path == conversionPath {
-		certified, room = false, s.conversion
-	}
-	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if certified && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-			http.Error(w, "a client certificate is required", http.StatusUnauthorized)
+// handler returns one that has the hook answer a request once all of it is there and there is a slot. A client that is
+// slow, with its request or with reading the answer, holds no slot.
+func (g *gate) handler(hook http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readTimeout+answerTimeout)
+		defer cancel()
+		control := http.NewResponseController(w)
+		s := g.room.enter(clientOf(r.RemoteAddr), func() { cancel(); _ = control.SetReadDeadline(longAgo) })
+		defer s.leave()
+		answer := &answer{header: w.Header(), status: http.StatusOK}
+		err := g.answer(answer, r.WithContext(ctx), control, s, hook)
+		if err != nil {
+			refusal := &refused{status: http.StatusServiceUnavailable}
+			errors.As(err, &refusal)
+			http.Error(w, err.Error(), refusal.status)
 			return
 		}
-		serve(w, r, hook, room)
-	}))
+		s.endBy(func() { _ = control.SetWriteDeadline(longAgo) })
+		if s.take(int64(answer.body.Cap())) {
+			w.WriteHeader(answer.status)
+			_, _ = w.Write(answer.body.Bytes()) // nobody else could be told of an error
+		}
+	})
 }
 
-// serve has the hook answer once there is room for the request.
-func serve(w http.ResponseWriter, r *http.Request, hook http.Handler, room *semaphore.Weighted) {
-	switch {
-	case r.ContentLength < 0: // API servers always say it
-		http.Error(w, "a review needs a Content-Length", http.StatusLengthRequired)
-		return
-	case r.ContentLength > maxBytes:
-		http.Error(w, "the review is too large", http.StatusRequestEntityTooLarge)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
-	defer cancel()
-	size := max(r.ContentLength, minBytes)
-	if err := room.Acquire(ctx, size); err != nil {
-		http.Error(w, "too many reviews are under way", http.StatusServiceUnavailable)
-		return
-	}
-	defer room.Release(size)
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
-		http.Error(w, "the connection can't have a deadline", http.StatusInternalServerError)
-		return
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBytes)
-	hook.ServeHTTP(w, r)
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+// refused is why a request isn't answered.
+type refused struct {
+	status int
+	why    string
 }
 
-// ClientCA returns what has a server ask for a certificate by an authority in the file.
-// A handshake without one succeeds: conversion has to.
-func ClientCA(file string) (func(*tls.Config), error) {
-	pool, err := cert.NewPool(file)
+func (e *refused) Error() string { return e.why }
+
+// answer reads the body, waits for a slot, and has the hook answer. Nothing ends the share while the hook works.
+func (g *gate) answer(a *answer, r *http.Request, control *http.ResponseController, s *share, hook http.Handler) error {
+	body, err := g.read(control, s, r)
 	if err != nil {
-		return nil, fmt.Errorf("reading the authorities of clients: %w", err)
+		return err
 	}
-	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven }, nil
+	if yamllimit.CountJSON(body) > g.Values {
+		return &refused{http.StatusRequestEntityTooLarge, "the request has too many values"}
+	}
+	weight := max(int64(len(body)), minWeight)
+	if err := g.slots.Acquire(r.Context(), weight); err != nil {
+		return &refused{http.StatusServiceUnavailable, "too many requests are under way"}
+	}
+	defer g.slots.Release(weight)
+	s.endBy(nil)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	hook.ServeHTTP(a, r)
+	return nil
 }
+
+// answer is what a hook says. It is sent once the slot is free again.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header returns the headers of the answer.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader sets the status of the answer.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write adds to the answer.
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }

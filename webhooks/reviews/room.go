@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reviews
+
+import (
+	"cmp"
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// room is what clients may hold together. Nobody waits for it: where it is full, something of the client that holds most is
+// ended, and of that client's what has come slowest. So whoever holds little gets in, however many connections another
+// one holds, and clients behind the address of a proxy may hold everything while nobody else wants any.
+type room struct {
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	free     int64
+	byClient map[string]int64
+	shares   map[*share]struct{}
+}
+
+func newRoom(size int64, c clock.PassiveClock) *room {
+	return &room{clock: c, free: size, byClient: map[string]int64{}, shares: map[*share]struct{}{}}
+}
+
+// share is what one connection, or one request, holds of a room.
+type share struct {
+	room   *room
+	client string
+	held   int64
+	since  time.Time
+	end    func()
+}
+
+// enter returns a share that holds nothing yet. The function ends what it is for, and must not wait.
+func (r *room) enter(client string, end func()) *share {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &share{room: r, client: client, since: r.clock.Now(), end: end}
+	r.shares[s] = struct{}{}
+	return s
+}
+
+// take reports whether the share holds so much more now. Others may have been ended for that.
+func (s *share) take(more int64) bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if _, ok := s.room.shares[s]; !ok {
+		return false
+	}
+	s.hold(more)
+	for s.room.free < 0 {
+		last := s.room.last()
+		if last == nil || last == s {
+			s.hold(-more)
+			return false
+		}
+		last.end()
+		last.drop()
+	}
+	return true
+}
+
+// last returns the share that is to end first, nil if none may.
+func (r *room) last() *share {
+	now := r.clock.Now()
+	var last *share
+	for s := range r.shares {
+		if s.end == nil || s.held == 0 {
+			continue
+		}
+		if last == nil || cmp.Or(cmp.Compare(r.byClient[last.client], r.byClient[s.client]), cmp.Compare(s.rate(now), last.rate(now))) < 0 {
+			last = s
+		}
+	}
+	return last
+}
+
+// rate returns how fast the share was taken, per second.
+func (s *share) rate(now time.Time) float64 {
+	return float64(s.held) / max(now.Sub(s.since), time.Millisecond).Seconds()
+}
+
+func (s *share) hold(more int64) {
+	s.held += more
+	s.room.free -= more
+	if s.room.byClient[s.client] += more; s.room.byClient[s.client] == 0 {
+		delete(s.room.byClient, s.client)
+	}
+}
+
+func (s *share) drop() {
+	s.hold(-s.held)
+	delete(s.room.shares, s)
+}
+
+// leave gives back what the share holds.
+func (s *share) leave() {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	if _, ok := s.room.shares[s]; ok {
+		s.drop()
+	}
+}
+
+// endBy changes how the share is ended; nil means not at all.
+func (s *share) endBy(end func()) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.end = end
+}
+
+// renew has the share count as one that came now.
+func (s *share) renew() {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.since = s.room.clock.Now()
+}
+
+// hasEnded reports whether another one has taken the room of the share.
+func (s *share) hasEnded() bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	_, ok := s.room.shares[s]
+	return !ok
+}
+
+// clientOf returns whom an address counts as. A host may have all addresses of an IPv6 network of 64 bits.
+func clientOf(address string) string {
+	parsed, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return address
+	}
+	ip := parsed.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
