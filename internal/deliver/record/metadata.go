@@ -212,6 +212,9 @@ func (s Summary) IsOwnedBy(owner string) bool {
 	return s.Owner == owner || s.Owner == ownerLabel(owner)
 }
 
+// OwnerSelector selects the records that name a ClusterAddon, "namespace/name", as their owner.
+func OwnerSelector(owner string) string { return OwnerAnnotation + "=" + ownerLabel(owner) }
+
 // asLabel is the value as a label's, "" if it can't be one.
 func asLabel(value string) string {
 	if len(validation.IsValidLabelValue(value)) > 0 {
