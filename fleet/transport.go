@@ -184,6 +184,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = &cancelling{ReadCloser: response.Body, cancel: cancel}
 	t.limits.bound(request, response)
+	boundWords(response)
 	return response, nil
 }
 

@@ -61,7 +61,9 @@ func (q *request) followObjects() {
 		if !installed || record.Stack != a.stack || a.outdated || policy == addonsv1.DriftPolicyIgnore {
 			continue
 		}
-		followed[a.release()] = fleetwatch.Expected{Applied: record.Applied, Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Busy: !record.Repairable()}
+		followed[a.release()] = fleetwatch.Expected{
+			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Busy: !record.Repairable(),
+		}
 	}
 	q.watched.Follow(q.workload.name, q.workload.conn, followed)
 }

@@ -5,9 +5,12 @@ package clusteraddon
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/compatibility"
+	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/render"
 	"github.com/cluster-chandler/chandler/internal/stack"
 	"github.com/cluster-chandler/chandler/internal/upgrade"
@@ -41,15 +44,29 @@ func (a *addon) fit(running string, u *upgrade.Upgrade) {
 	}
 }
 
+// Ranges of installed charts are from release records, which may say anything. So many are read of all
+// add-ons, of so many bytes each.
+const (
+	maxInstalledRanges = 256
+	maxInstalledRange  = 1024
+)
+
 // kubernetesVersions returns for which versions of Kubernetes the specs and installed charts are.
 func (q *request) kubernetesVersions() *addonsv1.KubernetesVersions {
 	var ranges []addonsv1.KubernetesRange
+	left := maxInstalledRanges
 	for i := range q.wanted {
 		a := &q.wanted[i]
-		ranges = append(ranges, a.ranges...)
-		ranges = append(ranges, q.installedRanges(a)...)
+		installed := q.installedRanges(a)
+		installed = installed[:min(len(installed), left)]
+		left -= len(installed)
+		ranges = slices.Concat(ranges, a.ranges, installed)
 	}
-	return compatibility.Summarize(ranges, q.workload.conn.Version())
+	versions := compatibility.Summarize(ranges, q.workload.conn.Version())
+	if versions != nil {
+		versions.LimitedBy = message.Shorten(versions.LimitedBy, 512)
+	}
+	return versions
 }
 
 // installedRanges returns those of the chart that is installed.
@@ -58,5 +75,6 @@ func (q *request) installedRanges(a *addon) []addonsv1.KubernetesRange {
 	if record := q.installed[a.release()]; record.FactsUsed == "" || json.Unmarshal([]byte(record.FactsUsed), &asked) != nil {
 		return nil
 	}
+	maps.DeleteFunc(asked.KubeRange, func(versions string, _ bool) bool { return versions == "" || len(versions) > maxInstalledRange })
 	return compatibility.Installed(a.stack, &a.Addon, asked.KubeRange)
 }

@@ -17,6 +17,10 @@ import (
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
+// maxUnknown is how many add-ons are in the status that the ClusterAddon has never run. Nothing else
+// bounds them: whoever can write Secrets in the workload cluster can make up records.
+const maxUnknown = 128
+
 // unwanted returns the records of what is installed and no longer wanted, in the order of
 // removal. Of what is in doubt, and is left as it is, it returns the statuses.
 func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonStatus) {
@@ -24,6 +28,7 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 	for i := range q.wanted {
 		keep.Insert(q.wanted[i].release())
 	}
+	unknown := 0
 	for _, record := range removalOrder(q.installed, keep) {
 		reason, message := whyKept(q.ca, record, q.isProven(record), q.unresolved)
 		status := q.unwantedStatus(record, addonsv1.AddonUnassigned)
@@ -36,6 +41,11 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
 			kept = append(kept, q.previousStatus(status))
 		default:
+			if reason == reasons.StackUnknown {
+				if unknown++; unknown > maxUnknown {
+					continue
+				}
+			}
 			status.Reason, status.Message = reason, shorten(message)
 			kept = append(kept, status)
 		}

@@ -36,7 +36,11 @@ import (
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	local := mgr.GetLocalManager()
-	records := fleetwatch.NewRecords(r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
+	owner := func(name multicluster.ClusterName) string {
+		key, _ := r.Members.Names.ClusterAddon(name) // one that has none is asked about by nobody
+		return key.String()
+	}
+	records := fleetwatch.NewRecords(owner, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)

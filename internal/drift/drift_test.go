@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -94,17 +95,18 @@ func FuzzSums(f *testing.F) {
 			t.Fatalf("%x, and %x when made anew", sum, fresh)
 		}
 		sums := drift.Sums{{Group: "apps", Kind: "Deployment"}: sum, {Kind: "Service"}: fresh + 1}
-		if back := drift.ParseSums(sums.String()); !maps.Equal(back, sums) {
+		if back, rest := drift.ParseSums(sums.String(), 2); !maps.Equal(back, sums) || !rest.Empty() {
 			t.Fatalf("%v becomes %v", sums, back)
 		}
 	})
 }
 
 func TestSumsOfNothing(t *testing.T) {
-	if text := (drift.Sums{}).String(); text == "" || len(drift.ParseSums(text)) != 0 {
+	text := (drift.Sums{}).String()
+	if sums, rest := drift.ParseSums(text, 9); text == "" || len(sums) > 0 || !rest.Empty() {
 		t.Errorf("%q: it isn't told from a record that says nothing", text)
 	}
-	if sums := drift.ParseSums("Deployment.apps=xyz,=,Service"); len(sums) > 0 {
+	if sums, rest := drift.ParseSums("Deployment.apps=xyz,=,Service", 9); len(sums) > 0 || !rest.Empty() {
 		t.Errorf("%v", sums)
 	}
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
@@ -115,6 +117,25 @@ func TestSumsOfNothing(t *testing.T) {
 	other.Add(b, 1)
 	if one == other {
 		t.Error("two objects that changed places look the same")
+	}
+}
+
+// TestSumsOfMoreKinds are read up to a limit. The first kind beyond it is told.
+func TestSumsOfMoreKinds(t *testing.T) {
+	const text = "A=01,A=02,B.x=03,wrong,C=04,D=05"
+	a, b, c := schema.GroupKind{Kind: "A"}, schema.GroupKind{Kind: "B", Group: "x"}, schema.GroupKind{Kind: "C"}
+	for limit, want := range map[int]struct {
+		sums drift.Sums
+		rest schema.GroupKind
+	}{
+		0: {sums: drift.Sums{}, rest: a},
+		2: {sums: drift.Sums{a: 2, b: 3}, rest: c},
+		3: {sums: drift.Sums{a: 2, b: 3, c: 4}, rest: schema.GroupKind{Kind: "D"}},
+		4: {sums: drift.Sums{a: 2, b: 3, c: 4, {Kind: "D"}: 5}},
+	} {
+		if sums, rest := drift.ParseSums(text, limit); !maps.Equal(sums, want.sums) || rest != want.rest {
+			t.Errorf("at most %d: %v, and then %v", limit, sums, rest)
+		}
 	}
 }
 

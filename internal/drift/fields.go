@@ -111,14 +111,21 @@ func (s Sums) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseSums reads what String returns. What isn't a sum is left out.
-func ParseSums(text string) Sums {
-	sums := Sums{}
+// ParseSums reads what String returns, of at most as many kinds as the limit. What isn't a sum is
+// left out. It returns the first kind that is left out because of the limit, too; empty if none is.
+func ParseSums(text string, limit int) (sums Sums, rest schema.GroupKind) {
+	sums = Sums{}
 	for part := range strings.SplitSeq(text, ",") {
-		kind, number, found := strings.Cut(part, "=")
-		if n, err := strconv.ParseUint(number, 16, 64); found && err == nil {
-			sums[schema.ParseGroupKind(kind)] = Sum(n)
+		name, number, found := strings.Cut(part, "=")
+		n, err := strconv.ParseUint(number, 16, 64)
+		if !found || err != nil {
+			continue
 		}
+		kind := schema.ParseGroupKind(name)
+		if _, known := sums[kind]; !known && len(sums) >= limit {
+			return sums, kind
+		}
+		sums[kind] = Sum(n)
 	}
-	return sums
+	return sums, schema.GroupKind{}
 }

@@ -74,7 +74,7 @@ func TestAcceptedObjects(t *testing.T) {
 	t.Run("other terms, as rules", func(t *testing.T) {
 		t.Parallel()
 		w := newWatched(t)
-		w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), second("a"), deployment()), Terms: "others"}})
+		w.follow(map[deliver.Release]Expected{web: {Objects: 3, Applied: sumsOf(settings("a"), second("a"), deployment()), Terms: "others"}})
 		w.expectDiffers(true, "it was accepted on other terms")
 		w.expectTold(2, "it is early")
 		w.clock.step(settlesAfterUpgrade)
@@ -83,7 +83,7 @@ func TestAcceptedObjects(t *testing.T) {
 	t.Run("nothing new is wanted", func(t *testing.T) {
 		t.Parallel()
 		w := newWatched(t)
-		w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), second("a"), deployment())}})
+		w.follow(map[deliver.Release]Expected{web: {Objects: 3, Applied: sumsOf(settings("a"), second("a"), deployment())}})
 		w.clock.step(time.Hour)
 		w.expectTold(2, "it is as before")
 		w.expectDiffers(false, "it is as before")

@@ -32,8 +32,8 @@ func TestWatchesEnd(t *testing.T) {
 		w.server.put(settings("a"))
 		of := func(releases map[deliver.Release]Expected) { t.Helper(); w.follow(releases) }
 		both := map[deliver.Release]Expected{
-			web: {Applied: sumsOf(settings("a"))},
-			api: {Applied: sumsOf(shown("ConfigMap", api, "x", "a"), shown("Deployment", api, "x", "a"))},
+			web: {Objects: 9, Applied: sumsOf(settings("a"))},
+			api: {Objects: 9, Applied: sumsOf(shown("ConfigMap", api, "x", "a"), shown("Deployment", api, "x", "a"))},
 		}
 		of(nil)
 		if len(w.clusters) != 0 {
@@ -68,7 +68,7 @@ func TestWatchesEnd(t *testing.T) {
 		defer w.mu.Unlock()
 		return len(w.clusters) == 0
 	})
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"))}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
 	w.expectDiffers(false, "nothing is known of a connection that is over")
 	w.Repairing(w.conn, web)()
 	w.Accept(w.conn, web, nil)
@@ -89,7 +89,7 @@ func TestWatchesAtRest(t *testing.T) {
 			return false
 		}
 	})
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"))}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
 	query := <-asked
 	if seconds, err := strconv.Atoi(query.Get("timeoutSeconds")); err != nil || seconds < 1800 {
 		t.Errorf("a watch lasts %q seconds", query.Get("timeoutSeconds"))
@@ -103,7 +103,7 @@ func TestWatchesAtRest(t *testing.T) {
 func TestNothingIsLeftOfWatchesThatEnd(t *testing.T) {
 	w := watchObjects(t)
 	w.server.put(settings("a"))
-	releases := map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), deployment())}}
+	releases := map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"), deployment())}}
 	round := func(awaits bool) {
 		w.follow(releases)
 		if awaits {
@@ -134,14 +134,14 @@ func TestNothingIsLeftOfClustersThatLeave(t *testing.T) {
 	server := newObjectServer()
 	server.put(settings("a"))
 	objects := NewObjects(func(multicluster.ClusterName) {})
-	records := NewRecords(func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
+	records := NewRecords(multicluster.ClusterName.String, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
 	connect, end := connection.Again(t, server.ServeHTTP)
 	cycle := func(i int) {
 		w := &watched{t: t, server: server, Objects: objects, conn: connect()}
 		if err := records.Engage(w.conn.Context(), "ns/prod", w.conn); err != nil {
 			t.Fatal(err)
 		}
-		w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"))}})
+		w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
 		if i%4 > 0 { // others leave before anything is known
 			w.awaitListed(settings())
 			eventually(t, "its records are known", func() bool { _, known := records.Of("ns/prod"); return known })

@@ -99,7 +99,7 @@ func TestKindsThatCannotBeWatched(t *testing.T) {
 			if tc.before != nil {
 				tc.before(w)
 			}
-			w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), widget())}})
+			w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"), widget())}})
 			w.awaitListed(settings())
 			w.clock.step(settlesAfterUpgrade)
 			if tc.after != nil {
@@ -200,7 +200,7 @@ func TestReasonsThatChange(t *testing.T) {
 	w := watchObjects(t)
 	w.server.put(settings("a"))
 	w.server.refuse("Widget", http.StatusForbidden)
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), widget())}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"), widget())}})
 	w.awaitListed(settings())
 	w.awaitUnwatched(apierrors.IsForbidden)
 	w.server.refuse("Widget", http.StatusNotFound)
@@ -234,7 +234,7 @@ func TestObjectsOfOneClusterAreLimited(t *testing.T) {
 		w.clock.step(2 * unwatchedRetry)
 		return len(w.state().Unwatched) == 0
 	})
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(widget())}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(widget())}})
 	for i := range 30 {
 		w.server.put(shown("Widget", api, fmt.Sprint("x", i), "a"))
 	}
@@ -252,7 +252,7 @@ func TestListsThatAreTooLong(t *testing.T) {
 	for i := range 100 {
 		w.server.put(shown("Widget", api, fmt.Sprint("w", i), "a"))
 	}
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(widget())}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(widget())}})
 	w.awaitUnwatched(isTooMany)
 	if pages := w.server.count(w.server.lists, "Widget"); pages != 6 {
 		t.Errorf("%d pages were read", pages)

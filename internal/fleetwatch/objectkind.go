@@ -3,9 +3,12 @@
 package fleetwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +30,16 @@ import (
 // maxObjects is how many objects of add-ons are kept of one cluster, about 200 bytes of each.
 const maxObjects = 20_000
 
+// maxKinds is how many kinds of add-ons' objects are watched on one cluster. Each takes a connection's
+// stream, a goroutine and about 10 KiB.
+const maxKinds = 500
+
+// Why kinds aren't watched.
+var (
+	errKindsOfRecord  = errors.New("the release record names more kinds than its add-on has objects")
+	errKindsOfCluster = fmt.Errorf("the add-ons of the cluster have more than %d kinds", maxKinds)
+)
+
 // objectRetry is how long to wait before objects are listed again, after a watch that failed.
 // The last step stays below the time in which people expect drift to be found.
 var objectRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second}
@@ -37,6 +50,32 @@ const unwatchedRetry = 5 * time.Minute
 var errTooManyObjects = &fleet.LimitError{
 	Reason:  reasons.ResponseTooLarge,
 	Message: fmt.Sprintf("the workload cluster has more than %d objects with the label %s", maxObjects, addonsv1.AddonLabel),
+}
+
+// sums returns those of the record, with the first of the kinds that are more than it has objects.
+func (e Expected) sums() (drift.Sums, schema.GroupKind) {
+	return drift.ParseSums(e.Applied, min(e.Objects+1, maxKinds))
+}
+
+// wantedKinds returns the kinds that are to be watched. Add-ons with few kinds come first, so that
+// records which name very many take nothing from them. The caller has the lock.
+func (c *clusterObjects) wantedKinds() map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{}
+	inOrder := slices.SortedFunc(maps.Keys(c.releases), func(a, b deliver.Release) int {
+		return cmp.Or(len(c.releases[a].wanted)-len(c.releases[b].wanted), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, release := range inOrder {
+		for _, kind := range slices.SortedFunc(maps.Keys(c.releases[release].wanted), compareKinds) {
+			if len(kinds) < maxKinds {
+				kinds[kind] = true
+			}
+		}
+	}
+	return kinds
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 }
 
 // kindOfObjects are the objects of one kind.

@@ -48,6 +48,9 @@ func NewObjects(changed func(multicluster.ClusterName)) *Objects {
 type Expected struct {
 	// Applied are the sums of its record, as text.
 	Applied string
+	// Objects is how many objects the record has. No more kinds of it are watched, but one of CRDs
+	// that a rollback left.
+	Objects int
 	// Terms identify what is said about drift: when they change, what was accepted before
 	// isn't any more.
 	Terms string
@@ -80,7 +83,8 @@ type clusterObjects struct {
 // followed is an add-on that is watched.
 type followed struct {
 	Expected
-	wanted    drift.Sums // with what was accepted
+	wanted    drift.Sums       // with what was accepted
+	beyond    schema.GroupKind // is the first of the kinds that are more than the record has objects
 	repairing bool
 	// known says that nothing has changed since a repair began: the code that repairs
 	// knows what differs still, and when to try again.
@@ -98,13 +102,10 @@ func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *followed) bool { _, wanted := releases[release]; return !wanted })
-	kinds := map[schema.GroupKind]bool{}
 	for release, expected := range releases {
-		f := c.expect(release, expected)
-		for kind := range f.wanted {
-			kinds[kind] = true
-		}
+		c.expect(release, expected)
 	}
+	kinds := c.wantedKinds()
 	for kind, k := range c.kinds {
 		if !kinds[kind] {
 			k.stop()
@@ -121,22 +122,22 @@ func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, 
 
 // expect notes what is expected of an add-on. While it is busy that is what was before: its
 // watches go on.
-func (c *clusterObjects) expect(release deliver.Release, expected Expected) *followed {
+func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 	f := c.releases[release]
 	switch {
 	case f != nil && expected.Busy:
 		f.Busy = true
-		return f
+		return
 	case f != nil && f.Expected == expected:
-		return f
+		return
 	}
-	next := &followed{Expected: expected, wanted: drift.ParseSums(expected.Applied)}
+	next := &followed{Expected: expected}
+	next.wanted, next.beyond = expected.sums()
 	if f != nil {
 		next.repairing = f.repairing
 	}
 	c.releases[release] = next
 	c.settle(release, next, settlesAfterUpgrade)
-	return next
 }
 
 // of returns what is known of a connection. It is nil if there is nothing yet, unless one is to
@@ -180,9 +181,15 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state 
 		state.Differs = !f.Busy && c.differs(release, f)
 		state.Unwatched = map[schema.GroupKind]error{}
 		for kind := range f.wanted {
-			if err := c.kinds[kind].err; err != nil {
-				state.Unwatched[kind] = err
+			switch k := c.kinds[kind]; {
+			case k == nil:
+				state.Unwatched[kind] = errKindsOfCluster
+			case k.err != nil:
+				state.Unwatched[kind] = k.err
 			}
+		}
+		if !f.beyond.Empty() {
+			state.Unwatched[f.beyond] = errKindsOfRecord
 		}
 	})
 	return state
@@ -191,7 +198,7 @@ func (w *Objects) State(conn *fleet.Connection, release deliver.Release) (state 
 // Accept takes these objects of an add-on as they are now, and no others.
 func (w *Objects) Accept(conn *fleet.Connection, release deliver.Release, found []deliver.Difference) {
 	w.with(conn, release, func(_ *clusterObjects, f *followed) {
-		f.wanted = drift.ParseSums(f.Applied)
+		f.wanted, f.beyond = f.sums()
 		for _, d := range found {
 			kind := schema.GroupKind{Group: d.Object.Group, Kind: d.Object.Kind}
 			if sum, known := f.wanted[kind]; known {

@@ -126,7 +126,7 @@ func TestObjectsChangedWhileNobodyLooked(t *testing.T) {
 	t.Parallel()
 	w := watchObjects(t)
 	w.server.put(settings("a"))
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a", "b"), deployment())}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a", "b"), deployment())}})
 	w.awaitListed(settings(), deployment())
 	w.expectTold(0, "it may be a write of ours")
 	w.expectDiffers(true, "one was changed, and one is gone")
@@ -136,7 +136,7 @@ func TestObjectsChangedWhileNobodyLooked(t *testing.T) {
 	t.Run("and at once when the list comes late", func(t *testing.T) {
 		w := watchObjects(t)
 		w.server.refuse("ConfigMap", 500)
-		w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"))}})
+		w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"))}})
 		w.clock.step(settlesAfterUpgrade)
 		w.server.refuse("ConfigMap", 0)
 		eventually(t, "a list that differs is told", func() bool { return w.told.Load() == 1 })
@@ -163,7 +163,7 @@ func TestObjectsOfABusyAddon(t *testing.T) {
 	w.expectTold(1, "none came")
 
 	w.follow(map[deliver.Release]Expected{web: busy})
-	after := Expected{Applied: sumsOf(settings("a", "b"), deployment())}
+	after := Expected{Objects: 9, Applied: sumsOf(settings("a", "b"), deployment())}
 	w.follow(map[deliver.Release]Expected{web: after})
 	w.clock.step(settlesAfterUpgrade)
 	w.expectTold(1, "now it has what it is to have")
@@ -180,7 +180,7 @@ func TestObjectsOfAnUpgrade(t *testing.T) {
 			t.Parallel()
 			w := watchObjects(t)
 			w.install(settings("a"), deployment())
-			w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("b"), shown("ConfigMap", web, "new", "a"))}})
+			w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("b"), shown("ConfigMap", web, "new", "a"))}})
 			w.expectDiffers(true, "no event came yet")
 			w.server.put(settings("b"))
 			w.server.remove(deployment())
@@ -213,7 +213,7 @@ func TestObjectsThatAreRepaired(t *testing.T) {
 	w.server.remove(settings())
 	w.clock.step(time.Hour)
 	w.expectTold(1, "it is being repaired")
-	w.follow(map[deliver.Release]Expected{web: {Applied: sumsOf(settings("a"), deployment()), Terms: "others"}})
+	w.follow(map[deliver.Release]Expected{web: {Objects: 9, Applied: sumsOf(settings("a"), deployment()), Terms: "others"}})
 	w.clock.step(time.Hour)
 	w.expectTold(1, "it is being repaired still")
 	done()

@@ -123,7 +123,7 @@ func (w *watched) install(objects ...metav1.PartialObjectMetadata) Expected {
 	for _, o := range objects {
 		w.server.put(o)
 	}
-	e := Expected{Applied: sumsOf(objects...)}
+	e := Expected{Objects: len(objects), Applied: sumsOf(objects...)}
 	w.follow(map[deliver.Release]Expected{deliver.OwnerOf(&objects[0].ObjectMeta): e})
 	w.awaitListed(objects...)
 	w.clock.step(settlesAfterUpgrade)

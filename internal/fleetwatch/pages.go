@@ -17,8 +17,8 @@ const (
 	pageSize = 500
 )
 
-// listPages lists page by page, and keeps of each object what keep returns. Its error ends the
-// list.
+// listPages lists page by page, and keeps of each object what keep returns, nothing for nil. Its error ends
+// the list.
 func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions, keep func(*metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error)) (*metav1.PartialObjectMetadataList, error) {
 	all := &metav1.PartialObjectMetadataList{}
 	o.Limit = pageSize
@@ -32,7 +32,9 @@ func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1
 			if err != nil {
 				return nil, err
 			}
-			all.Items = append(all.Items, *kept)
+			if kept != nil {
+				all.Items = append(all.Items, *kept)
+			}
 		}
 		all.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion}
 		if page.Continue == "" {

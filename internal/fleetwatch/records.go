@@ -22,11 +22,12 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 const (
-	// recordsSelector is of the records that Chandler wrote.
-	recordsSelector = addonsv1.AddonLabel + ",owner=helm"
+	// recordsSelector is of the records that Chandler wrote, for any owner.
+	recordsSelector = addonsv1.AddonLabel + ",owner=helm,"
 	// failureStays is how long the failure of a watch that broke its limits is
 	// reported after it was begun anew: the next one may do the same.
 	failureStays = 2 * time.Minute
@@ -42,6 +43,8 @@ var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps
 // Each takes one LIST and one WATCH. An add-on that is as it should be takes no
 // request afterwards.
 type Records struct {
+	// owner returns the "namespace/name" of a cluster's ClusterAddon.
+	owner   func(multicluster.ClusterName) string
 	changed func(multicluster.ClusterName)
 	// restored is called when a cluster has gone back to a former state.
 	restored func(multicluster.ClusterName)
@@ -55,17 +58,19 @@ type Records struct {
 
 // clusterRecords are what is known of one connection's records.
 type clusterRecords struct {
+	owner  string
 	store  recordStore
 	err    error
 	sticks time.Time // a success before doesn't mean that the err is over
 }
 
-// NewRecords returns a watch that calls changed when a cluster has other records. It calls
+// NewRecords returns a watch of the records that are of a cluster's owner, the "namespace/name" of its
+// ClusterAddon. It calls changed when a cluster has other records. It calls
 // restored when a cluster shows those of a former time: then nothing that was known of the
 // cluster holds, and it is connected anew.
-func NewRecords(changed, restored func(multicluster.ClusterName)) *Records {
+func NewRecords(owner func(multicluster.ClusterName) string, changed, restored func(multicluster.ClusterName)) *Records {
 	return &Records{
-		changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
+		owner: owner, changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
 	}
 }
 
@@ -85,7 +90,7 @@ func (w *Records) Engage(ctx context.Context, name multicluster.ClusterName, cl 
 	if !ok {
 		return fmt.Errorf("the records of a %T can't be watched", cl)
 	}
-	known := &clusterRecords{store: recordStore{owner: name.String(), changed: func() { w.changed(name) }}}
+	known := &clusterRecords{owner: w.owner(name), store: recordStore{changed: func() { w.changed(name) }}}
 	w.mu.Lock()
 	w.clusters[name] = known
 	w.mu.Unlock()
@@ -111,7 +116,7 @@ func (w *Records) forget(name multicluster.ClusterName, known *clusterRecords) {
 	}
 }
 
-// watch lists and watches until something fails, or the records are too many, or those of a former time.
+// watch lists and watches until something fails, or the records are those of a former time.
 func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, known *clusterRecords, server metadataServer) error {
 	note := func(err error) {
 		if ctx.Err() == nil && w.note(known, err) {
@@ -121,19 +126,24 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 			}
 		}
 	}
+	var set *recordSet
 	f := following{
-		server: server, resource: secretResource, selector: recordsSelector, clock: w.clock, timeout: w.timeout,
+		server: server, resource: secretResource, selector: recordsSelector + record.OwnerSelector(known.owner), clock: w.clock, timeout: w.timeout,
 		// A server that was restored from a backup shows an older state, and would accept a watch of what is newer.
 		cutIsFailure: true,
 		list: func(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 			if !known.store.isFilled() {
 				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
-			return listRecords(ctx, secrets, o)
+			set = newRecordSet(known.owner)
+			return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+				set.put(m)
+				return nil, nil
+			})
 		},
 		listed: func(list *metav1.PartialObjectMetadataList) error {
 			note(nil)
-			return known.store.replace(list)
+			return known.store.replace(set, list.ResourceVersion)
 		},
 		changed: known.store.change,
 	}
@@ -170,21 +180,8 @@ func (w *Records) Failure(name multicluster.ClusterName) error {
 	return nil
 }
 
-// listRecords lists all records page by page, and keeps of each what is needed.
-func listRecords(ctx context.Context, secrets metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	number, room := 0, maxRecordsSize
-	return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-		record := needed(m)
-		number++
-		if room -= sizeOf(record); room < 0 || number > maxRecords {
-			return nil, errTooManyRecords
-		}
-		return record, nil
-	})
-}
-
 // Of returns the newest record of each release that Chandler installed on the
-// cluster. It is false until they have been read once, and while they are too many.
+// cluster, for its owner. It is false until they have been read once.
 func (w *Records) Of(name multicluster.ClusterName) (map[deliver.Release]deliver.Summary, bool) {
 	w.mu.RLock()
 	known, ok := w.clusters[name]

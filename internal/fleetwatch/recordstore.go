@@ -3,8 +3,9 @@
 package fleetwatch
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,36 +14,86 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/cluster-chandler/chandler/fleet"
 	"github.com/cluster-chandler/chandler/internal/deliver"
-	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
-// How many records of one cluster are kept, and how many bytes of their metadata. A
-// stack has at most 64 add-ons, and an add-on some ten records of about 2 KiB.
+// How many records of one cluster are kept that name its ClusterAddon as their owner, and how many bytes of
+// their metadata. A stack has at most 64 add-ons, and an add-on some ten records of about 2 KiB.
 const (
 	maxRecords     = 4096
 	maxRecordsSize = 16 << 20
 )
 
-// errTooManyRecords ends the watch of a cluster's records.
-var errTooManyRecords = &fleet.LimitError{
-	Reason: reasons.RecordsUnreadable,
-	Message: fmt.Sprintf("the workload cluster has more than %d release records of add-ons, or more than %d MiB of their metadata; delete Secrets with the label owner=helm that no add-on needs",
-		maxRecords, maxRecordsSize>>20),
-}
-
 // errFormerState ends the watch of a cluster that shows an older state than before.
 var errFormerState = errors.New("the release records are those of a former time, as after a restore")
+
+// recordSet are the records of the owner that are kept, by name.
+type recordSet struct {
+	owner   string
+	records map[types.NamespacedName]*metav1.PartialObjectMetadata
+	size    int            // in bytes
+	sizes   map[string]int // by namespace
+}
+
+func newRecordSet(owner string) *recordSet {
+	return &recordSet{owner: owner, records: map[types.NamespacedName]*metav1.PartialObjectMetadata{}, sizes: map[string]int{}}
+}
+
+// put puts what is needed of a record in the place of the one of its name. It reports whether either is the
+// owner's: others, as those of another management cluster, aren't kept.
+func (s *recordSet) put(record *metav1.PartialObjectMetadata) (concerned bool) {
+	concerned = s.drop(nameOf(record))
+	if summary, ok := deliver.SummaryOf(&record.ObjectMeta); !ok || !summary.IsOwnedBy(s.owner) {
+		return concerned
+	}
+	record = needed(record)
+	s.records[nameOf(record)] = record
+	s.add(record.Namespace, sizeOf(record))
+	for len(s.records) > maxRecords || s.size > maxRecordsSize {
+		s.shrink()
+	}
+	return true
+}
+
+// drop reports whether there was a record of the name.
+func (s *recordSet) drop(name types.NamespacedName) bool {
+	record, there := s.records[name]
+	if there {
+		delete(s.records, name)
+		s.add(name.Namespace, -sizeOf(record))
+	}
+	return there
+}
+
+func (s *recordSet) add(namespace string, size int) {
+	s.size += size
+	if s.sizes[namespace] += size; s.sizes[namespace] == 0 {
+		delete(s.sizes, namespace)
+	}
+}
+
+// shrink drops the last eighth of the namespace that has most. Who can write Secrets there can make up
+// records, and takes no place of add-ons in other namespaces.
+func (s *recordSet) shrink() {
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(s.sizes)), func(a, b string) int { return cmp.Compare(s.sizes[a], s.sizes[b]) })
+	var names []string
+	for name := range s.records {
+		if name.Namespace == largest {
+			names = append(names, name.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[len(names)-(len(names)+7)/8:] {
+		s.drop(types.NamespacedName{Namespace: largest, Name: name})
+	}
+}
 
 // recordStore keeps what is needed of the metadata of records.
 type recordStore struct {
 	mu      sync.RWMutex
-	records map[types.NamespacedName]*metav1.PartialObjectMetadata // nil until they have been listed
-	size    int
-	version string // the latest resourceVersion
+	set     *recordSet // nil until they have been listed
+	version string     // the latest resourceVersion
 
-	owner   string
 	changed func() // is called after a change of a record of the owner
 }
 
@@ -50,24 +101,21 @@ type recordStore struct {
 func (s *recordStore) list() ([]metav1.PartialObjectMetadata, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	records := make([]metav1.PartialObjectMetadata, 0, len(s.records))
-	for _, record := range s.records {
+	if s.set == nil {
+		return nil, false
+	}
+	records := make([]metav1.PartialObjectMetadata, 0, len(s.set.records))
+	for _, record := range s.set.records {
 		records = append(records, *record)
 	}
-	return records, s.records != nil
+	return records, true
 }
 
-// replace takes in a list, which is complete. It has been bounded before.
-func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) error {
-	records, size := make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(list.Items)), 0
-	for i := range list.Items {
-		record := &list.Items[i]
-		records[nameOf(record)] = record
-		size += sizeOf(record)
-	}
+// replace takes in a list, which is complete.
+func (s *recordStore) replace(set *recordSet, version string) error {
 	s.mu.Lock()
-	isFormer := s.isBefore(list.ResourceVersion, records)
-	s.records, s.size, s.version = records, size, list.ResourceVersion
+	isFormer := s.isBefore(version, set.records)
+	s.set, s.version = set, version
 	s.mu.Unlock()
 	if isFormer {
 		return errFormerState
@@ -76,53 +124,30 @@ func (s *recordStore) replace(list *metav1.PartialObjectMetadataList) error {
 	return nil
 }
 
-// change puts a record in place of the one of its name, or takes that away. Records
-// that are too many are dropped, all of them: what is missing would be taken for gone.
+// change puts a record in place of the one of its name, or takes that away.
 func (s *recordStore) change(record *metav1.PartialObjectMetadata, there bool) error {
 	s.mu.Lock()
-	if s.records == nil {
-		s.mu.Unlock()
-		return nil
-	}
-	name := nameOf(record)
-	s.version = record.ResourceVersion
-	concerned := s.concerns(record)
-	if old, ok := s.records[name]; ok {
-		concerned = concerned || s.concerns(old)
-		s.size -= sizeOf(old)
-		delete(s.records, name)
-	}
-	if there {
-		record = needed(record)
-		s.records[name] = record
-		s.size += sizeOf(record)
-	}
-	excess := len(s.records) > maxRecords || s.size > maxRecordsSize
-	if excess {
-		s.records, s.size = nil, 0
+	concerned := false
+	if s.set != nil {
+		s.version = record.ResourceVersion
+		if there {
+			concerned = s.set.put(record)
+		} else {
+			concerned = s.set.drop(nameOf(record))
+		}
 	}
 	s.mu.Unlock()
-	if excess || concerned {
+	if concerned {
 		s.changed()
 	}
-	if excess {
-		return errTooManyRecords
-	}
 	return nil
-}
-
-// concerns reports whether a record may be of the owner. Others that have add-ons on the same
-// cluster, as another management cluster, would start a reconcile with each of their writes.
-func (s *recordStore) concerns(record *metav1.PartialObjectMetadata) bool {
-	summary, ok := deliver.SummaryOf(&record.ObjectMeta)
-	return !ok || summary.Owner == "" || summary.IsOwnedBy(s.owner)
 }
 
 // isFilled reports whether records have been listed.
 func (s *recordStore) isFilled() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.records != nil
+	return s.set != nil
 }
 
 // isBefore reports whether a list is of a time before what is known. The version of the
@@ -132,7 +157,10 @@ func (s *recordStore) isBefore(version string, records map[types.NamespacedName]
 	if isOlder(version, s.version) {
 		return true
 	}
-	for name, was := range s.records {
+	if s.set == nil {
+		return false
+	}
+	for name, was := range s.set.records {
 		if now := records[name]; now != nil && now.UID == was.UID && isOlder(now.ResourceVersion, was.ResourceVersion) {
 			return true
 		}

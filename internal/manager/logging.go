@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,13 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/cluster-chandler/chandler/internal/message"
 )
+
+// maxLogged is how long an error or another value of a log line may be, in bytes: workload clusters say what they
+// like. maxStack is how long a stack may be.
+const maxLogged, maxStack = 2 << 10, 64 << 10
 
 // setupLogging makes the process log as the flags say, but for what is in requests and
 // their answers.
@@ -34,7 +41,7 @@ func withoutBodies(log logr.Logger) logr.Logger {
 	return log.WithSink(&bodiless{log.WithCallDepth(1).GetSink()})
 }
 
-// bodiless is a sink that logs the size of a body, and no headers.
+// bodiless is a sink that logs the size of a body, and no headers. Long values lose their middle.
 type bodiless struct{ logr.LogSink }
 
 // Init does nothing: the sink within knows of its logger already.
@@ -42,12 +49,15 @@ func (*bodiless) Init(logr.RuntimeInfo) {}
 
 func (b *bodiless) Enabled(level int) bool { return b.LogSink.Enabled(level) }
 
-func (b *bodiless) Info(level int, message string, keysAndValues ...any) {
-	b.LogSink.Info(level, message, leaveOut(keysAndValues)...)
+func (b *bodiless) Info(level int, text string, keysAndValues ...any) {
+	b.LogSink.Info(level, message.Shorten(text, maxLogged), leaveOut(keysAndValues)...)
 }
 
-func (b *bodiless) Error(err error, message string, keysAndValues ...any) {
-	b.LogSink.Error(err, message, leaveOut(keysAndValues)...)
+func (b *bodiless) Error(err error, text string, keysAndValues ...any) {
+	if err != nil && len(err.Error()) > maxLogged {
+		err = errors.New(message.Shorten(err.Error(), maxLogged))
+	}
+	b.LogSink.Error(err, message.Shorten(text, maxLogged), leaveOut(keysAndValues)...)
 }
 
 func (b *bodiless) WithValues(keysAndValues ...any) logr.LogSink {
@@ -66,16 +76,36 @@ func (b *bodiless) WithCallDepth(depth int) logr.LogSink {
 	return b
 }
 
+// leaveOut returns the keys with the values as they are logged.
 func leaveOut(keysAndValues []any) []any {
+	keysAndValues = slices.Clone(keysAndValues)
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
-		switch keysAndValues[i] {
+		value := &keysAndValues[i+1]
+		switch key := keysAndValues[i]; key {
 		case "body":
-			keysAndValues = slices.Clone(keysAndValues)
-			keysAndValues[i+1] = fmt.Sprintf("%d bytes, which aren't logged", len(fmt.Sprint(keysAndValues[i+1])))
+			*value = fmt.Sprintf("%d bytes, which aren't logged", len(fmt.Sprint(*value)))
 		case "headers":
-			keysAndValues = slices.Clone(keysAndValues)
-			keysAndValues[i+1] = "they aren't logged"
+			*value = "they aren't logged"
+		default:
+			*value = shortened(key, *value)
 		}
 	}
 	return keysAndValues
+}
+
+// shortened returns a value that is a text or an error with at most as many bytes as are logged.
+func shortened(key, value any) any {
+	limit := maxLogged
+	if key == "stack" {
+		limit = maxStack
+	}
+	switch v := value.(type) {
+	case string:
+		return message.Shorten(v, limit)
+	case error:
+		if text := v.Error(); len(text) > limit {
+			return message.Shorten(text, limit)
+		}
+	}
+	return value
 }

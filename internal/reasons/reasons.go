@@ -25,7 +25,6 @@ const (
 	RecordLost                = "RecordLost"
 	NoCompatibleVersion       = "NoCompatibleVersion"
 	ServiceAccountRequired    = "ServiceAccountRequired"
-	RecordsUnreadable         = "RecordsUnreadable"
 	ValuesNotFound            = "ValuesNotFound"
 	ProviderObjectUnavailable = "ProviderObjectUnavailable"
 	ProviderObjectRefused     = "ProviderObjectRefused"

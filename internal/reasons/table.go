@@ -143,8 +143,5 @@ var Table = []Reason{
 	{RecordLost, pending, 0,
 		"the add-on's release record is gone after each installation: see what deletes Secrets with the label " +
 			"`owner=helm`. It is installed again after pauses of up to five minutes"},
-	{RecordsUnreadable, anyPhase, 0,
-		"the cluster has more than 4,096 release records of add-ons, or more than 16 MiB of their metadata: delete the " +
-			"Secrets with the label `owner=helm` that no add-on needs"},
 	{TooManyKinds, anyPhase, 0, "the cluster says that it has more than 1,000 API versions; remove CRDs"},
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Labels that Helm's storage puts on its Secrets.
@@ -89,12 +90,32 @@ var ownLabels = []string{
 	watchLabel, OwnerAnnotation, DeletionPolicyAnnotation,
 }
 
-// SummaryOf reads the metadata of a record; false if it isn't one.
+// What a record may say, as it gets into the status of a ClusterAddon: lengths are those of the CRD.
+const (
+	maxName         = 53
+	maxNamespace    = 63
+	maxRevision     = 1_000_000_000
+	maxDependencies = 63
+)
+
+// noStack stands for the name of the AddonStack where Helm didn't keep it. It is no valid name.
+const noStack = "-"
+
+// lengths returns how long the fields may be that get into the status of a ClusterAddon.
+func (s *Summary) lengths() map[*string]int {
+	return map[*string]int{&s.Stack: 253, &s.Version: 256, &s.Digest: 128, &s.ServiceAccount: 253}
+}
+
+// SummaryOf reads the metadata of a record; false if it isn't one, or can't be one of a release. Writers
+// of Secrets may say anything in it. Texts that are too long for a status lose their middle.
 func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	labels, notes := m.Labels, m.Annotations
 	revision, err := strconv.Atoi(labels[helmVersionLabel])
 	name := labels[helmNameLabel]
 	if err != nil || labels[helmOwnerLabel] != ownerHelm || m.Name != SecretName(name, revision) {
+		return Summary{}, false
+	}
+	if name == "" || len(name) > maxName || m.Namespace == "" || len(m.Namespace) > maxNamespace || revision < 1 || revision > maxRevision {
 		return Summary{}, false
 	}
 	objects, _ := strconv.ParseInt(notes[objectsAnnotation], 10, 32)
@@ -104,7 +125,7 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 		Revision:        revision,
 		Status:          labels[helmStatusLabel],
 		Owned:           labels[addonsv1.AddonLabel] == name && labels[addonsv1.AddonNamespaceLabel] == m.Namespace,
-		Objects:         int32(objects),
+		Objects:         max(int32(objects), 0),
 		SecretName:      m.Name,
 		UID:             m.UID,
 		ResourceVersion: m.ResourceVersion,
@@ -117,8 +138,15 @@ func SummaryOf(m *metav1.ObjectMeta) (Summary, bool) {
 	s.Owner = cmp.Or(s.Owner, strings.Replace(labels[OwnerAnnotation], "_", "/", 1))
 	s.Stack = cmp.Or(s.Stack, labels[addonsv1.StackNameLabel])
 	s.DeletionPolicy = cmp.Or(s.DeletionPolicy, addonsv1.DeletionPolicy(labels[DeletionPolicyAnnotation]))
+	if s.Owner != "" {
+		s.Stack = cmp.Or(s.Stack, noStack)
+	}
+	for field, length := range s.lengths() {
+		*field = message.Shorten(*field, length)
+	}
 	if list := notes[dependsOnAnnotation]; list != "" {
-		s.DependsOn = strings.Split(list, ",")
+		s.DependsOn = strings.SplitN(list, ",", maxDependencies+1)
+		s.DependsOn = s.DependsOn[:min(len(s.DependsOn), maxDependencies)]
 	}
 	s.RenewAt, _ = time.Parse(time.RFC3339, notes[renewAtAnnotation])
 	s.Complete = s.Owned && notes[formatAnnotation] == strconv.Itoa(currentFormat) && s.Digest != ""
@@ -187,6 +215,9 @@ func ownerLabel(owner string) string {
 func (s Summary) IsOwnedBy(owner string) bool {
 	return s.Owner == owner || s.Owner == ownerLabel(owner)
 }
+
+// OwnerSelector selects the records that name a ClusterAddon, "namespace/name", as their owner.
+func OwnerSelector(owner string) string { return OwnerAnnotation + "=" + ownerLabel(owner) }
 
 // asLabel is the value as a label's, "" if it can't be one.
 func asLabel(value string) string {
