@@ -28,7 +28,6 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 	for i := range q.wanted {
 		keep.Insert(q.wanted[i].release())
 	}
-	unknown := 0
 	for _, record := range removalOrder(q.installed, keep) {
 		reason, message := whyKept(q.ca, record, q.isProven(record), q.unresolved)
 		status := q.unwantedStatus(record, addonsv1.AddonUnassigned)
@@ -41,21 +40,12 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
 			kept = append(kept, q.previousStatus(status))
 		default:
-			if reason == reasons.StackUnknown {
-				if unknown++; unknown > maxUnknown {
-					continue
-				}
-			}
 			status.Reason, status.Message = reason, shorten(message)
 			kept = append(kept, status)
 		}
 	}
 	return leaving, withoutSurplus(kept)
 }
-
-// maxUnknown is how many add-ons that nobody knows a status names: whoever may write Secrets in a cluster can
-// make records of many.
-const maxUnknown = 64
 
 // withoutSurplus returns the statuses with no more than the first ones of add-ons that nobody knows.
 func withoutSurplus(kept []addonsv1.AddonStatus) []addonsv1.AddonStatus {
