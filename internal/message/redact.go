@@ -135,8 +135,13 @@ func (h *hiding) hideLines(secret string) {
 	}
 }
 
+// Hides reports whether a secret is hidden: it isn't if it is too short, or a plain word.
+func Hides(secret string) bool {
+	return len(secret) >= shortest && !slices.Contains(plain, strings.ToLower(secret))
+}
+
 func (h *hiding) hide(secret string) {
-	if len(secret) < shortest || len(secret) > len(h.text) || slices.Contains(plain, strings.ToLower(secret)) {
+	if len(secret) > len(h.text) || !Hides(secret) {
 		return // nothing that encoders make of it is shorter
 	}
 	if h.has(constant(secret)) {
