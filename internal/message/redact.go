@@ -96,6 +96,7 @@ func (s *Redactor) Redact(text string) string {
 			h.hide(trimmed)
 		}
 		h.hideLines(secret)
+		h.hideAtCuts(trimmed)
 		if s.left.Load() < 0 {
 			return Redacted
 		}
@@ -138,6 +139,68 @@ func (h *hiding) hideLines(secret string) {
 // Hides reports whether a secret is hidden: it isn't if it is too short, or a plain word.
 func Hides(secret string) bool {
 	return len(secret) >= shortest && !slices.Contains(plain, strings.ToLower(secret))
+}
+
+// leastLeft is how much is told from other text of a secret that was cut, in bytes of the text.
+const leastLeft = 8
+
+// hideAtCuts takes out what is left of a secret in a text that was cut: its start at the end, and about a gap both its
+// start and its end.
+func (h *hiding) hideAtCuts(secret string) {
+	if !Hides(secret) {
+		return
+	}
+	pieces := strings.Split(h.text, gap)
+	for i, piece := range pieces {
+		if h.left.Add(-int64(len(piece))) < 0 {
+			return // nothing is shown
+		}
+		start, end := secret[:min(len(secret), len(piece))], secret[max(0, len(secret)-len(piece)):]
+		for _, form := range written(start, isEncoded(piece[max(0, len(piece)-leastLeft):])) {
+			piece = h.hideAtEnd(piece, form)
+		}
+		if i > 0 {
+			for _, form := range written(end, isEncoded(piece[:min(len(piece), leastLeft)])) {
+				piece = h.hideAtStart(piece, form)
+			}
+		}
+		pieces[i] = piece
+	}
+	h.text = strings.Join(pieces, gap)
+}
+
+// isEncoded reports whether a text may be in hex or base64.
+func isEncoded(text string) bool { return !strings.ContainsAny(text, " \t\n.,:;'\"") }
+
+// hideAtEnd takes out the start of a form of a secret.
+func (h *hiding) hideAtEnd(text, form string) string {
+	for n := min(len(text), len(form)); n >= leastLeft; n-- {
+		if form[n-1] == text[len(text)-1] && h.left.Add(-int64(n)) >= 0 && strings.HasSuffix(text, form[:n]) {
+			return text[:len(text)-n] + Redacted
+		}
+	}
+	return text
+}
+
+// hideAtStart takes out the end of a form of a secret.
+func (h *hiding) hideAtStart(text, form string) string {
+	for n := min(len(text), len(form)); n >= leastLeft; n-- {
+		if form[len(form)-n] == text[0] && h.left.Add(-int64(n)) >= 0 && strings.HasPrefix(text, form[len(form)-n:]) {
+			return Redacted + text[n:]
+		}
+	}
+	return text
+}
+
+// written returns a secret as it is, and in JSON; encoded also in hex, and in base64.
+func written(secret string, encoded bool) []string {
+	forms := []string{secret, asJSON(secret)}
+	if encoded {
+		inHex := hex.EncodeToString([]byte(secret))
+		forms = append(forms, inHex, strings.ToUpper(inHex))
+		forms = append(forms, InBase64(secret)...)
+	}
+	return forms
 }
 
 func (h *hiding) hide(secret string) {
