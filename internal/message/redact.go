@@ -152,16 +152,23 @@ func (h *hiding) hideAtCuts(secret string) {
 	}
 	pieces := strings.Split(h.text, gap)
 	for i, piece := range pieces {
-		if h.left.Add(-int64(len(piece))) < 0 {
-			return // nothing is shown
+		if len(piece) < leastLeft {
+			continue
 		}
 		start, end := secret[:min(len(secret), len(piece))], secret[max(0, len(secret)-len(piece)):]
-		for _, form := range written(start, isEncoded(piece[max(0, len(piece)-leastLeft):])) {
-			piece = h.hideAtEnd(piece, form)
+		for _, form := range h.written(start, piece[len(piece)-leastLeft:]) {
+			piece = piece[:len(piece)-h.startAtEnd(piece, form)]
 		}
-		if i > 0 {
-			for _, form := range written(end, isEncoded(piece[:min(len(piece), leastLeft)])) {
-				piece = h.hideAtStart(piece, form)
+		if len(piece) < len(pieces[i]) {
+			piece += Redacted
+		}
+		if i > 0 && len(piece) >= leastLeft {
+			rest := piece
+			for _, form := range h.written(end, piece[:leastLeft]) {
+				rest = rest[h.endAtStart(rest, form):]
+			}
+			if len(rest) < len(piece) {
+				piece = Redacted + rest
 			}
 		}
 		pieces[i] = piece
@@ -169,36 +176,50 @@ func (h *hiding) hideAtCuts(secret string) {
 	h.text = strings.Join(pieces, gap)
 }
 
-// isEncoded reports whether a text may be in hex or base64.
-func isEncoded(text string) bool { return !strings.ContainsAny(text, " \t\n.,:;'\"") }
-
-// hideAtEnd takes out the start of a form of a secret.
-func (h *hiding) hideAtEnd(text, form string) string {
-	for n := min(len(text), len(form)); n >= leastLeft; n-- {
-		if form[n-1] == text[len(text)-1] && h.left.Add(-int64(n)) >= 0 && strings.HasSuffix(text, form[:n]) {
-			return text[:len(text)-n] + Redacted
-		}
+// startAtEnd returns how much of the start of a form of a secret a text ends with, in bytes.
+func (h *hiding) startAtEnd(text, form string) int {
+	n := min(len(form), len(text))
+	for n >= leastLeft && h.left.Add(-int64(n)) >= 0 && !strings.HasSuffix(text, form[:n]) {
+		n = strings.LastIndex(form[:n-1], text[len(text)-leastLeft:]) + leastLeft
 	}
-	return text
+	if n < leastLeft {
+		return 0
+	}
+	return n
 }
 
-// hideAtStart takes out the end of a form of a secret.
-func (h *hiding) hideAtStart(text, form string) string {
-	for n := min(len(text), len(form)); n >= leastLeft; n-- {
-		if form[len(form)-n] == text[0] && h.left.Add(-int64(n)) >= 0 && strings.HasPrefix(text, form[len(form)-n:]) {
-			return Redacted + text[n:]
+// endAtStart returns how much of the end of a form of a secret a text begins with, in bytes.
+func (h *hiding) endAtStart(text, form string) int {
+	form = form[max(0, len(form)-len(text)):]
+	for len(form) >= leastLeft && h.left.Add(-int64(len(form))) >= 0 && !strings.HasPrefix(text, form) {
+		at := strings.Index(form[1:], text[:leastLeft])
+		if at < 0 {
+			return 0
 		}
+		form = form[1+at:]
 	}
-	return text
+	if len(form) < leastLeft {
+		return 0
+	}
+	return len(form)
 }
 
-// written returns a secret as it is, and in JSON; encoded also in hex, and in base64.
-func written(secret string, encoded bool) []string {
-	forms := []string{secret, asJSON(secret)}
-	if encoded {
+// written returns those forms of a secret that may have these bytes: as it is and in JSON, in hex and in base64.
+func (h *hiding) written(secret, part string) []string {
+	const work = 256 // which encoding takes, as to look through so many bytes
+	h.left.Add(-int64(len(secret) + work))
+	forms := []string{secret}
+	if strings.Contains(h.text, `\`) {
+		forms = append(forms, asJSON(secret))
+	}
+	if !strings.ContainsAny(part, " \t\n.,:;'\"") {
+		h.left.Add(-int64(8 * (len(secret) + work)))
 		inHex := hex.EncodeToString([]byte(secret))
 		forms = append(forms, inHex, strings.ToUpper(inHex))
 		forms = append(forms, InBase64(secret)...)
+	}
+	if h.left.Load() < 0 {
+		return nil // nothing is shown
 	}
 	return forms
 }
