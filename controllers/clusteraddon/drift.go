@@ -70,7 +70,7 @@ func (q *request) followObjects() {
 
 // correctDrift repairs what others changed of an add-on's objects, unless it has just been
 // upgraded. One is what came of it otherwise.
-func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Summary, secrets []string, one addonResult) addonResult {
+func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
 	policy, rules := a.driftOf()
 	one.status.Drift = q.previousStatus(one.status).Drift
 	if policy == addonsv1.DriftPolicyIgnore {
@@ -92,7 +92,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		}
 		memory.lookAt = q.now.Add(retryAfterError)
 		one = q.repair(ctx, a, deliver.Repair{
-			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules, Sensitive: secrets,
+			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules,
 			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a),
 		}, state, one)
 	}
@@ -142,7 +142,7 @@ func (q *request) repair(ctx context.Context, a *addon, want deliver.Repair, sta
 	memory.note(q.now, found)
 	countDrift(found)
 	was := one.status.Drift
-	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), want.Sensitive, q.now)
+	one.status.Drift = driftStatus(was, found, memory, deliver.FieldManager(a.release()), q.now)
 	q.recordDrift(ctx, &one.status, was, found)
 	return one
 }

@@ -31,7 +31,7 @@ func TestRepairsThatFailAreNotTriedAllTheTime(t *testing.T) {
 	memory.revision, memory.lookAt = 1, q.now.Add(-time.Hour)
 	one := addonResult{status: a.status()}
 	one.status.Revision = 1
-	if one = q.correctDrift(t.Context(), a, record, nil, one); one.err == nil || one.retryAfter < time.Second {
+	if one = q.correctDrift(t.Context(), a, record, one); one.err == nil || one.retryAfter < time.Second {
 		t.Errorf("it comes again after %s: %v", one.retryAfter, one.err)
 	}
 }

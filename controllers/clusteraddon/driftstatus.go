@@ -19,7 +19,7 @@ import (
 )
 
 // driftStatus returns the drift in the status. It stays the same while the same things differ.
-func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *driftMemory, manager string, secrets []string, now time.Time) *addonsv1.AddonDrift {
+func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *driftMemory, manager string, now time.Time) *addonsv1.AddonDrift {
 	is := &addonsv1.AddonDrift{}
 	if was != nil {
 		is = was.DeepCopy()
@@ -45,7 +45,7 @@ func driftStatus(was *addonsv1.AddonDrift, found []deliver.Difference, memory *d
 		}
 		return is
 	}
-	text := shorten(message.Redact(message.List(texts, "; ", named), secrets))
+	text := shorten(found[0].Hide(message.List(texts, "; ", named))) // all are of one add-on
 	if repaired == 0 && text == is.Message {
 		return is
 	}

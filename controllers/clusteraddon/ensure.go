@@ -51,7 +51,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 		return because(status, reasons.ServiceAccountRequired, withoutServiceAccount)
 	}
 	if a.incompatible != "" {
-		return q.correctDrift(ctx, a, record, nil, because(status, reasons.NoCompatibleVersion, a.incompatible))
+		return q.correctDrift(ctx, a, record, because(status, reasons.NoCompatibleVersion, a.incompatible))
 	}
 	is := q.compare(ctx, a, record)
 	written := q.setTerms(ctx, a, record, is.terms)
@@ -75,7 +75,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = q.correctDrift(ctx, a, record, is.secrets(), one)
+	one = q.correctDrift(ctx, a, record, one)
 	one.followUp = one.and(written)
 	return one
 }
@@ -105,14 +105,6 @@ type comparison struct {
 	unmet   *unmetCondition // that the settled add-on waits for
 	terms   deliver.Terms   // that its record is to have
 	err     error           // why that can't be told
-}
-
-// secrets returns those of the inputs, as far as these are known.
-func (c *comparison) secrets() []string {
-	if c.in == nil {
-		return nil
-	}
-	return c.in.secrets
 }
 
 // compare resolves the inputs, and compares them with those of the record.

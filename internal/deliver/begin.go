@@ -106,6 +106,7 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
 	rec.Seal()
+	r.hidden.keepIn(rec)
 	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
 		return err
@@ -214,7 +215,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 			Hooks:       helmHooks(in.Hooks),
 			ApplyMethod: string(helmrelease.ApplyMethodServerSideApply),
 		},
-		State:       &record.State{Format: 1, Adopted: r.adopted, Generated: in.Generated},
+		State:       &record.State{Format: 1, Adopted: r.adopted, Generated: in.Generated, Sensitive: r.hidden.known},
 		CRDs:        in.CRDs,
 		WatchFilter: r.want.WatchFilter,
 	}

@@ -123,7 +123,7 @@ type Desired struct {
 	// Postcondition has to hold before the add-on is ready, after all else; nil: there
 	// is none. It tells what is waited for, "" if nothing is, and when to ask again.
 	Postcondition func(ctx context.Context) (waiting string, retryAfter time.Duration, err error)
-	// Sensitive are strings from Secrets: they are hidden where the server quotes them.
+	// Sensitive are strings from Secrets: they are hidden in all messages. The record keeps them.
 	Sensitive []string
 	// WatchFilter is the value of the record's label cluster.x-k8s.io/watch-filter; "" for none.
 	WatchFilter string

@@ -10,7 +10,6 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
-	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 // Ensure takes an add-on as far as it can go now towards what is wanted. It is
@@ -26,8 +25,7 @@ func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome
 	defer r.s.mu.Unlock()
 	o, err := r.contained(ctx, r.ensure)
 	r.remember(err)
-	o.Proof = r.proof
-	o.Wrote, o.Message = r.wrote.Load(), message.Redact(o.Message, want.Sensitive)
+	o.Proof, o.Wrote = r.proof, r.wrote.Load()
 	if err != nil {
 		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
 	}
@@ -141,10 +139,14 @@ func (r *run) resume(ctx context.Context) error {
 // load reads a record.
 func (r *run) load(ctx context.Context, s Summary) (*record.Record, error) {
 	rec, err := r.s.store.Load(ctx, s)
-	if err == nil && rec.State != nil && rec.State.Adopted != nil {
+	if err != nil {
+		return nil, err
+	}
+	r.hidden.learnRecord(rec)
+	if rec.State != nil && rec.State.Adopted != nil {
 		r.adopted = rec.State.Adopted
 	}
-	return rec, err
+	return rec, nil
 }
 
 // readyOutcome is that of an add-on that is installed as wanted.

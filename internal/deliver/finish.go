@@ -73,6 +73,7 @@ func (r *run) finish(ctx context.Context) error {
 	}
 	r.rec.State.Inventory = append(r.withUIDs(wanted), r.crdsOfRollback()...)
 	r.rec.Applied = record.SumsOf(r.rec.State.Inventory).String()
+	r.rec.State.PreviousSensitive = nil // nothing is left of what had them
 	if len(r.rec.State.Parts) == 0 {
 		r.rec.CRDs = nil // nothing reads them any more
 	}

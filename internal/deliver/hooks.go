@@ -140,7 +140,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil
 	case observe.Failed:
-		return r.failHook(ctx, h, what+": "+message.Shorten(status.Message, maxWords)+
+		return r.failHook(ctx, h, what+": "+message.Shorten(r.hidden.inWords(status.Message), maxWords)+
 			". See the logs of its pods, and correct what it needs, or the add-on's values. It is tried again")
 	case observe.Gone:
 		return r.failHook(ctx, h, what+" was deleted before its end was seen. If it has ttlSecondsAfterFinished, raise it or leave it out; if not, see who deletes it")
@@ -181,6 +181,7 @@ func whenSucceeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 // failHook notes that a hook failed. It is tried again as a new attempt. Those before it are
 // deleted by their policy, as in Helm; what of them doesn't run is made anew with the attempt.
 func (r *run) failHook(ctx context.Context, h hook, message string) error {
+	message = r.hidden.in(message)
 	progress := r.progressOf(h)
 	if progress == nil {
 		progress = r.startRun(h)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +109,6 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 		return nil, &render.Error{Reason: render.ReasonOutputTooLarge, Err: fmt.Errorf(
 			"what the chart generates is kept by reading its objects, of which there are more than %d, or %d bytes; split it", maxFound, maxFoundBytes)}
 	}
-	want := r.run.want
-	want.Sensitive = append(slices.Clip(want.Sensitive), render.SecretsIn(o.Object)...)
+	r.run.hidden.learn(render.SecretsIn(o.Object)...)
 	return o, nil
 }

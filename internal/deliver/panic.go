@@ -49,7 +49,7 @@ func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome,
 		panic(there)
 	}
 	o, err = act(ctx)
-	return o, r.stopForRecord(err)
+	return o, r.concealAll(r.stopForRecord(err))
 }
 
 // maxParallel is the number of objects of an add-on that are written at the same time.

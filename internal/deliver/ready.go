@@ -79,7 +79,7 @@ func (r *run) unready(objects []*unstructured.Unstructured) (failed, waiting []s
 			continue
 		}
 		s := r.statusOf(a)
-		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(s.Message, maxWords))
+		text := fmt.Sprintf("%s: %s", record.KeyOf(o), message.Shorten(r.hidden.inWords(s.Message), maxWords))
 		switch s.Phase {
 		case observe.Current:
 		case observe.Failed:

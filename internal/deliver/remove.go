@@ -144,7 +144,7 @@ func (r *run) gone(ctx context.Context, message string) (Outcome, error) {
 		return Outcome{}, err
 	}
 	r.d.settle(r.t, r.release, r.s)
-	return Outcome{Gone: true, Message: message}, nil
+	return Outcome{Gone: true, Message: r.hidden.in(message)}, nil
 }
 
 // orphan lets go of all objects, and makes the records plain Helm ones. The

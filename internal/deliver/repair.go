@@ -37,8 +37,6 @@ type Repair struct {
 	// Wait returns how long an object with these changes is left as it is; nil repairs
 	// all at once. It may be called by several goroutines.
 	Wait func(ObjectKey, []drift.Change) time.Duration
-	// Sensitive are strings from Secrets: they are hidden where the server quotes them.
-	Sensitive []string
 }
 
 // Difference is an object that isn't as it was applied.
@@ -65,6 +63,15 @@ type Difference struct {
 	// displaced are the managedFields with which the object can be applied, nil if it can be
 	// as it is.
 	displaced []metav1.ManagedFieldsEntry
+	hidden    *hidden
+}
+
+// Hide returns a text about the add-on's objects without its secrets, which may be in names and fields.
+func (d Difference) Hide(text string) string {
+	if d.hidden == nil {
+		return text
+	}
+	return d.hidden.in(text)
 }
 
 // Differs reports whether the object is left otherwise than it is to be.
@@ -78,7 +85,7 @@ func (d Difference) Differs() bool {
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
-	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption, Sensitive: want.Sensitive}, want.Proof)
+	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption}, want.Proof)
 	defer r.s.mu.Unlock()
 	var differences []Difference
 	o, err := r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
@@ -139,7 +146,7 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 		reason, message = failed.first(deferred)
 	}
 	if reason != "" {
-		ready.Phase, ready.Reason, ready.Message = phase, reason, message
+		ready.Phase, ready.Reason, ready.Message = phase, reason, r.hidden.in(message)
 		return r.s.backoff.fail(r.now(), rec.Digest, ready), found, nil
 	}
 	r.d.settle(r.t, r.release, r.s)

@@ -45,7 +45,7 @@ func (r *run) repairOne(ctx context.Context, s suspect, want *Repair, d *Differe
 }
 
 func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Difference) error {
-	*d = Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields}
+	*d = Difference{Object: s.entry.Key(), Applied: s.entry.Fields, Now: s.entry.Fields, hidden: &r.hidden}
 	live, err := r.metadata(ctx, s.entry)
 	switch {
 	case apierrors.IsNotFound(err):

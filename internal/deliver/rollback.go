@@ -71,7 +71,7 @@ func (r *run) copyOf(old *record.Record, failed Summary) *record.Record {
 	summary.RolledBack, summary.Failure = failed.Digest, failed.Failure
 	return &record.Record{
 		Summary: summary, Helm: &release, WatchFilter: r.want.WatchFilter,
-		State: &record.State{Format: 1, Generated: old.State.Generated},
+		State: &record.State{Format: 1, Generated: old.State.Generated, Sensitive: old.State.Sensitive},
 	}
 }
 

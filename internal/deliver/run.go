@@ -27,7 +27,7 @@ type run struct {
 	release Release
 	manager string
 	want    *Desired // nil in Remove
-	secrets func() *message.Redactor
+	hidden  hidden
 
 	proof   string    // of the record that was written last, "" for none
 	digest  string    // of the inputs, or of the record that is removed
@@ -48,10 +48,10 @@ type run struct {
 func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
 	r := &run{
 		d: d, s: d.session(t, release), t: t, release: release, manager: FieldManager(release), want: want, proof: proof,
-		scope: &scope{mapper: t.Client.RESTMapper()},
+		scope: &scope{mapper: t.Client.RESTMapper()}, hidden: hidden{release: release},
 	}
 	if want != nil {
-		r.secrets = sync.OnceValue(func() *message.Redactor { return message.NewRedactor(want.Sensitive) })
+		r.hidden.learn(want.Sensitive...)
 	}
 	return r
 }
@@ -60,7 +60,7 @@ func (r *run) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
 func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
-	o := Outcome{Phase: phase, Reason: reason, Message: message, Applied: r.applied}
+	o := Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
 		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
@@ -108,6 +108,7 @@ func (r *run) fail(ctx context.Context, reason, message string) error {
 // failed marks the revision failed, and stops. Only an event, or a change, leads to more, unless
 // there is a time to look again, or to go on with a rollback.
 func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.Duration) error {
+	text = r.hidden.in(text)
 	if r.want != nil {
 		description := message.Shorten(reason+": "+text, 1024)
 		if info := r.rec.Helm.Info; info.Status != helmcommon.StatusFailed || info.Description != description {
@@ -129,10 +130,10 @@ func (r *run) failed(ctx context.Context, reason, text string, retryAfter time.D
 	return &stopped{o}
 }
 
-// markFailed notes in the record why the revision failed.
+// markFailed notes in the record why the revision failed, in words without secrets.
 func (r *run) markFailed(reason, text string) {
 	r.rec.SetStatus(helmcommon.StatusFailed, message.Shorten(reason+": "+text, 1024))
-	r.rec.Failure = message.Shorten(reason+": "+message.Redact(text, r.want.Sensitive), 512)
+	r.rec.Failure = message.Shorten(reason+": "+text, 512)
 }
 
 // rollbackAfter is when a rollback begins.

@@ -28,6 +28,7 @@ func TestHidingIsBounded(t *testing.T) {
 		"many secrets, a message as they are": {plain, "field is immutable: s3cret-17 isn't valid", false},
 		"many secrets, a very large text":     {plain, strings.Repeat("no ", 1<<20/3), true},
 		"many forms":                          {brackets, digits, true},
+		"many cuts":                           {plain, strings.Repeat("s3cret-"+gap, 10_000), true},
 		"a large secret":                      {[]string{strings.Repeat("x<", 1<<20)}, strings.Repeat("y", 1<<20), false},
 		"a secret of brackets":                {[]string{strings.Repeat("<", 1<<20)}, strings.Repeat("<", 1<<20) + "!", false},
 	} {

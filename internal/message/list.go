@@ -15,10 +15,12 @@ func List(texts []string, separator string, most int) string {
 	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:most], separator), separator, len(texts)-most)
 }
 
+// gap stands for what was cut.
+const gap = " ... "
+
 // Shorten cuts the middle out of a text that is longer than the limit in bytes: its start
 // names what is wrong, and its end the way out.
 func Shorten(text string, limit int) string {
-	const gap = " ... "
 	if len(text) <= limit {
 		return text
 	}

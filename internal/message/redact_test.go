@@ -91,3 +91,34 @@ func TestHideLines(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestHideAtCuts cuts texts at each place before secrets are taken out of them.
+func TestHideAtCuts(t *testing.T) {
+	const secret, most = "Zb7Q/k1x+Tq9\"w4M&v2Jc8HdPz5Rg0LnYs3E", 8
+	asJSON, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]string{
+		"plain":  secret,
+		"JSON":   strings.Trim(string(asJSON), `"`),
+		"hex":    fmt.Sprintf("%x", secret),
+		"base64": message.InBase64(secret)[0],
+	} {
+		written := form
+		if name == "base64" {
+			written = base64.StdEncoding.EncodeToString([]byte("me:" + secret + "\n"))
+		}
+		whole := "the object is invalid: " + written + ", and so on and on to the end of it"
+		for at := range whole {
+			for _, text := range []string{whole[:at], message.Shorten(whole, at+10)} {
+				hidden := message.Redact(text, []string{secret})
+				for from := range len(form) - most {
+					if part := form[from : from+most]; strings.Contains(hidden, part) {
+						t.Fatalf("%s, cut as %s: %s is left in %s", name, text, part, hidden)
+					}
+				}
+			}
+		}
+	}
+}

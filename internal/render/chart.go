@@ -58,6 +58,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 	}
 	facts.bring(crds)
 	memory := newGenerator(req.Generated, lim.GeneratedBytes)
+	defer func() { req.Sensitive = append(req.Sensitive, memory.secrets()...) }() // for what is said of an error
 	memory.follow(ch)
 	var reader *manifestReader
 	round := func() ([]document, error) {

@@ -11,7 +11,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -39,6 +41,22 @@ func (g Generated) RenewAt() time.Time {
 		}
 	}
 	return first
+}
+
+// Secrets returns the values as templates have them: of a certificate, its parts.
+func (g Generated) Secrets() []string {
+	var all []string
+	for key, text := range g {
+		var parts map[string]string
+		switch {
+		case key == nowKey:
+		case json.Unmarshal([]byte(text), &parts) == nil:
+			all = slices.AppendSeq(all, maps.Values(parts))
+		default:
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // minRenewal is the least time between two renewals, each of which is an upgrade.
@@ -178,6 +196,9 @@ func (g *generator) keep(c *call, text string) {
 	c.text = text
 	g.calls = append(g.calls, c)
 }
+
+// secrets returns the values of earlier renderings, and of this one.
+func (g *generator) secrets() []string { return append(g.earlier.Secrets(), Generated(g.made).Secrets()...) }
 
 func (g *generator) take(size int) {
 	g.room -= size

@@ -105,12 +105,20 @@ func SecretsIn(object map[string]any) []string {
 			}
 		}
 	}
-	if data, ok := object["data"].(map[string]any); ok && object["kind"] == "Secret" {
-		for _, value := range data {
-			text, _ := value.(string)
-			if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
-				all = append(all, string(plain))
-			}
+	if object["kind"] != "Secret" {
+		return all
+	}
+	data, _ := object["data"].(map[string]any)
+	for _, value := range data {
+		text, _ := value.(string)
+		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
+			all = append(all, string(plain))
+		}
+	}
+	data, _ = object["stringData"].(map[string]any) // of one that was rendered
+	for _, value := range data {
+		if text, ok := value.(string); ok {
+			all = append(all, text)
 		}
 	}
 	return all

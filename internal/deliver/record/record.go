@@ -5,11 +5,13 @@ package record
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
@@ -46,6 +48,10 @@ type State struct {
 	Inventory []Entry `json:"inventory,omitempty"`
 	// Generated are values that were made up while rendering, to be kept.
 	Generated map[string]string `json:"generated,omitempty"`
+	// Sensitive are strings that came from Secrets and aren't in those of the manifest. They are hidden in
+	// messages. PreviousSensitive are those of earlier revisions, until this one is deployed.
+	Sensitive         []string `json:"sensitive,omitempty"`
+	PreviousSensitive []string `json:"previousSensitive,omitempty"`
 	// Hooks are the runs of this revision's hooks.
 	Hooks []HookRun `json:"hooks,omitempty"`
 	// EventsDone are the hook events that are over, cleanup included.
@@ -130,6 +136,26 @@ func (r *Record) Manifest() ([]*unstructured.Unstructured, error) {
 		return nil, r.unreadable(fmt.Errorf("reading its manifest: %w", err))
 	}
 	return objects, nil
+}
+
+// Secrets returns the objects of kind Secret in the manifest and the hooks, as far as these can be read.
+func (r *Record) Secrets() []*unstructured.Unstructured {
+	manifests := []string{r.Helm.Manifest}
+	for _, h := range r.Helm.Hooks {
+		manifests = append(manifests, h.Manifest)
+	}
+	var some strings.Builder // to parse the others takes most of the time
+	for _, manifest := range manifests {
+		for document := range strings.SplitSeq(manifest, "\n---") {
+			if strings.Contains(document, "Secret") {
+				some.WriteString("\n---\n" + strings.TrimPrefix(document, "---"))
+			}
+		}
+	}
+	objects, _ := ParseManifest(some.String())
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().GroupKind() != schema.GroupKind{Kind: "Secret"}
+	})
 }
 
 func (r *Record) unreadable(err error) error {
