@@ -147,8 +147,14 @@ func isX509(block *pem.Block) bool {
 	return err == nil && block.Type == "CERTIFICATE"
 }
 
+// maxKey bounds a key, in bytes: large ones take long to read. RSA of 8192 bits takes 5 KiB.
+const maxKey = 8 << 10
+
 // isKey is for the kinds that sprig makes.
 func isKey(block *pem.Block) bool {
+	if len(block.Bytes) > maxKey {
+		return false
+	}
 	var err error
 	switch block.Type {
 	case "PRIVATE KEY":

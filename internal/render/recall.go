@@ -69,7 +69,7 @@ func formersOf(earlier Generated) map[string][]*former {
 // recall returns the value for a call, if there is one. It is the one that the round before
 // decided on, or else a guess. The method again judges that by where it comes out.
 func (g *generator) recall(c *call, password bool) (string, bool) {
-	if f, ok := g.decided[c.id()]; ok && (f == nil || !f.broken) {
+	if f, ok := g.decided[c.id()]; ok && (f == nil || f.fits(c)) {
 		c.from = f
 	} else {
 		c.from = g.guess(c, password)
@@ -84,13 +84,10 @@ func (g *generator) recall(c *call, password bool) (string, bool) {
 
 func (g *generator) guess(c *call, password bool) *former {
 	g.learnNumbered(c, password)
-	for _, f := range g.formers[c.key] {
-		f.judge(c)
-	}
 	var guessed *former
 	for _, f := range g.formers[c.key] {
 		switch {
-		case f.broken, g.given[f], g.due(f):
+		case !f.fits(c), g.given[f], g.due(f):
 		case f.position == c.position && f.unused == 0:
 			return f
 		case guessed == nil:
@@ -112,14 +109,14 @@ func (g *generator) learnNumbered(c *call, password bool) {
 	}
 }
 
-// judge notes how the value fits a call. All calls with its key have the same arguments.
-func (f *former) judge(c *call) {
-	if f.judged {
-		return
+// fits reports whether a call may get the value. All calls with its key have the same arguments.
+func (f *former) fits(c *call) bool {
+	if !f.judged {
+		var v verdict
+		f.text, v = c.judge(f.text)
+		f.judged, f.odd, f.broken = true, v == odd, v == unfit
 	}
-	var v verdict
-	f.text, v = c.judge(f.text)
-	f.judged, f.odd, f.broken = true, v == odd, v == unfit
+	return !f.broken
 }
 
 // repeat renders in rounds until each value is where it was.
@@ -161,7 +158,7 @@ func (g *generator) again(documents []document, namespace string) bool {
 // value's exact places counts most. A value whose exact places have gone may be at a rough one: the text
 // before it changed. It isn't if it was switched off before: others may be there now.
 func (g *generator) decide(calls []*call, formers []*former) map[*call]*former {
-	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return f.broken || g.due(f) })
+	formers = slices.DeleteFunc(slices.Clone(formers), func(f *former) bool { return !f.fits(calls[0]) || g.due(f) })
 	decided, taken := map[*call]*former{}, map[*former]bool{}
 	for _, score := range []func(*call, *former) int{
 		func(c *call, f *former) int { return shared(c.exact, f.exact) },
