@@ -3,7 +3,6 @@
 package kubeconfig
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -292,19 +291,4 @@ func TestClientcmdReadsTokenFile(t *testing.T) {
 	if err != nil || config.BearerToken != sentinel {
 		t.Skip("client-go no longer reads tokenFile while loading")
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(testKubeconfig(goodCluster, goodUser)))
-	f.Add([]byte("a: &a [*a]"))
-	f.Add(bytes.Repeat([]byte("{a: "), 100))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		k, err := Parse(data, Policy{})
-		if (k == nil) == (err == nil) {
-			t.Fatalf("%v, %v", k, err)
-		}
-		if k != nil && !strings.HasPrefix(k.Endpoint.Server, "https://") {
-			t.Fatalf("accepted %q", k.Endpoint.Server)
-		}
-	})
 }

@@ -3,6 +3,7 @@
 package compatibility_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,17 +37,31 @@ func TestHostileVersionsTakeFewSteps(t *testing.T) {
 	}
 }
 
+// TestHostileRangesOfARecord has a release record name ranges that no Chart.yaml asked about.
+func TestHostileRangesOfARecord(t *testing.T) {
+	asked := map[string]bool{"<1.38": true, "what is this": true, ">=1." + strings.Repeat("0", 600): true}
+	if got := compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, asked); len(got) != 1 || got[0].Versions != "<1.38" {
+		t.Errorf("got %v", got)
+	}
+	for i := range 10_000 {
+		asked[fmt.Sprint("<1.", i)] = true
+	}
+	if got := compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, asked); len(got) > 16 {
+		t.Errorf("%d ranges", len(got))
+	}
+	long := ">=1.30 " + strings.Repeat("<1.40 ", 80)
+	if got := compatibility.Summarize(compatibility.Installed("platform", &addonsv1.Addon{Name: "cni"}, map[string]bool{long: true}), "v1.36.0"); got.Newest != "1.39" || len(got.LimitedBy) > 512 {
+		t.Errorf("got %s by %d characters", got.Newest, len(got.LimitedBy))
+	}
+}
+
 // FuzzVersions asks about any two versions and a range. Each answer fits the status.
 func FuzzVersions(f *testing.F) {
-	for _, version := range hostileVersions[:9] {
-		f.Add(version, "v1.34.0", ">=1.21.0-0")
-		f.Add("v1.34.0", version, "1.34.x || 1.36.x")
-	}
 	f.Fuzz(func(t *testing.T, one, other, text string) {
 		ranges := []addonsv1.KubernetesRange{rangeOf(compatibility.FieldKubeVersion, text), rangeOf(compatibility.FieldLifecycle, text)}
 		for _, version := range []string{one, other} {
 			summary := compatibility.Summarize(ranges, version)
-			if len(summary.Oldest) > 16 || len(summary.Newest) > 16 {
+			if len(summary.Oldest) > 16 || len(summary.Newest) > 16 || len(summary.LimitedBy) > 512 {
 				t.Errorf("%q on %q: %+v", text, version, summary)
 			}
 		}

@@ -37,16 +37,22 @@ func Ranges(stack string, addon *addonsv1.Addon) []addonsv1.KubernetesRange {
 	return ranges
 }
 
+// mostAsked is how many constraints of a record count: a Chart.yaml has one.
+const mostAsked = 16
+
 // Installed returns the ranges of the Chart.yaml of which an add-on is installed. They are the
 // constraints that its rendering asked about. With chart.versions there are none: another
-// version of Kubernetes has another chart.
+// version of Kubernetes has another chart. A release record tells what was asked, so what can't be read
+// is left out, and so is all beyond a few.
 func Installed(stack string, addon *addonsv1.Addon, asked map[string]bool) []addonsv1.KubernetesRange {
 	if len(addon.Chart.Versions) > 0 {
 		return nil
 	}
 	var ranges []addonsv1.KubernetesRange
 	for _, constraint := range slices.Sorted(maps.Keys(asked)) {
-		ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldKubeVersion, Versions: constraint})
+		if constraint != "" && Check(constraint) == nil && len(ranges) < mostAsked {
+			ranges = append(ranges, addonsv1.KubernetesRange{Stack: stack, Addon: addon.Name, Field: FieldKubeVersion, Versions: constraint})
+		}
 	}
 	return ranges
 }

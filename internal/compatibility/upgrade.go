@@ -12,6 +12,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/fleet/kubeversion"
+	"github.com/cluster-chandler/chandler/internal/message"
 )
 
 const (
@@ -19,6 +20,8 @@ const (
 	lastPatch = 1 << 16
 	// farthest is how many minor versions from the cluster's own are looked at, both ways.
 	farthest = 50
+	// maxLimitedBy is the length in bytes that the API has for status.kubernetesVersions.limitedBy.
+	maxLimitedBy = 512
 )
 
 // Upgrade returns the first version of Kubernetes on the way from one to another that a range
@@ -56,7 +59,7 @@ func Summarize(ranges []addonsv1.KubernetesRange, running string) *addonsv1.Kube
 	limits := read(ranges)
 	for minor := v.Minor() + 1; minor <= v.Minor()+farthest; minor++ {
 		if by := excludingMinor(limits, v.Major(), minor); by != nil {
-			versions.Newest, versions.LimitedBy = minorName(v.Major(), minor-1), Describe(*by)
+			versions.Newest, versions.LimitedBy = minorName(v.Major(), minor-1), message.Shorten(Describe(*by), maxLimitedBy)
 			break
 		}
 	}
