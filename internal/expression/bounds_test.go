@@ -111,12 +111,12 @@ func grow(r *rand.Rand, depth int) string {
 // expectBounded fails the test if an expression took more than one may, of memory even if it was freed meanwhile.
 func expectBounded(t testing.TB, spent cost.Cost, text string) {
 	t.Helper()
-	spent.Expect(t, mostTime, mostMemory)
+	spent.Expect(t, mostTime, mostMemory) // which allows for the race detector
 	if spent.Allocated > mostMemory {
 		t.Errorf("allocated %d MiB", spent.Allocated>>20)
 	}
 	if t.Failed() {
-		t.Fatal(text)
+		t.Fatalf("it was %q", text)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 	var slowest time.Duration
 	var largest uint64
 	for _, text := range all {
-		spent := cost.Of(func() {
+		spent := cost.Quick(func() {
 			condition := &addonsv1.ObjectsCondition{Expression: text, Objects: []addonsv1.ConditionObject{{Key: "a"}, {Key: "b"}}}
 			program, err := expression.Of(condition)
 			if err != nil {
@@ -147,7 +147,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 		t.Errorf("only %d of %d expressions could be evaluated", compiled, len(all))
 	}
 	resident, err := process.Memory(os.Getpid(), process.Resident)
-	if err != nil || resident > mostResident {
+	if err != nil || resident > mostResident && !cost.RaceDetector() {
 		t.Errorf("%v MiB are resident after all of them, %v", resident, err)
 	}
 	t.Logf("%d of %d were evaluated; at most %s of CPU and %d MiB; %v MiB are resident", compiled, len(all), slowest, largest>>20, resident)

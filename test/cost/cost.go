@@ -25,6 +25,22 @@ func Of(f func()) Cost { return measured(threadTime, f) }
 // same time counts, too.
 func OfAll(f func()) Cost { return measured(processTime, f) }
 
+// Quick measures work and allocations of a function on one goroutine. It takes no time itself, so it fits many functions.
+func Quick(f func()) Cost {
+	var before, after runtime.MemStats
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	runtime.ReadMemStats(&before)
+	start := threadTime()
+	f()
+	work := threadTime() - start
+	runtime.ReadMemStats(&after)
+	return Cost{Work: work, Allocated: after.TotalAlloc - before.TotalAlloc}
+}
+
+// RaceDetector reports whether the race detector is on: a process holds several times as much then.
+func RaceDetector() bool { return raceEnabled }
+
 // Expect fails the test if it took more. With the race detector, it may take 20 times as
 // long, and hold twice as much: what is garbage is noticed later.
 func (c Cost) Expect(t testing.TB, work time.Duration, held uint64) {
