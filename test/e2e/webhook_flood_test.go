@@ -10,10 +10,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/process"
@@ -24,6 +26,8 @@ const (
 	floodMemory = 256
 	// floodPatience is the most that the admission of an AddonStack may take under a flood.
 	floodPatience = time.Second
+	// floodAdmissions is how many AddonStacks are admitted under a flood.
+	floodAdmissions = 40
 	// stalledPerPath is how many connections to each path are held open, and send next to nothing.
 	stalledPerPath = 200
 )
@@ -58,12 +62,17 @@ func TestWebhookFlood(t *testing.T) {
 	var strangers sync.WaitGroup
 	stop := func() { cancel(); strangers.Wait() }
 	defer stop()
+	stalled, wanted, opened := sets.New[string](), int64(0), atomic.Int64{}
 	for i := range flooded {
 		f := &flooded[i]
 		address := s.addressOf(f.path)
 		for range stalledPerPath {
-			strangers.Go(func() { stall(ctx, address, f.path) })
+			if !stalled.Has(f.path) {
+				wanted++
+				strangers.Go(func() { stall(ctx, address, f.path, &opened) })
+			}
 		}
+		stalled.Insert(f.path)
 		for _, size := range []int{16 << 20, 7<<20 - 1, 1<<20 - 1} {
 			body := append([]byte(f.head), bytes.Repeat([]byte(f.each), (size-len(f.head)-len(f.tail))/len(f.each))...)
 			body = append(body, f.tail...)
@@ -71,14 +80,21 @@ func TestWebhookFlood(t *testing.T) {
 		}
 	}
 
+	poll(t, patience, "the strangers are to have come", func() error {
+		if is := opened.Load(); is < wanted {
+			return fmt.Errorf("%d of %d connections were opened", is, wanted)
+		}
+		return nil
+	})
 	most, slowest := 0, time.Duration(0)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for range floodAdmissions {
 		start := time.Now()
 		if err := admit(); err != nil {
 			t.Errorf("an AddonStack isn't admitted: %v", err)
 		}
 		slowest = max(slowest, time.Since(start))
 		most = max(most, memoryOf(t, s.manager))
+		time.Sleep(250 * time.Millisecond) // the flood goes on meanwhile
 	}
 	stop()
 	t.Logf("%d MiB at rest, %d MiB at most; an AddonStack was admitted within %s", resting, most, slowest)
@@ -94,12 +110,13 @@ func TestWebhookFlood(t *testing.T) {
 var stranger = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}
 
 // stall holds connections to a server open, one after the other, without an end of the request.
-func stall(ctx context.Context, address, path string) {
+func stall(ctx context.Context, address, path string, opened *atomic.Int64) {
 	for ctx.Err() == nil {
 		conn, err := (&tls.Dialer{Config: stranger}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", path, 1<<20)
+			opened.Add(1)
 			_, _ = io.Copy(io.Discard, conn)
 			stop()
 			_ = conn.Close()
@@ -126,7 +143,7 @@ func send(ctx context.Context, address, path string, body []byte) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(time.Second):
 		}
 	}
 }

@@ -5,6 +5,8 @@ package reviews
 import (
 	"net/http"
 	"time"
+
+	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // chunk is how much room is taken at first for a body, in bytes. It doubles with what has come.
@@ -28,6 +30,9 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 	var body []byte
 	for int64(len(body)) < r.ContentLength {
 		if len(body) == cap(body) {
+			if yamllimit.CountJSON(body) > g.Values {
+				return nil, errTooManyValues
+			}
 			more := min(max(int64(cap(body)), chunk), r.ContentLength-int64(len(body)))
 			if !s.take(more) {
 				return nil, errNoRoom
@@ -47,7 +52,13 @@ func (g *gate) read(control *http.ResponseController, s *share, r *http.Request)
 			return nil, &refused{http.StatusRequestTimeout, "the request doesn't come, or too slowly"}
 		}
 	}
+	if yamllimit.CountJSON(body) > g.Values {
+		return nil, errTooManyValues
+	}
 	return body, control.SetReadDeadline(time.Time{}) // net/http reads on, to notice that the client leaves
 }
 
-var errNoRoom = &refused{http.StatusServiceUnavailable, "there is no room: others send faster, or this client sends too much"}
+var (
+	errNoRoom        = &refused{http.StatusServiceUnavailable, "there is no room: others send faster, or this client sends too much"}
+	errTooManyValues = &refused{http.StatusRequestEntityTooLarge, "the request has too many values"}
+)

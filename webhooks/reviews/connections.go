@@ -51,7 +51,7 @@ func (c *connection) Close() error {
 func renew(conn net.Conn, state http.ConnState) {
 	if secured, ok := conn.(*tls.Conn); ok && state == http.StateIdle {
 		if c, ok := secured.NetConn().(*connection); ok {
-			c.share.renew()
+			c.share.renew(func() { _ = c.Conn.Close() })
 		}
 	}
 }

@@ -15,8 +15,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
-
-	"github.com/cluster-chandler/chandler/internal/yamllimit"
 )
 
 // Limits of the requests of one kind. The kinds share nothing.
@@ -99,11 +97,9 @@ func (g *gate) handler(hook http.Handler) http.Handler {
 			http.Error(w, err.Error(), refusal.status)
 			return
 		}
-		s.endBy(func() { _ = control.SetWriteDeadline(longAgo) })
-		if s.take(int64(answer.body.Cap())) {
-			w.WriteHeader(answer.status)
-			_, _ = w.Write(answer.body.Bytes()) // nobody else could be told of an error
-		}
+		s.renew(func() { _ = control.SetWriteDeadline(longAgo) })
+		w.WriteHeader(answer.status)
+		_, _ = w.Write(answer.body.Bytes()) // nobody else could be told of an error
 	})
 }
 
@@ -124,17 +120,20 @@ func (g *gate) answer(a *answer, r *http.Request, control *http.ResponseControll
 	if err != nil {
 		return err
 	}
-	if yamllimit.CountJSON(body) > g.Values {
-		return &refused{http.StatusRequestEntityTooLarge, "the request has too many values"}
-	}
+	s.complete()
 	weight := max(int64(len(body)), minWeight)
 	if err := g.slots.Acquire(r.Context(), weight); err != nil {
 		return &refused{http.StatusServiceUnavailable, "too many requests are under way"}
 	}
 	defer g.slots.Release(weight)
-	s.endBy(nil)
+	if !s.protect() {
+		return errNoRoom
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	hook.ServeHTTP(a, r)
+	if !s.resize(max(int64(a.body.Cap()), minWeight)) { // in the place of the request
+		return errNoRoom
+	}
 	return nil
 }
 

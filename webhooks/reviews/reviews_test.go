@@ -173,7 +173,7 @@ func TestUnreadAnswers(t *testing.T) {
 // Connections of one client, in whatever state, leave room for those of others.
 func TestConnections(t *testing.T) {
 	s := serve(t, echo, nil)
-	for range 600 {
+	for range 1100 {
 		s.dial(stranger)
 	}
 	s.expect(admission, "{}", http.StatusOK)

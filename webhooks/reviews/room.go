@@ -33,7 +33,8 @@ type share struct {
 	client string
 	held   int64
 	since  time.Time
-	end    func()
+	took   time.Duration // once all has come
+	end    func()        // nil: nothing may end it
 }
 
 // enter returns a share that holds nothing yet. The function ends what it is for, and must not wait.
@@ -49,6 +50,17 @@ func (r *room) enter(client string, end func()) *share {
 func (s *share) take(more int64) bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
+	return s.grow(more)
+}
+
+// resize takes more, or gives back, for the share to hold so much; see take.
+func (s *share) resize(size int64) bool {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	return s.grow(size - s.held)
+}
+
+func (s *share) grow(more int64) bool {
 	if _, ok := s.room.shares[s]; !ok {
 		return false
 	}
@@ -82,7 +94,7 @@ func (r *room) last() *share {
 
 // rate returns how fast the share was taken, per second.
 func (s *share) rate(now time.Time) float64 {
-	return float64(s.held) / max(now.Sub(s.since), time.Millisecond).Seconds()
+	return float64(s.held) / max(cmp.Or(s.took, now.Sub(s.since)), time.Millisecond).Seconds()
 }
 
 func (s *share) hold(more int64) {
@@ -107,18 +119,27 @@ func (s *share) leave() {
 	}
 }
 
-// endBy changes how the share is ended; nil means not at all.
-func (s *share) endBy(end func()) {
+// complete has the time no longer count against the share: all has come.
+func (s *share) complete() {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.end = end
+	s.took = max(s.room.clock.Since(s.since), time.Millisecond)
 }
 
-// renew has the share count as one that came now.
-func (s *share) renew() {
+// protect reports whether the share is still there, which nothing ends from now on.
+func (s *share) protect() bool {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	s.since = s.room.clock.Now()
+	_, ok := s.room.shares[s]
+	s.end = nil
+	return ok
+}
+
+// renew has the share count as one that came now, and that the function ends.
+func (s *share) renew(end func()) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.since, s.took, s.end = s.room.clock.Now(), 0, end
 }
 
 // hasEnded reports whether another one has taken the room of the share.

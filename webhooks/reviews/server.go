@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// maxConnections of a server. Each takes about 50 KiB.
-	maxConnections = 512
+	// maxConnections of a server. Each takes about 40 KiB.
+	maxConnections = 1000
 	// maxStreams of one HTTP/2 connection. An API server opens another connection for more.
 	maxStreams = 100
 	// maxHeaderBytes of a request. API servers send a few hundred bytes.
