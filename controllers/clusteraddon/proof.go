@@ -40,8 +40,7 @@ func (q *request) proofOf(release deliver.Release) string { return q.proofs[rele
 
 // isProven reports whether a record is as it was written for this ClusterAddon.
 func (q *request) isProven(record deliver.Summary) bool {
-	proof := record.Proof()
-	return proof != "" && proof == q.proofOf(record.Release)
+	return record.IsProvenBy(q.proofOf(record.Release))
 }
 
 // noteProof keeps the proof of a release's record. "" says that the record isn't as it was written.

@@ -205,7 +205,7 @@ func (d *Deliverer) Forget(target string) {
 func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, proof string, terms Terms) (string, error) {
 	store := d.storeOf(t, r)
 	records, _, err := store.List(ctx)
-	if err != nil || len(records) == 0 || proof == "" || records[0].Proof() != proof {
+	if err != nil || len(records) == 0 || !records[0].IsProvenBy(proof) {
 		return proof, err
 	}
 	is := records[0]

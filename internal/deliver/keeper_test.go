@@ -19,6 +19,8 @@ type keeper struct {
 type proofs struct {
 	mu   sync.Mutex
 	kept map[deliver.Release]string
+	// outlives says that a cut connection ends no process: it keeps the proofs.
+	outlives bool
 }
 
 func (p *proofs) of(r deliver.Release) string {
@@ -28,7 +30,7 @@ func (p *proofs) of(r deliver.Release) string {
 }
 
 func (p *proofs) keep(r deliver.Release, proof string, err error) {
-	if errors.Is(err, errCut) {
+	if errors.Is(err, errCut) && !p.outlives {
 		return
 	}
 	p.mu.Lock()

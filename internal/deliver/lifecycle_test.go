@@ -260,6 +260,10 @@ func TestOwnerOutlivesHelm(t *testing.T) {
 			other.Owner += "-other"
 			e.Expect(e.settle(other).Reason).To(Equal(deliver.ReasonReleaseOwnedByOther))
 			e.restart()
+			_, err := e.d.Remove(e.ctx, e.target, want.Release)
+			e.Expect(err).To(MatchError(deliver.ErrUnproven))
+			e.Expect(e.get("v1", "ConfigMap", ns, "x")).NotTo(BeNil(), "anybody may have written the record")
+			e.install(want)
 			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
 			e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 		})

@@ -22,9 +22,8 @@ var ErrUnproven = errors.New("its release record isn't as this instance wrote it
 
 // isProven reports whether a record is the one that the proof is of, or the one that was deployed before that.
 func (r *run) isProven(s Summary) bool {
-	proof := s.Proof()
-	return proof != "" && slices.ContainsFunc(r.records, func(known Summary) bool {
-		return known.Proof() == r.proof && (proof == r.proof || proof == known.Previous)
+	return s.IsProvenBy(r.proof) || slices.ContainsFunc(r.records, func(known Summary) bool {
+		return known.IsProvenBy(r.proof) && s.IsProvenBy(known.Previous)
 	})
 }
 

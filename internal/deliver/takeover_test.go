@@ -117,6 +117,7 @@ func TestTakeBack(t *testing.T) {
 			m := newMoving(t)
 			m.install(m.former)
 			before := m.uids()
+			m.proofs.outlives = true // else the later one would be left as it is
 			m.meter.reset()
 			m.meter.failFrom = k
 			m.settle(m.later)

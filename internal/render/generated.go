@@ -198,7 +198,9 @@ func (g *generator) keep(c *call, text string) {
 }
 
 // secrets returns the values of earlier renderings, and of this one.
-func (g *generator) secrets() []string { return append(g.earlier.Secrets(), Generated(g.made).Secrets()...) }
+func (g *generator) secrets() []string {
+	return append(g.earlier.Secrets(), Generated(g.made).Secrets()...)
+}
 
 func (g *generator) take(size int) {
 	g.room -= size

@@ -11,6 +11,8 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
 // A record is a Secret of the workload cluster, so others may write it. Who keeps the proof of a record
@@ -41,6 +43,19 @@ func (s Summary) Proof() string {
 		s.Release, s.Revision, s.Owner, s.OwnerUID, terms, strings.Join(s.DependsOn, ","), s.Digest, s.Artifact, s.FactsUsed, s.Chart, s.Version, s.AppVersion,
 		s.RenewAt.UTC().Truncate(time.Second), s.RolledBack, s.Adopts, s.Previous, s.Content,
 	})
+}
+
+// IsProvenBy reports whether a proof is the record's. The record may say Orphan where another policy was written:
+// that deletes nothing, and people say it there to end a removal whose hooks fail.
+func (s Summary) IsProvenBy(proof string) bool {
+	if proof == "" || s.Proof() == proof {
+		return proof != ""
+	}
+	if s.DeletionPolicy != addonsv1.DeletionPolicyOrphan {
+		return false
+	}
+	s.DeletionPolicy = addonsv1.DeletionPolicyDelete
+	return s.Proof() == proof
 }
 
 // IsIntact reports whether the record's data is what its metadata says.
