@@ -25,7 +25,7 @@ const (
 
 // hostileObjects are as large as an API server answers, and of forms that are costly to look at.
 func hostileObjects() map[string]any {
-	empty, keys, numbers := make([]any, 250_000), map[string]any{}, make([]any, 60_000)
+	empty, keys, numbers := make([]any, 150_000), map[string]any{}, make([]any, 60_000)
 	for i := range empty {
 		empty[i] = []any{}
 	}

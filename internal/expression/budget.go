@@ -13,8 +13,8 @@ import (
 const (
 	maxTogether      = 256
 	maxTogetherBytes = 64 << 10
-	maxTogetherParts = 4096
-	maxParts         = 512 // of one expression
+	maxTogetherParts = 4000
+	maxParts         = 400 // of one expression
 )
 
 // macroParts are what a macro counts for, as it becomes about so many nodes.

@@ -15,7 +15,7 @@ import (
 // Limits of the syntax of one expression. Checking the types takes time with the square of the nodes.
 const (
 	maxNesting = 32
-	maxNodes   = 512
+	maxNodes   = 400
 )
 
 var environment = sync.OnceValues(func() (*cel.Env, error) {

@@ -102,7 +102,7 @@ func compilePattern(text string) (*regexp.Regexp, int, error) {
 
 // instructionsOf returns about how many instructions a pattern is compiled to: a repetition is written out.
 func instructionsOf(re *syntax.Regexp) int {
-	sum := 2
+	sum := 1
 	if re.Op == syntax.OpLiteral {
 		sum += len(re.Rune)
 	}
