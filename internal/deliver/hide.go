@@ -91,8 +91,8 @@ func (h *hidden) all() []string {
 	return all
 }
 
-// keepIn notes in a new record those secrets that nothing else in it tells: of the rendering, and of the records before
-// it, whose objects may be in the cluster until the revision is deployed.
+// keepIn notes in a new record those secrets that nothing else in it tells. They are of the rendering, and of the
+// records before it, whose objects may be in the cluster until the revision is deployed.
 func (h *hidden) keepIn(rec *record.Record) {
 	rec.State.Sensitive = sensitive(rec.State.Sensitive, secretsIn(rec))
 	rec.State.PreviousSensitive = sensitive(h.all(), secretsOf(rec))

@@ -12,7 +12,7 @@ import (
 
 // A record is a claim: whoever may write Secrets in its namespace can make or change one. So its proof is
 // kept in the management cluster, and given to each call. Nothing is applied, run, repaired or removed by a
-// record that isn't proven. The newest record of a wanted add-on may lack the proof for a good reason: its
+// record that isn't proven. The newest record of a wanted add-on may lack the proof for a good reason. Its
 // writer crashed before the proof was kept, or the cluster came from another management cluster. Then the
 // revision is made once more. If the record has just that, it is proven. Else it is left behind by the next
 // revision, which takes over those objects alone that the API server shows to be the add-on's.

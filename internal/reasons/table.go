@@ -131,7 +131,7 @@ var Table = []Reason{
 		"the add-on's stack, or one that may have come in its place, has no valid revision. Or the stack no longer selects " +
 			"the Cluster, and is assigned to it all the same. The message says which; the add-on stays"},
 	{StackUnknown, unassigned, 0,
-		"no stack wants the add-on, and this ClusterAddon never ran it; create the stack, or `helm uninstall` the release"},
+		"no stack wants the add-on, and this ClusterAddon didn't write its release record. Create the stack with it and take it out once it is Ready, or `helm uninstall` the release. See who may write Secrets in its namespace"},
 	{deliver.ReasonReleaseLocked, pending, Passing, "Helm is upgrading or uninstalling the release"},
 	{Retrying, anyPhase, Passing, "a request failed in a way that another try may mend"},
 	{ResponseTooLarge, anyPhase, 0,

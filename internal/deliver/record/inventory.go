@@ -55,8 +55,8 @@ type Entry struct {
 	// Helm says that the entry is from a manifest that Helm installed, so that the
 	// object may lack our labels.
 	Helm bool `json:"helm,omitempty"`
-	// Unproven says that the entry is from a record that wasn't proven: its object is the
-	// add-on's only if the API server shows fields of it that the add-on has set.
+	// Unproven says that the entry is from a record that wasn't proven. Its object is the
+	// add-on's only if the add-on has set fields of it.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
