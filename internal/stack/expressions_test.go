@@ -41,7 +41,7 @@ func TestExpressionsOfOneStackTakeLittleTime(t *testing.T) {
 		"as many as may be":  {250, func(i int) string { return fmt.Sprint("a.x.y == ", i, " && a.x") }, false},
 		"macros in macros":   {8, func(i int) string { return strings.Repeat("a.map(x,a.map(y,x[y]))==a&&", 9) + fmt.Sprint("a == ", i) }, false},
 		"too many macros":    {64, func(i int) string { return strings.Repeat("a.map(x,a.map(y,x[y]))==a&&", 11) + fmt.Sprint("a == ", i) }, true},
-		"short macros":       {100, func(i int) string { return fmt.Sprint("a.map(x,a.map(y,x)).size() == ", i) }, false},
+		"short macros":       {90, func(i int) string { return fmt.Sprint("a.map(x,a.map(y,x)).size() == ", i) }, false},
 		"indexes": {8, func(i int) string {
 			return strings.Repeat("a"+strings.Repeat("[a]", 29)+"&&", 4) + fmt.Sprint("a == ", i)
 		}, false},
