@@ -89,15 +89,16 @@ func (r *run) makeAgain(ctx context.Context, rec *record.Record) (*record.Record
 	if len(r.records) == 0 || !r.isProven(r.records[0]) {
 		return nil, nil
 	}
-	to, ok := deployedBefore(r.records, r.want)
-	if !ok {
+	failed := r.records[0]
+	to := slices.IndexFunc(r.records, func(s Summary) bool { return s.IsProvenBy(failed.Previous) }) // its status may have changed since
+	if to < 0 {
 		return nil, nil
 	}
-	old, err := r.load(ctx, to)
+	old, err := r.load(ctx, r.records[to])
 	if err != nil || !old.IsIntact() {
 		return nil, err
 	}
-	return r.copyOf(old, r.records[0]), nil
+	return r.copyOf(old, failed), nil
 }
 
 // withProgressOf returns what a record says for good, with how far another one of the same revision got.
