@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/test/process"
+	"github.com/cluster-chandler/chandler/test/long"
 )
 
 const (
@@ -49,6 +50,7 @@ const floodedReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionRevi
 // TestWebhookFlood has strangers hold connections to the port of the webhooks open and send what is costly. They come
 // from the address of the API server, whose reviews are answered as ever.
 func TestWebhookFlood(t *testing.T) {
+	long.Test(t) // it asserts a time, for a machine at rest
 	tn := newTenant(t)
 	s := tn.serveWebhooks()
 	path := tn.writeChart("good", "1.0.0", configMapChart)
