@@ -135,7 +135,7 @@ func (q *request) unmet(ctx context.Context, a *addon, c *addonsv1.ObjectsCondit
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		return fmt.Sprintf("%q doesn't hold: %v", c.Expression, err), nil //nolint:nilerr // as of a field that isn't there yet
+		return fmt.Sprintf("%q doesn't hold: %v", c.Expression, err), nil
 	case !holds:
 		return fmt.Sprintf("%q isn't true", c.Expression), nil
 	}

@@ -112,10 +112,11 @@ func tampered(t testing.TB, generated render.Generated, text string) render.Gene
 	return changed
 }
 
-func textOf(generated render.Generated) (text string) {
-	for _, text = range generated {
+func textOf(generated render.Generated) string {
+	for _, text := range generated {
+		return text
 	}
-	return text
+	return ""
 }
 
 func pair(cert, key string) string {

@@ -74,7 +74,7 @@ func fork(flags uintptr) error {
 		return errno
 	}
 	if pid == 0 {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 	return nil
 }

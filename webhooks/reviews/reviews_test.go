@@ -130,7 +130,7 @@ func TestKindsHaveSlotsOfTheirOwn(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	var busy atomic.Int32
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) != "{}" {
 			busy.Add(1)
 			<-release
@@ -163,7 +163,7 @@ func TestKindsHaveSlotsOfTheirOwn(t *testing.T) {
 
 // A client that doesn't read its answer holds no slot.
 func TestUnreadAnswers(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(make([]byte, 8<<20)) }, nil)
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 8<<20)) }, nil)
 	for range 5 {
 		s.begin(stranger, conversion, 2, "{}")
 	}
