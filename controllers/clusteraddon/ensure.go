@@ -164,7 +164,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if outcome.Phase == addonsv1.AddonReady && q.mayBringKinds(a, record.Kinds, outcome.Kinds) {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
-	return keepReady(a, record, delivered(outcome, status))
+	return q.keepReady(a, record, delivered(outcome, status))
 }
 
 // describeMissing says why a dependency isn't ready.

@@ -44,11 +44,11 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 }
 
 // resolve finds the chart's digest. The record has it for the same version of an object, registry or
-// repository, so that after a restart only new charts are asked for. The record is trusted for its
-// own cluster alone. A digest that was rejected may have been published anew.
+// repository, so that after a restart only new charts are asked for. A record without proof isn't believed.
+// A digest that was rejected may have been published again.
 func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summary) (err error) {
 	in.version = q.Sources.Version(ctx, in.chart)
-	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" {
+	if in.version != "" && in.version == record.ArtifactVersion && record.Artifact != "" && q.isProven(record) {
 		in.artifact = record.Artifact
 		if !installedAsWanted(in.addon, record) {
 			in.artifact = q.Sources.Current(ctx, in.chart, in.artifact)

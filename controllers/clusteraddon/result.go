@@ -104,12 +104,12 @@ func (q *request) inputFailed(err error, a *addon, record deliver.Summary, statu
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
 	}
-	return keepReady(a, record, one)
+	return q.keepReady(a, record, one)
 }
 
-// keepReady keeps an add-on Ready that is installed as wanted, and whose source can't be read.
-func keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
-	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) {
+// keepReady keeps an add-on Ready that is proven to be installed as wanted, and whose source can't be read.
+func (q *request) keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
+	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) && q.isProven(record) {
 		one.status.Phase = addonsv1.AddonReady
 		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
 	}

@@ -24,6 +24,16 @@ func by(version string, events []audit.Event) []audit.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e audit.Event) bool { return e.UserAgent != "chandler/"+version })
 }
 
+// noted is the record that notes which ConfigMap its chart is in. The object has another UID after a move.
+const noted = "/secrets/sh.helm.release.v1.settings.v"
+
+// writesButNotes describes the requests that change something, but for those that write the note.
+func writesButNotes(events []audit.Event) []string {
+	return slices.DeleteFunc(writes(events), func(request string) bool {
+		return strings.Contains(request, ": patch ") && strings.Contains(request, noted)
+	})
+}
+
 // writes describes the requests that change something.
 func writes(events []audit.Event) []string {
 	var all []string
