@@ -5,6 +5,7 @@ package reviews_test
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -65,7 +66,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 // Clients that say that they send much, and don't, keep nobody from an answer.
 func TestSilentClients(t *testing.T) {
-	s := serve(t, echo, nil)
+	s := serve(t, echo, with(func(l *reviews.Limits) { l.Grace = time.Hour }))
 	for _, path := range []string{admission, conversion, hook} {
 		for range 20 {
 			s.begin(api, path, 1<<20, "{")
@@ -170,13 +171,33 @@ func TestUnreadAnswers(t *testing.T) {
 	s.expect(conversion, strings.Repeat(" ", 7<<20-2)+"{}", http.StatusOK)
 }
 
-// Connections of one client, in whatever state, leave room for those of others.
+// Connections of one client leave room for those of others: what was of no use for longest is closed.
 func TestConnections(t *testing.T) {
 	s := serve(t, echo, nil)
-	for range 1100 {
+	idle := func(from string) net.Conn {
+		conn := s.begin(from, admission, 2, "{}")
+		if status := statusOf(conn); status != http.StatusOK {
+			t.Fatal(status)
+		}
+		return conn
+	}
+	others := idle(api)
+	first := idle(stranger)
+	for range 1000 {
 		s.dial(stranger)
 	}
-	s.expect(admission, "{}", http.StatusOK)
+	if err := first.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first connection is still open: %v", err)
+	}
+	if _, err := io.WriteString(others, "POST "+admission+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	if status := statusOf(others); status != http.StatusOK {
+		t.Errorf("another client's connection: %d", status)
+	}
 }
 
 func TestStreamsOfAConnection(t *testing.T) {

@@ -27,8 +27,8 @@ const (
 	admission  = "/validate-something"
 	conversion = "/convert"
 	hook       = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterdelete/before-cluster-delete"
-	// patience is how long what takes milliseconds may take on a busy machine.
-	patience = time.Minute
+	// patience is how long what takes milliseconds may take on a busy machine. Silent clients are ended later than that.
+	patience = 20 * time.Second
 )
 
 // api and stranger are addresses of clients, who are both on this host.
