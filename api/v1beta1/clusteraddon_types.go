@@ -93,6 +93,11 @@ type StackRevision struct {
 	// +kubebuilder:validation:XIntOrString
 	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
 
+	// deletionPolicy is spec.deletionPolicy of the stack's revision, if that is Orphan. It is kept here
+	// for when the stack is gone, and the cluster doesn't know of it yet.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
 	// heldRemoval is there while a change would take add-ons of the stack away, and is
 	// held because it concerns many clusters at once. Until it is confirmed, or undone,
 	// the cluster stays at the revision that it has.

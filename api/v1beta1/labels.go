@@ -37,6 +37,10 @@ const LookNowAnnotation = "addons.cluster.x-k8s.io/look-now"
 // Any value will do, as the present time. status.lastReconcileNow is the last one.
 const ReconcileNowAnnotation = "addons.cluster.x-k8s.io/reconcile-now"
 
+// LastRemovalsAnnotation on a ClusterAddon says when add-ons were last taken away from the cluster, as a JSON object
+// of times by the name of their AddonStack. Controllers write it, and count by it which removals are held.
+const LastRemovalsAnnotation = "addons.cluster.x-k8s.io/last-removals"
+
 // ConfirmRemovalAnnotation on a ClusterAddon lets a held removal through, if its value is
 // the confirmation of spec.stacks[].heldRemoval. It is taken off when it was looked at.
 const ConfirmRemovalAnnotation = "addons.cluster.x-k8s.io/confirm-removal"

@@ -3,6 +3,7 @@
 package addonstack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +40,7 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 	s.Status.Clusters = &addonsv1.ClusterCounts{Total: int32(len(selected))}
 	failures := causes{}
 	for i := range selected {
-		switch state, culprit := stateOf(selected[i], s, len(spec.Addons)); state {
+		switch state, culprit := stateOf(selected[i], s, spec.Addons); state {
 		case ready:
 			s.Status.Clusters.Ready++
 		case waiting:
@@ -101,8 +103,8 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 }
 
 // stateOf decides from a ClusterAddon's status where its cluster is with the stack, which has
-// so many add-ons. Of a failed cluster it returns the add-on that failed.
-func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clusterState, *addonsv1.AddonStatus) {
+// these add-ons. Of a failed cluster it returns the add-on that failed.
+func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv1.Addon) (clusterState, *addonsv1.AddonStatus) {
 	for _, blocking := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
 		if c := conditions.Get(ca, blocking); c != nil && c.Status != metav1.ConditionTrue {
 			return waiting, nil
@@ -114,22 +116,34 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons int) (clu
 	if ca.Status.ObservedGeneration != ca.Generation {
 		return progressing, nil
 	}
-	own, allReady := 0, true
+	missing, allReady := releasesOf(addons), true
 	for i := range ca.Status.Addons {
 		addon := &ca.Status.Addons[i]
 		if addon.Stack != s.Name {
 			continue
 		}
-		own++
+		missing.Delete(addon.Namespace + "/" + addon.Name)
 		if addon.Phase == addonsv1.AddonFailed {
 			return failed, addon
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && own == addons && stack.AssignedRevision(ca.Spec.Stacks, s.Name) == s.Status.LatestRevision {
+	if allReady && missing.Len() == 0 && stack.AssignedRevision(ca.Spec.Stacks, s.Name) == s.Status.LatestRevision {
 		return ready, nil
 	}
 	return progressing, nil
+}
+
+// releasesOf returns the add-ons that are there at all times, as "namespace/name". Others are in a status if they
+// are wanted.
+func releasesOf(addons []addonsv1.Addon) sets.Set[string] {
+	all := sets.New[string]()
+	for _, a := range addons {
+		if a.Lifecycle == nil || cmp.Or(a.Lifecycle.Present, addonsv1.PresentAlways) == addonsv1.PresentAlways {
+			all.Insert(cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace) + "/" + a.Name)
+		}
+	}
+	return all
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with

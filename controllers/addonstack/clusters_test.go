@@ -24,6 +24,7 @@ func TestStateOf(t *testing.T) {
 			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: "Test"})
 		}
 	}
+	addons := []addonsv1.Addon{{Name: "web"}, {Name: "backup", Lifecycle: &addonsv1.AddonLifecycle{Present: addonsv1.PresentBeforeUpgrade}}}
 	cases := map[string]struct {
 		change func(*addonsv1.ClusterAddon)
 		want   clusterState
@@ -38,7 +39,10 @@ func TestStateOf(t *testing.T) {
 		"the revision is an older one":         {func(ca *addonsv1.ClusterAddon) { ca.Spec.Stacks[0].Revision = "platform-1" }, progressing},
 		"an add-on failed":                     {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
 		"an add-on upgrades":                   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
-		"an add-on isn't there yet":            {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, progressing},
+		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
+		}, progressing},
+		"an add-on isn't there yet": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons = nil }, progressing},
 		"another stack's add-on failed": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "x", Stack: "other", Phase: addonsv1.AddonFailed})
 		}, ready},
@@ -53,11 +57,11 @@ func TestStateOf(t *testing.T) {
 				Spec:       addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}},
 				Status: addonsv1.ClusterAddonStatus{
 					ObservedGeneration: 2,
-					Addons:             []addonsv1.AddonStatus{{Name: "web", Stack: "platform", Phase: addonsv1.AddonReady}},
+					Addons:             []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: addonsv1.AddonReady}},
 				},
 			}
 			tc.change(ca)
-			if got, _ := stateOf(ca, s, 1); got != tc.want {
+			if got, _ := stateOf(ca, s, addons); got != tc.want {
 				t.Errorf("stateOf() = %v, want %v", got, tc.want)
 			}
 		})

@@ -5,6 +5,7 @@
 package addonstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -123,7 +124,7 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 		if inForce, err = stack.SpecOf(&revisions[0]); err != nil {
 			return 0, err
 		}
-		s.Status.LatestRevision = revisions[0].Name
+		s.Status.LatestRevision = cmp.Or(s.Status.LatestRevision, revisions[0].Name) // that one may be gone, and an older one isn't in force for it
 	}
 	var clusters []*addonsv1.ClusterAddon
 	if inForce != nil {

@@ -26,6 +26,11 @@ type candidate struct {
 	name     string
 	spec     addonsv1.AddonStackSpec
 	revision string // "" if there is none: then the spec is what is written now
+	// lost says that the newest revision, as the stack's status names it, isn't there. Nobody knows then what
+	// is in force: an older one isn't.
+	lost bool
+	// revisions are the stack's, the newest first.
+	revisions []appsv1.ControllerRevision
 	// written is the spec as it is written now, if no revision keeps it yet; else nil.
 	written *addonsv1.AddonStackSpec
 }
@@ -56,6 +61,8 @@ func (r *Reconciler) candidates(ctx context.Context, namespace string) ([]candid
 			if stack.Generation(&own[0]) < s.Generation {
 				c.written = &s.Spec
 			}
+			c.revisions = own
+			c.lost = s.Status.LatestRevision != "" && !slices.ContainsFunc(own, func(r appsv1.ControllerRevision) bool { return r.Name == s.Status.LatestRevision })
 		}
 		candidates = append(candidates, c)
 	}
@@ -104,17 +111,26 @@ func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []ad
 
 // at returns the stack in a revision, "" for none.
 func (c *candidate) at(revision string) addonsv1.StackRevision {
-	return addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
+	of := addonsv1.StackRevision{Name: c.name, Revision: revision, RemovalLimit: c.spec.RemovalLimit}
+	if c.spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+		of.DeletionPolicy = c.spec.DeletionPolicy
+	}
+	return of
 }
 
 // assign decides which revisions the cluster is to run. While a stack's selector can't be read, or it
-// has no revision, the cluster keeps the revision that it has, or none: what is installed stays.
+// has no revision, the cluster keeps the revision that it has, or none: what is installed stays. A stack
+// whose newest revision is lost stays assigned as it is, and is assigned to no other cluster.
 //
 // A spec that isn't kept as a revision yet selects nothing. But its stack stays assigned, or is
 // assigned without a revision and waited for, if add-ons of another stack would be removed.
 func assign(cluster *member.Member, candidates []candidate, assigned []addonsv1.StackRevision) []addonsv1.StackRevision {
 	var wanted, coming []addonsv1.StackRevision
 	for _, c := range candidates {
+		if c.lost {
+			wanted = append(wanted, slices.DeleteFunc(slices.Clone(assigned), func(a addonsv1.StackRevision) bool { return a.Name != c.name })...)
+			continue
+		}
 		selects, err := stack.Selects(cluster.Namespace, &c.spec, cluster)
 		if err == nil && !selects {
 			if !c.mayCome(cluster) {

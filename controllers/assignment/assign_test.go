@@ -57,6 +57,18 @@ func TestAssign(t *testing.T) {
 			reason:     "or all clusters would wait for it",
 			candidates: []candidate{{name: "a", spec: selecting(broken), revision: "a-2"}},
 		},
+		"the newest revision is gone, and an older one isn't in force for it": {
+			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1", lost: true}},
+			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}, {Name: "b"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}},
+		},
+		"nor is it assigned to another cluster": {
+			candidates: []candidate{{name: "a", spec: selecting(everyone), revision: "a-1", lost: true}},
+		},
+		"add-ons that are to be left behind": {
+			candidates: []candidate{{name: "a", spec: addonsv1.AddonStackSpec{ClusterSelector: everyone, DeletionPolicy: addonsv1.DeletionPolicyOrphan}, revision: "a-1"}},
+			want:       []addonsv1.StackRevision{{Name: "a", Revision: "a-1", DeletionPolicy: addonsv1.DeletionPolicyOrphan}},
+		},
 		"a cluster that is no longer selected": {
 			candidates: []candidate{{name: "a", spec: selecting(nobody), revision: "a-1"}},
 			assigned:   []addonsv1.StackRevision{{Name: "a", Revision: "a-1"}},

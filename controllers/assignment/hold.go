@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,37 +16,43 @@ import (
 	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
-// removalWindow is how long a removal counts towards spec.removalLimit.
-const removalWindow = 10 * time.Minute
-
 // plan is an assignment of one cluster before it is written.
 type plan struct {
 	cluster    *member.Member
 	ca         *addonsv1.ClusterAddon
 	candidates []candidate
 	wanted     []addonsv1.StackRevision
+	removed    []string // stacks whose add-ons go
 }
 
-// hold returns the wanted revisions. A change that would take add-ons away from too many clusters
-// at once, and isn't confirmed, is left out. What isn't held counts towards the limit.
-func (r *Reconciler) hold(ctx context.Context, p *plan) ([]addonsv1.StackRevision, error) {
+// hold takes a change out of the plan that would take add-ons away from too many clusters at once, and isn't
+// confirmed. What isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
+// behind is told first.
+func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 	lost := losses(p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
-		if len(lost[former.Name]) == 0 {
+		switch {
+		case len(lost[former.Name]) == 0:
+			continue
+		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && p.ca.Status.ObservedGeneration != p.ca.Generation:
+			p.keep(former, former.HeldRemoval) // until its records say so: the removal will go by them
+			continue
+		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && former.HeldRemoval == nil:
 			continue
 		}
 		held := heldRemoval(former, find(p.candidates, former.Name), p.wanted, lost[former.Name])
 		holds, err := r.holds(ctx, p, former, held)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if holds {
 			p.keep(former, held)
 			continue
 		}
+		p.removed = append(p.removed, former.Name)
 		r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
 	}
-	return p.wanted, nil
+	return nil
 }
 
 // holds decides about one stack of the cluster. What is held stays so until it is confirmed.
@@ -57,10 +62,6 @@ func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRe
 		return false, nil
 	case former.HeldRemoval != nil, r.absences.isAmidst(stackKey(p.ca.Namespace, former.Name)):
 		return true, nil
-	}
-	orphans, err := r.orphans(ctx, p.ca.Namespace, former)
-	if err != nil || orphans {
-		return false, err
 	}
 	losing, all, err := r.losing(ctx, p, former.Name)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, 
 		cluster := clusters[ca.Name]
 		_, lately := r.removals.Get(removal{stackKey(ca.Namespace, name), ca.Name})
 		switch {
-		case lately:
+		case lately, lastRemovals(ca)[name].After(time.Now().Add(-removalWindow)):
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
@@ -100,30 +101,11 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, 
 	return losing, all, nil
 }
 
-// orphans reports whether the assigned revision leaves the add-ons in the clusters.
-func (r *Reconciler) orphans(ctx context.Context, namespace string, assigned addonsv1.StackRevision) (bool, error) {
-	if assigned.Revision == "" {
-		return false, nil
-	}
-	revision := &appsv1.ControllerRevision{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: assigned.Revision}, revision); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	spec, err := stack.SpecOf(revision)
-	return err == nil && spec.DeletionPolicy == addonsv1.DeletionPolicyOrphan, err
-}
-
 // keep leaves a stack in the assignment as it is, with what is held.
 func (p *plan) keep(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
 	former.HeldRemoval = held
 	p.wanted = slices.DeleteFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == former.Name })
 	p.wanted = append(p.wanted, former)
-}
-
-// removal is that of add-ons of a stack from a cluster.
-type removal struct {
-	stack   client.ObjectKey
-	cluster string
 }
 
 func stackKey(namespace, name string) client.ObjectKey {

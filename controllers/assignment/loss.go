@@ -14,6 +14,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // losses returns the add-ons that an assignment would take away from a cluster, as "namespace/name",
@@ -26,8 +27,10 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 			unchanged.Insert(w.Name)
 			continue
 		}
-		for _, a := range c.spec.Addons {
-			kept.Insert(cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace) + "/" + a.Name)
+		for release, present := range presences(&c.spec) {
+			if present == addonsv1.PresentAlways || c.hadPresent(ca, release) == present {
+				kept.Insert(release)
+			}
 		}
 	}
 	lost := map[string][]string{}
@@ -39,6 +42,33 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 		}
 	}
 	return lost
+}
+
+// presences returns when each add-on of a spec is there, by "namespace/name".
+func presences(spec *addonsv1.AddonStackSpec) map[string]addonsv1.Present {
+	all := make(map[string]addonsv1.Present, len(spec.Addons))
+	for _, a := range spec.Addons {
+		present := addonsv1.PresentAlways
+		if a.Lifecycle != nil {
+			present = cmp.Or(a.Lifecycle.Present, present)
+		}
+		all[cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace)+"/"+a.Name] = present
+	}
+	return all
+}
+
+// hadPresent returns when an add-on is there by the revision that the cluster runs, "" if that can't be told.
+func (c *candidate) hadPresent(ca *addonsv1.ClusterAddon, release string) addonsv1.Present {
+	assigned := stack.AssignedRevision(ca.Spec.Stacks, c.name)
+	for i := range c.revisions {
+		if c.revisions[i].Name != assigned {
+			continue
+		}
+		if spec, err := stack.SpecOf(&c.revisions[i]); err == nil {
+			return presences(spec)[release]
+		}
+	}
+	return ""
 }
 
 // isInstalled reports whether the add-on has a release that may be removed, and isn't already.

@@ -6,6 +6,7 @@ package assignment
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,7 +37,7 @@ type Reconciler struct {
 	Discovery Discovery
 
 	queue management.Queue
-	// removals remembers the last ones of removalWindow. A restart allows as many once more.
+	// removals remembers the last ones of removalWindow, until the cache shows them.
 	removals *cache.Expiring
 	absences absences
 }
@@ -78,9 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := append(assign(cluster, stacks, assigned), stay...)
+	p := &plan{cluster: cluster, ca: existing, candidates: stacks, wanted: append(assign(cluster, stacks, assigned), stay...)}
 	if existing != nil {
-		if wanted, err = r.hold(ctx, &plan{cluster: cluster, ca: existing, candidates: stacks, wanted: wanted}); err != nil {
+		if err := r.hold(ctx, p); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -88,8 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if again {
 		result.RequeueAfter = absenceRetry
 	}
-	wanted, left := limited(wanted, assigned)
-	return management.Retry(ctx, result, r.write(ctx, cluster, existing, wanted, left))
+	return management.Retry(ctx, result, r.write(ctx, p))
 }
 
 func (r *Reconciler) existing(ctx context.Context, key client.ObjectKey) (*addonsv1.ClusterAddon, error) {
@@ -104,8 +104,14 @@ func isPaused(cluster *member.Member, ca *addonsv1.ClusterAddon) bool {
 	return cluster.Paused || annotations.HasPaused(ca)
 }
 
-// write makes or patches the ClusterAddon, if it isn't as wanted.
-func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision, left int) error {
+// write makes or patches the ClusterAddon, if it isn't as planned.
+func (r *Reconciler) write(ctx context.Context, p *plan) error {
+	cluster, existing := p.cluster, p.ca
+	var assigned []addonsv1.StackRevision
+	if existing != nil {
+		assigned = existing.Spec.Stacks
+	}
+	stacks, left := limited(p.wanted, assigned)
 	if existing == nil {
 		return r.create(ctx, cluster, stacks)
 	}
@@ -114,6 +120,7 @@ func (r *Reconciler) write(ctx context.Context, cluster *member.Member, existing
 	}
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
+	noteRemovals(wanted, p.removed, time.Now())
 	confirmation := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
 	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {

@@ -34,11 +34,17 @@ func removable(records []deliver.Summary) (now []deliver.Summary, waiting map[de
 	return now, waiting
 }
 
-// wantedDependent returns a wanted add-on that is installed and depends on the record's, as
-// "stack/name". It returns "" if there is none, or if the record's removal has begun.
-func (q *request) wantedDependent(record deliver.Summary) string {
+// stayingDependent returns an installed add-on that stays and depends on the record's, as "stack/name": a wanted
+// one, or one that is left as it is. It returns "" if there is none, or if the record's removal has begun.
+func (q *request) stayingDependent(record deliver.Summary) string {
 	if isRemoving(record) || q.absent[stack.Qualified(record.Stack, record.Name)] {
 		return ""
+	}
+	for i := range q.kept {
+		s := &q.kept[i]
+		if other := q.installed[deliver.Release{Namespace: s.Namespace, Name: s.Name}]; q.isProven(other) && dependsOn(other.Stack, other.DependsOn, record) {
+			return stack.Qualified(other.Stack, other.Name)
+		}
 	}
 	for i := range q.wanted {
 		a := &q.wanted[i]

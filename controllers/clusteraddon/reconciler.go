@@ -165,10 +165,11 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	}
 	q.again = isAskedAgain(q.ca)
 	q.followObjects()
+	untold := q.tellOrphans(ctx)
 	var successors []*addon
 	all, successors = q.ensureAll(ctx)
 	q.removeLeaving(ctx, successors, &all)
-	return q.finish(all)
+	return q.finish(all, untold)
 }
 
 // isAskedAgain reports whether somebody asks to try at once what failed.
@@ -183,9 +184,11 @@ func askedFor(ca *addonsv1.ClusterAddon) string {
 }
 
 // finish writes the result into the status, and returns when to come back. A failure is
-// tried again with backoff, and that must not make others wait that know their time.
-func (q *request) finish(all result) (ctrl.Result, error) {
-	if !all.unreachable { // else some add-ons weren't looked at
+// tried again with backoff, and that must not make others wait that know their time. untold is why a record
+// doesn't say yet that its add-on is left behind.
+func (q *request) finish(all result, untold error) (ctrl.Result, error) {
+	all.err = errors.Join(all.err, untold)
+	if !all.unreachable && untold == nil { // else some add-ons weren't looked at
 		q.ca.Status.ObservedGeneration = q.ca.Generation
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}

@@ -84,10 +84,10 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 				message.List(names, ", ", named))))
 		} else if by, ok := waiting[record.Release]; ok {
 			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)))
-		} else if by := q.wantedDependent(record); by != "" {
+		} else if by := q.stayingDependent(record); by != "" {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf(
-				"Left as it is, because add-on %s depends on it. Remove that one as well, or take this one out of its dependsOn", by)))
+				"Left as it is, because add-on %s depends on it and stays. Remove that one as well, or take this one out of its dependsOn", by)))
 		}
 	}
 	for _, record := range now {

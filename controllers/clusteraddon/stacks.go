@@ -145,7 +145,14 @@ func (a *assignedStack) addons(outdated bool) []addon {
 
 func (a *assignedStack) whyUnreadable() string {
 	if a.written == nil {
+		if a.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
+			return fmt.Sprintf("AddonStack %s is gone, and its add-ons are to be left behind: the cluster is told that first", a.Name)
+		}
 		return fmt.Sprintf("AddonStack %s has no valid revision that this instance can see: see the stack's watch label", a.Name)
+	}
+	if a.Revision != "" {
+		return fmt.Sprintf("ControllerRevision %s of AddonStack %s is gone. It is made again once the stack is valid, and neither paused nor waiting for a source: see its conditions",
+			a.Revision, a.Name)
 	}
 	return fmt.Sprintf("AddonStack %s has no valid revision yet: see its conditions", a.Name)
 }

@@ -68,7 +68,15 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
-	conditions.Set(ca, addonsReady(statuses, held, open, ready, all))
+	c := addonsReady(statuses, held, open, ready, all)
+	if c.Reason == addonsv1.NoStackMatchesReason && len(ca.Spec.Stacks) > 0 {
+		names := make([]string, 0, len(ca.Spec.Stacks))
+		for _, s := range ca.Spec.Stacks {
+			names = append(names, s.Name)
+		}
+		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(names, ", ", named))
+	}
+	conditions.Set(ca, c)
 }
 
 // recordsUnread returns AddonsReady until it is known what the cluster runs, and while that

@@ -66,13 +66,13 @@ func SkipWorkloadClusters() mcbuilder.EngageOptions {
 	return mcbuilder.WithEngageWithProviderClusters(false)
 }
 
-// SpecChanged passes what a change of status doesn't touch, and the start of a deletion.
-func SpecChanged() mcbuilder.Predicates {
-	return mcbuilder.WithPredicates(predicate.Or(
+// SpecChanged passes what a change of status doesn't touch, and the start of a deletion; and what others pass.
+func SpecChanged(others ...predicate.Predicate) mcbuilder.Predicates {
+	return mcbuilder.WithPredicates(predicate.Or(append(others,
 		predicate.GenerationChangedPredicate{},
 		predicate.LabelChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
-	))
+	)...))
 }
 
 // Map enqueues the objects that fn names for an event's object.
