@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -63,14 +64,22 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 	if err != nil {
 		return nil, err
 	}
+	left, leftGenerated, err := r.inheritLeaving(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if generated == nil {
 		generated = inherited
+		if len(leftGenerated) > 0 {
+			maps.Copy(leftGenerated, inherited)
+			generated = leftGenerated
+		}
 	}
 	isUpgrade := r.upgrading() || len(r.records) == 0 && number > 1 // those before may have been trimmed
 	input := RenderInput{Revision: number, Upgrade: isUpgrade, Generated: generated}
-	if cluster := (&reader{run: r, inventory: inventory}); len(inventory) > 0 {
+	if cluster := (&reader{run: r, inventory: record.Union(left, inventory)}); len(cluster.inventory) > 0 {
 		input.Lookup = cluster.lookup
-		if generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
+		if len(inventory) > 0 && generated == nil && (len(r.records) == 0 || !r.records[0].Complete) {
 			input.Live = cluster.live
 		}
 	}

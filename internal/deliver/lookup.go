@@ -23,7 +23,7 @@ const (
 	maxFoundBytes = 16 << 20
 )
 
-// reader reads objects that a release has, for its rendering.
+// reader reads objects that a release has, or that may go over to it, for its rendering.
 type reader struct {
 	run       *run
 	inventory []record.Entry
@@ -31,8 +31,8 @@ type reader struct {
 	bytes     int
 }
 
-// lookup answers what templates ask `lookup` for: of the objects that the release has,
-// and that are its own in the cluster. Anything else isn't found.
+// lookup answers what templates ask `lookup` for: of the objects that the release has, and that are its
+// own in the cluster, or may go over to it. Anything else isn't found.
 func (r *reader) lookup(ctx context.Context, asked []render.Lookup) ([]render.LookupAnswer, error) {
 	answers := make([]render.LookupAnswer, 0, len(asked))
 	for _, a := range asked {
@@ -96,7 +96,8 @@ func (r *reader) read(ctx context.Context, e record.Entry) (*unstructured.Unstru
 		return nil, fmt.Errorf("%s: %w", e.Key(), redact(err, e.Key()))
 	}
 	e.Helm = true // the record may be ours, and the object Helm's still
-	if !r.run.owns(&metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}, e) {
+	m := &metav1.ObjectMeta{UID: o.GetUID(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(), ManagedFields: o.GetManagedFields()}
+	if !r.run.owns(m, e) && !r.run.isLeft(m) {
 		return nil, nil
 	}
 	o.SetManagedFields(nil)
