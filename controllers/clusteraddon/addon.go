@@ -88,7 +88,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		Terms: deliver.Terms{
 			Stack: a.stack, Spec: specDigest(a), DependsOn: a.DependsOn, ArtifactVersion: in.version,
 			DeletionPolicy: a.deletionPolicy, DataPolicy: a.DataPolicy, ServiceAccount: a.serviceAccount,
-			Postconditions: postconditionsDigest(a),
+			Postconditions: postconditionsDigest(a), Optional: in.optional,
 		},
 		Leaving:          q.leavingReleases(),
 		CreateNamespace:  ptr.Deref(a.CreateNamespace, true),
@@ -139,6 +139,9 @@ func termsOf(a *addon, record deliver.Summary, in *inputs, settled bool) deliver
 	terms := record.Terms()
 	terms.Stack, terms.DeletionPolicy, terms.DependsOn = a.stack, a.deletionPolicy, a.DependsOn
 	terms.DataPolicy, terms.ServiceAccount = a.DataPolicy, a.serviceAccount
+	if settled {
+		terms.Optional = in.optional
+	}
 	if settled && terms.ArtifactVersion != in.version && terms.Spec != specDigest(a) {
 		terms.Spec, terms.ArtifactVersion = specDigest(a), in.version
 	}
@@ -150,7 +153,7 @@ func (q *request) setTerms(ctx context.Context, a *addon, record deliver.Summary
 	if !q.isProven(record) || equality.Semantic.DeepEqual(record.Terms(), terms) {
 		return followUp{}
 	}
-	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.proofOf(a.release()), terms)
+	proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), a.release(), q.ca.UID, q.proofOf(a.release()), terms)
 	if err != nil {
 		return requestFailed(err, a.status()).followUp
 	}

@@ -60,7 +60,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 	}
 	switch {
 	case is.err != nil:
-		one = q.inputFailed(is.err, a, record, status)
+		one = q.inputFailed(ctx, is.err, a, record, status)
 	case is.unmet != nil:
 		one = awaitPostcondition(a, is.unmet, status)
 	case is.settled:
@@ -164,7 +164,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if outcome.Phase == addonsv1.AddonReady && q.mayBringKinds(a, record.Kinds, outcome.Kinds) {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
-	return q.keepReady(a, record, delivered(outcome, status))
+	return q.keepReady(ctx, a, record, delivered(outcome, status))
 }
 
 // describeMissing says why a dependency isn't ready.

@@ -62,7 +62,7 @@ func TestFailuresOfSourcesNameTheAddon(t *testing.T) {
 
 // saidOf returns what the status of an add-on says of an error.
 func saidOf(q *request, err error, a *addon) (reason, message string) {
-	one := q.inputFailed(ofAddon(a, err), a, deliver.Summary{}, a.status())
+	one := q.inputFailed(context.Background(), ofAddon(a, err), a, deliver.Summary{}, a.status())
 	return one.status.Reason, one.status.Message
 }
 
@@ -101,14 +101,14 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 	} {
 		reader := fake.NewClientBuilder().WithObjects(objects...).Build()
 		q := &request{Reconciler: &Reconciler{objects: newObjectReader(reader, reader)}, ca: &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}}
-		_, err := q.valuesFrom(t.Context(), ref)
+		_, _, err := q.valuesFrom(t.Context(), ref)
 		failed, ok := errors.AsType[*failure.Error](err)
 		if !ok || err.Error() != want || reasons.Of(failed.Reason).Phase() != addonsv1.AddonPending || failed.Reason != reasons.ValuesNotFound {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		ref := ref
 		ref.Optional = ptr.To(true)
-		if values, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
+		if values, _, err := q.valuesFrom(t.Context(), ref); values != nil || err != nil {
 			t.Errorf("of what is optional: %v, %v", values, err)
 		}
 	}

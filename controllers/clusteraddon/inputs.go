@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -27,6 +29,7 @@ type inputs struct {
 	artifact string // digest
 	version  string // of the object that the artifact is in, or its address elsewhere; "" of a path
 	values   map[string]any
+	optional string   // see [deliver.Terms]
 	secrets  []string // must not appear in a message
 }
 
@@ -36,11 +39,7 @@ func (q *request) inputs(ctx context.Context, a *addon, record deliver.Summary) 
 	if err := q.resolve(ctx, in, record); err != nil {
 		return nil, err
 	}
-	var err error
-	if in.values, in.secrets, err = q.values(ctx, a); err != nil {
-		return nil, err
-	}
-	return in, nil
+	return in, q.readValues(ctx, in, record)
 }
 
 // resolve finds the chart's digest. The record has it for the same version of an object, registry or
@@ -64,39 +63,64 @@ func (q *request) resolve(ctx context.Context, in *inputs, record deliver.Summar
 	return nil
 }
 
-// values merges valuesFrom, values and valuesTemplate, each over the former. It
-// also returns the strings and long numbers that came from Secrets.
-func (q *request) values(ctx context.Context, a *addon) (map[string]any, []string, error) {
+// readValues merges valuesFrom, values and valuesTemplate, each over the previous. It also notes the strings and
+// long numbers that came from Secrets.
+func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Summary) error {
 	var layers []map[string]any
-	var secrets []string
+	var optional []string
+	a := in.addon
 	for i, ref := range a.ValuesFrom {
-		layer, err := q.valuesFrom(ctx, ref)
+		layer, found, err := q.valuesFrom(ctx, ref)
+		if err == nil && !found && !q.again && hadValues(record, a, ref) {
+			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
+				"Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
+				ref.Kind, q.keyOf(ref.Name), valuesKey(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
+		}
 		if err != nil {
 			if failed, ok := errors.AsType[*failure.Error](err); ok {
 				failed.Field = fmt.Sprintf("addons[%s].valuesFrom[%d]", a.Name, i)
 			}
-			return nil, nil, err
+			return err
+		}
+		if ptr.Deref(ref.Optional, false) && found {
+			optional = append(optional, sourceOfValues(ref))
 		}
 		if ref.Kind == "Secret" {
-			secrets = stringsIn(secrets, layer)
+			in.secrets = stringsIn(in.secrets, layer)
 		}
 		layers = append(layers, layer)
 	}
 	if a.Values != nil {
 		layer := map[string]any{}
 		if err := json.Unmarshal(a.Values.Raw, &layer); err != nil {
-			return nil, nil, failure.New(render.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
+			return failure.New(render.ReasonValuesInvalid, "addons[%s].values is no map, correct it: %w", a.Name, err)
 		}
 		layers = append(layers, layer)
 	}
 	if a.ValuesTemplate != "" {
 		layer, err := q.valuesTemplate(ctx, a)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		layers = append(layers, layer)
 	}
-	return render.MergeValues(layers...), secrets, nil
+	in.values, in.optional = render.MergeValues(layers...), strings.Join(optional, ",")
+	return nil
+}
+
+// hadValues reports whether an optional source of values was there when an add-on was installed by the same spec. A
+// move or a restore may have left it behind.
+func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) bool {
+	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), sourceOfValues(ref))
+}
+
+// sourceOfValues returns "kind/name/key".
+func sourceOfValues(ref addonsv1.ValuesReference) string {
+	return ref.Kind + "/" + ref.Name + "/" + valuesKey(ref)
+}
+
+func valuesKey(ref addonsv1.ValuesReference) string {
+	return cmp.Or(ref.Key, addonsv1.DefaultValuesKey)
 }
 
 // longNumber is from where on a number may be a secret, and isn't rather a port or a count.
@@ -123,26 +147,27 @@ func stringsIn(found []string, value any) []string {
 	return found
 }
 
-func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (map[string]any, error) {
+// valuesFrom returns the values of a source; false if that is optional, and isn't there.
+func (q *request) valuesFrom(ctx context.Context, ref addonsv1.ValuesReference) (values map[string]any, ok bool, err error) {
 	o := object{kind: ref.Kind, key: q.keyOf(ref.Name)}
-	key := cmp.Or(ref.Key, addonsv1.DefaultValuesKey)
+	key := valuesKey(ref)
 	data, found, err := q.objects.data(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	text, ok := data[key]
 	switch {
 	case !ok && ptr.Deref(ref.Optional, false):
-		return nil, nil
+		return nil, false, nil
 	case !found:
-		return nil, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, o.key)
+		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s doesn't exist; create it, or set optional: true", ref.Kind, o.key)
 	case !ok:
-		return nil, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
+		return nil, false, failure.New(reasons.ValuesNotFound, "%s %s has no key %q; add it, correct key, or set optional: true",
 			ref.Kind, o.key, key)
 	}
-	values, err := q.Renderer.Values(ctx, render.ValuesRequest{Text: text})
+	values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: text})
 	if failed, ok := errors.AsType[*render.Error](err); ok {
-		return nil, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
+		return nil, false, failure.New(failed.Reason, "%s %s, key %q: %w", ref.Kind, o.key, key, failed.Err)
 	}
-	return values, err
+	return values, true, err
 }

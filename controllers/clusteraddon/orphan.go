@@ -24,7 +24,7 @@ func (q *request) tellOrphans(ctx context.Context) error {
 		}
 		terms := record.Terms()
 		terms.DeletionPolicy = addonsv1.DeletionPolicyOrphan
-		proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), release, q.proofOf(release), terms)
+		proof, err := q.Deliverer.SetTerms(ctx, q.workload.target(), release, q.ca.UID, q.proofOf(release), terms)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("writing the deletion policy of add-on %s: %w", record.Name, err))
 			continue

@@ -92,7 +92,7 @@ func (r *result) add(one addonResult) {
 
 // inputFailed returns the result of an add-on whose inputs can't be had. What is installed as it is
 // wanted stays Ready: a source that is down changes nothing on a cluster.
-func (q *request) inputFailed(err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
+func (q *request) inputFailed(ctx context.Context, err error, a *addon, record deliver.Summary, status addonsv1.AddonStatus) addonResult {
 	failed, ok := errors.AsType[*failure.Error](err)
 	if !ok {
 		return requestFailed(err, q.previousStatus(status))
@@ -104,12 +104,20 @@ func (q *request) inputFailed(err error, a *addon, record deliver.Summary, statu
 	if one.retryAfter = failed.RetryAfter; failed.RetryAfter <= 0 && reasons.Of(failed.Reason).Is(reasons.Retried) {
 		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
 	}
-	return q.keepReady(a, record, one)
+	return q.keepReady(ctx, a, record, one)
 }
 
-// keepReady keeps an add-on Ready that is proven to be installed as wanted, and whose source can't be read.
-func (q *request) keepReady(a *addon, record deliver.Summary, one addonResult) addonResult {
-	if reasons.Of(one.status.Reason).Is(reasons.SourceFailed) && installedAsWanted(a, record) && q.isProven(record) {
+// keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted
+// one, and its values are the same.
+func (q *request) keepReady(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+	if !reasons.Of(one.status.Reason).Is(reasons.SourceFailed) || !installedAsWanted(a, record) {
+		return one
+	}
+	in := &inputs{addon: a, chart: q.reference(a), artifact: record.Artifact}
+	if err := q.readValues(ctx, in, record); err != nil {
+		return one
+	}
+	if same, err := q.settled(ctx, in, record); same && err == nil {
 		one.status.Phase = addonsv1.AddonReady
 		one.status.Message = shorten("Installed; its source can't be read now: " + one.status.Message)
 	}

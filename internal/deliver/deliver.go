@@ -200,9 +200,9 @@ func (d *Deliverer) Forget(target string) {
 }
 
 // SetTerms brings changed terms into the newest record, from which they are read when
-// nothing else is left. Nothing else is written. Without a record that has the proof it does
+// nothing else is left, and the UID of the owner that changes them. Without a record that has the proof it does
 // nothing. It returns the proof that the record has then.
-func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, proof string, terms Terms) (string, error) {
+func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner types.UID, proof string, terms Terms) (string, error) {
 	store := d.storeOf(t, r)
 	records, _, err := store.List(ctx)
 	if err != nil || len(records) == 0 || !records[0].IsProvenBy(proof) {
@@ -210,6 +210,7 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, proof str
 	}
 	is := records[0]
 	is.SetTerms(terms)
+	is.OwnerUID = owner
 	is, err = store.Rewrite(ctx, records[0], is)
 	return is.Proof(), err
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // keeper keeps the proofs of the records, as a controller does in a status: after each call, unless it crashed in it.
@@ -55,7 +56,7 @@ func (k *keeper) Repair(ctx context.Context, t deliver.Target, want deliver.Repa
 }
 
 func (k *keeper) SetTerms(ctx context.Context, t deliver.Target, r deliver.Release, terms deliver.Terms) error {
-	proof, err := k.Deliverer.SetTerms(ctx, t, r, k.proofs.of(r), terms)
+	proof, err := k.Deliverer.SetTerms(ctx, t, r, record.ProofOwner(k.proofs.of(r)), k.proofs.of(r), terms)
 	k.proofs.keep(r, proof, err)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // step is what is to be done about an add-on that is wanted.
@@ -98,13 +99,16 @@ func isLocked(newest Summary, want *Desired, now time.Time) bool {
 	return !newest.Complete && newest.Pending() && now.Before(newest.ModifiedAt.Add(want.ProgressDeadline))
 }
 
-// takenOver says whether the ClusterAddon made a revision, and then another one of its name,
-// which is in another management cluster, made the newest. A ClusterAddon that made none is
+// takenOver says whether the ClusterAddon ran the release, and then another one of its name,
+// which is in another management cluster, wrote the newest record. A ClusterAddon that hasn't run it is
 // new, as after a move: it goes on with what is there.
 func takenOver(records []Summary, want *Desired) bool {
 	newest := records[0]
 	if newest.OwnerUID == "" || want.OwnerUID == "" || newest.OwnerUID == want.OwnerUID {
 		return false
+	}
+	if want.Proof != "" && !newest.IsProvenBy(want.Proof) && record.ProofOwner(want.Proof) != newest.OwnerUID {
+		return true
 	}
 	return slices.ContainsFunc(records, func(s Summary) bool { return s.OwnerUID == want.OwnerUID })
 }

@@ -60,6 +60,7 @@ func (r *run) prove(ctx context.Context) (bool, error) {
 	}
 	is := withProgressOf(made.Summary, rec.Summary)
 	if is.Proof() != rec.Proof() {
+		is.OwnerUID = r.want.OwnerUID // another management cluster that has the release, too, is told by it
 		if is, err = r.s.store.Rewrite(ctx, rec.Summary, is); err != nil {
 			return false, err
 		}

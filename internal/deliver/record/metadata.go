@@ -62,6 +62,7 @@ func (s *Summary) annotated() map[string]*string {
 		annotationPrefix + "owner-uid":        (*string)(&s.OwnerUID),
 		annotationPrefix + "artifact":         &s.Artifact,
 		annotationPrefix + "artifact-version": &s.ArtifactVersion,
+		annotationPrefix + "optional-values":  &s.Optional,
 		annotationPrefix + "spec":             &s.Spec,
 		annotationPrefix + "postconditions":   &s.Postconditions,
 		annotationPrefix + "chart":            &s.Chart,

@@ -20,7 +20,7 @@ import (
 // metadata, and the metadata by [Summary.Proof]. Progress is in neither: an inventory, hooks that ran, a status.
 
 // Proof returns the digest of what the metadata says for good of a revision, as "sha256:" and 64 hex
-// digits. It is "" for a record that Chandler didn't write last.
+// digits, with a slash and the UID of its owner. It is "" for a record that Chandler didn't write last.
 func (s Summary) Proof() string {
 	if !s.Complete || s.Content == "" {
 		return ""
@@ -28,11 +28,10 @@ func (s Summary) Proof() string {
 	terms := s.Terms()
 	terms.Postconditions = "" // progress
 	terms.DependsOn = nil     // joined below: none may be nil or empty
-	return digestOf(struct {
+	digest := digestOf(struct {
 		Release
 		Revision                            int
 		Owner                               string
-		OwnerUID                            types.UID
 		Terms                               Terms
 		DependsOn                           string
 		Digest, Artifact, FactsUsed         string
@@ -40,9 +39,16 @@ func (s Summary) Proof() string {
 		RenewAt                             time.Time
 		RolledBack, Adopts, Previous, Holds string
 	}{
-		s.Release, s.Revision, s.Owner, s.OwnerUID, terms, strings.Join(s.DependsOn, ","), s.Digest, s.Artifact, s.FactsUsed, s.Chart, s.Version, s.AppVersion,
+		s.Release, s.Revision, s.Owner, terms, strings.Join(s.DependsOn, ","), s.Digest, s.Artifact, s.FactsUsed, s.Chart, s.Version, s.AppVersion,
 		s.RenewAt.UTC().Truncate(time.Second), s.RolledBack, s.Adopts, s.Previous, s.Content,
 	})
+	return digest + "/" + string(s.OwnerUID)
+}
+
+// ProofOwner returns the UID of the owner that a record had when it was proven, "" for none.
+func ProofOwner(proof string) types.UID {
+	_, uid, _ := strings.Cut(proof, "/")
+	return types.UID(uid)
 }
 
 // IsProvenBy reports whether a proof is the record's. The record may say Orphan where another policy was written:

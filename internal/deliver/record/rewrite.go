@@ -32,6 +32,7 @@ type Terms struct {
 	ArtifactVersion string
 	Postconditions  string
 	ServiceAccount  string
+	Optional        string `json:",omitempty"`
 }
 
 // Terms returns the record's terms.
@@ -39,13 +40,14 @@ func (s Summary) Terms() Terms {
 	return Terms{
 		Stack: s.Stack, DeletionPolicy: s.DeletionPolicy, DataPolicy: s.DataPolicy, DependsOn: s.DependsOn, Spec: s.Spec,
 		ArtifactVersion: s.ArtifactVersion, Postconditions: s.Postconditions, ServiceAccount: s.ServiceAccount,
+		Optional: s.Optional,
 	}
 }
 
 // SetTerms changes the terms that the record has.
 func (s *Summary) SetTerms(t Terms) {
 	s.Stack, s.Spec, s.DependsOn, s.DeletionPolicy, s.DataPolicy = t.Stack, t.Spec, t.DependsOn, t.DeletionPolicy, t.DataPolicy
-	s.ArtifactVersion, s.Postconditions, s.ServiceAccount = t.ArtifactVersion, t.Postconditions, t.ServiceAccount
+	s.ArtifactVersion, s.Postconditions, s.ServiceAccount, s.Optional = t.ArtifactVersion, t.Postconditions, t.ServiceAccount, t.Optional
 }
 
 // Rewrite changes what the metadata of a record says, and nothing else, if nobody else wrote the

@@ -58,6 +58,8 @@ type Summary struct {
 	// Artifact is the chart's digest. ArtifactVersion identifies the version of the
 	// object that held it, "" if none did: while that is the same, so is the digest.
 	Artifact, ArtifactVersion string
+	// Optional are the optional sources of values that were there, as "kind/name/key" joined by commas.
+	Optional string
 	// Content is the digest of the record's data, and Previous the proof of the revision that was
 	// deployed before, "" if there is none or it wasn't proven: see [Summary.Proof].
 	Content, Previous string
