@@ -87,7 +87,7 @@ func (q *request) mayBringKinds(a *addon, before, after string) bool {
 }
 
 // mayTakeOver reports whether a wanted add-on may still take objects over from one that is leaving.
-// An add-on that is refused because the other one has the object isn't waited for.
+// An add-on that is refused because the other one has the object isn't waited for, once each object was tried.
 func mayTakeOver(one addonResult) bool {
 	phase, reason := one.status.Phase, one.status.Reason
 	switch {
@@ -98,7 +98,7 @@ func mayTakeOver(one addonResult) bool {
 	case phase != addonsv1.AddonFailed:
 		return true
 	}
-	return !one.applied && reason != deliver.ReasonImmutableField && reason != deliver.ReasonObjectRejected
+	return !one.applied && !(one.tried && (reason == deliver.ReasonImmutableField || reason == deliver.ReasonObjectRejected))
 }
 
 // successor is an add-on that may take objects over, with what it is to have.

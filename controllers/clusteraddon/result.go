@@ -52,6 +52,7 @@ type addonResult struct {
 	followUp
 	status  addonsv1.AddonStatus
 	applied bool // all of its objects were, in this reconcile
+	tried   bool // each of its objects was
 	gone    bool // it was removed, and has no status
 }
 
@@ -74,7 +75,7 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 		status.Revision, status.Digest = outcome.Revision, outcome.Digest
 		status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}
 	}
-	return addonResult{status: status, applied: outcome.Applied, followUp: followUp{retryAfter: outcome.RetryAfter}}
+	return addonResult{status: status, applied: outcome.Applied, tried: outcome.Tried, followUp: followUp{retryAfter: outcome.RetryAfter}}
 }
 
 // result is what came of several add-ons.

@@ -73,6 +73,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 			return err
 		}
 	}
+	r.allTried = !crds
 	if reason, message := failed.first(rejected); reason != "" {
 		return r.fail(ctx, reason, message)
 	}
@@ -168,7 +169,7 @@ func (r *run) applyFirst(ctx context.Context, o *unstructured.Unstructured, entr
 	}
 	force := true
 	c := claimant{
-		release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, helm: entry.Helm, leaving: r.want.Leaving,
+		release: r.release, key: key, manager: r.manager, policy: r.want.Adoption, crd: crd, had: entry.UID != "", helm: entry.Helm, leaving: r.want.Leaving,
 	}
 	switch verdict, reason, message := c.decide(&live.ObjectMeta); verdict {
 	case claimRefuse:

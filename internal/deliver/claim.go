@@ -55,6 +55,8 @@ type claimant struct {
 	// crd says that the object is a CRD of crds/. As in Helm, one that is there
 	// will do: many charts bring the same.
 	crd bool
+	// had says that the add-on had an object of this name: a backup may have brought it back.
+	had bool
 	// helm says that the object is in the manifest of a Helm release that is being
 	// taken over.
 	helm bool
@@ -64,7 +66,11 @@ type claimant struct {
 
 // decide tells how an object with this metadata may be applied, and why not.
 func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
-	switch owner := OwnerOf(m); {
+	owner := OwnerOf(m)
+	if owner == c.release && !c.had && !managedBy(m, c.manager) && len(managersAmong(m, c.leaving)) == 0 {
+		owner = Release{} // its labels alone make nobody an owner: copies have them, too
+	}
+	switch {
 	case owner == c.release && len(managersAmong(m, c.leaving)) > 0:
 		return claimTakeOver, "", "" // it was about to go over to that one
 	case owner == c.release:

@@ -131,10 +131,10 @@ func (r *run) deleteOne(ctx context.Context, e record.Entry) error {
 	}
 	key := observe.Key{Namespace: e.Namespace, Name: e.Name}
 	r.s.noting.Lock()
-	_, asked := r.s.deleted[e.Key()]
+	g, asked := r.s.deleted[e.Key()]
 	r.s.noting.Unlock()
 	status, watched := r.s.tracker.Status(mapping.Resource, key)
-	if asked && watched && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
+	if asked && watched && !g.unlabelled && status.Phase != observe.Gone && r.s.tracker.Live(mapping.Resource) {
 		return nil
 	}
 	live, err := r.metadataWith(ctx, r.t.own(), e)
@@ -171,6 +171,8 @@ func (r *run) whyStays(ctx context.Context, e record.Entry, live *metav1.Partial
 	switch owns := r.owns(&live.ObjectMeta, e); {
 	case !owns && owner != Release{}:
 		return fmt.Sprintf("belongs to add-on %s now", owner), true, nil
+	case owns && r.calledOff && e.Helm:
+		return "is left to Helm's release, as the add-on never had it whole", true, client.IgnoreNotFound(r.disownObject(ctx, live, false))
 	case !owns:
 		return "isn't this add-on's any more", true, nil
 	case r.s.hasApplied(live.UID): // under another key, as after a move between API groups

@@ -51,7 +51,7 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		return readyOutcome(r.records[0]), nil
 	case d.step == stepRolledBack:
 		r.d.settle(r.t, r.release, r.s)
-		return rolledBackOutcome(r.records[0]), nil
+		return rolledBackOutcome(r.records[0], r.now()), nil
 	}
 	if o, early := r.s.backoff.waiting(r.now(), r.tried(r.digest)); early && !r.want.Again && d.step != stepRollBack {
 		return o, nil
@@ -77,6 +77,9 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
 	case stepBegin:
+		if err := r.awaitRunningHooks(ctx); err != nil {
+			return Outcome{}, err
+		}
 		prepare = r.begin
 	case stepRollBack:
 		prepare = r.rollBack
@@ -109,7 +112,7 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if r.isRollback() {
-		return rolledBackOutcome(r.rec.Summary), nil
+		return rolledBackOutcome(r.rec.Summary, r.now()), nil
 	}
 	return readyOutcome(r.rec.Summary), nil
 }

@@ -128,8 +128,8 @@ var safeWords = regexp.MustCompile(`\.[^ :]+: expected [a-z]+|\.[^ :]+: field no
 
 // immutable says that all that is wrong is a field that can't be changed.
 func immutable(s metav1.Status) bool {
-	return s.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
-		return immutableWords.MatchString(c.Message)
+	return s.Reason == metav1.StatusReasonInvalid && len(s.Details.Causes) > 0 && !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return !immutableWords.MatchString(c.Message)
 	})
 }
 

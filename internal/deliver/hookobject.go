@@ -12,7 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -93,8 +95,13 @@ func (r *run) applyHook(ctx context.Context, h hook, o *unstructured.Unstructure
 	return r.failHook(ctx, h, f.message)
 }
 
-// replaceHook applies a hook's object where there may be one of its name. CRDs are never deleted, as
-// in Helm.
+// staysAsHook reports whether a hook's object of a kind isn't deleted to be made again: a CRD, as in Helm, and what
+// holds data, unless the add-on's dataPolicy is Delete.
+func (r *run) staysAsHook(gk schema.GroupKind) bool {
+	return gk == crdKind || (gk == claimKind || gk == namespaceKind) && r.dataPolicy() != addonsv1.DataPolicyDelete
+}
+
+// replaceHook applies a hook's object where there may be one of its name.
 func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	e := record.EntryOf(o)
 	there, err := r.metadata(ctx, e)
@@ -106,7 +113,8 @@ func (r *run) replaceHook(ctx context.Context, h hook, o *unstructured.Unstructu
 		if live, err := r.liveHook(ctx, o); !apierrors.IsNotFound(err) {
 			return live, err
 		}
-	case o.GroupVersionKind().GroupKind() != crdKind:
+	case r.staysAsHook(o.GroupVersionKind().GroupKind()) && (OwnerOf(&there.ObjectMeta) == r.release || o.GroupVersionKind().GroupKind() == crdKind):
+	default:
 		if err := r.clearLive(ctx, h, e, there); err != nil {
 			return nil, err
 		}
@@ -151,10 +159,10 @@ func (r *run) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hook
 	return nil
 }
 
-// deleteHook deletes a hook's object by its delete policy. A CRD stays, as in Helm.
+// deleteHook deletes a hook's object by its delete policy.
 func (r *run) deleteHook(ctx context.Context, h hook) error {
 	o, err := r.hookObject(h.Hook)
-	if err != nil || o.GroupVersionKind().GroupKind() == crdKind {
+	if err != nil || r.staysAsHook(o.GroupVersionKind().GroupKind()) {
 		return nil //nolint:nilerr // it can't be there
 	}
 	e := record.EntryOf(o)

@@ -11,8 +11,10 @@ import (
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -31,14 +33,23 @@ type hook struct {
 	event helmrelease.HookEvent
 }
 
-// hookKey identifies a hook within a revision.
-type hookKey struct{ event, kind, name string }
+// hookKey identifies a hook within a revision. Where is the API group and the namespace that its manifest has.
+type hookKey struct{ event, kind, name, where string }
 
-func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name} }
+func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name, h.where()} }
+
+// where returns "group/namespace" of the hook's object, as its manifest has them.
+func (h hook) where() string {
+	o := &metav1.PartialObjectMetadata{}
+	if err := yaml.Unmarshal([]byte(h.Manifest), o); err != nil {
+		return "" // nothing of it can be applied
+	}
+	return o.GroupVersionKind().Group + "/" + o.Namespace
+}
 
 // progressOf returns the progress of a hook, nil if it wasn't started.
 func (r *run) progressOf(h hook) *record.HookRun {
-	return r.rec.State.Run(h.event.String(), h.Kind, h.Name)
+	return r.rec.State.Run(h.event.String(), h.Kind, h.Name, h.where())
 }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
@@ -162,7 +173,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 func (r *run) startRun(h hook) *record.HookRun {
 	progress := r.progressOf(h)
 	if progress == nil {
-		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name})
+		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name, Where: h.where()})
 		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
 	}
 	progress.Attempt++

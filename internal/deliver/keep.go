@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,8 @@ func (r *run) keepReason(ctx context.Context, e record.Entry, live *metav1.Parti
 		return "is kept by its annotation " + record.ResourcePolicyAnnotation, nil
 	case keepsData && gk == claimKind:
 		return "holds data, and is kept by the add-on's dataPolicy", nil
+	case keepsData && gk == volumeKind:
+		return r.volumeInUse(ctx, e)
 	case gk == crdKind:
 		return r.crdInUse(ctx, e)
 	case gk == namespaceKind && e.Name == r.release.Namespace:
@@ -49,8 +52,24 @@ func (r *run) dataPolicy() addonsv1.DataPolicy {
 	return r.rec.DataPolicy
 }
 
-// crdInUse says so if there are instances of a CRD. Those of this add-on are gone
-// by now.
+// volumeInUse says so if a PersistentVolume is bound to a claim that is there: it would never be gone.
+func (r *run) volumeInUse(ctx context.Context, e record.Entry) (string, error) {
+	volume := &corev1.PersistentVolume{}
+	if err := r.t.own().Get(ctx, client.ObjectKey{Name: e.Name}, volume); err != nil || volume.Spec.ClaimRef == nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	of := volume.Spec.ClaimRef
+	claim := &metav1.PartialObjectMetadata{}
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(claimKind.Kind))
+	err := r.t.own().Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, claim)
+	if err != nil || claim.UID != of.UID || claim.DeletionTimestamp != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return fmt.Sprintf("holds the data of PersistentVolumeClaim %s/%s", of.Namespace, of.Name), nil
+}
+
+// crdInUse says so if there are instances of a CRD, or if none can be listed as they can't be converted. Those of
+// this add-on are gone by now.
 func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(e.GroupVersionKind())
@@ -60,6 +79,9 @@ func (r *run) crdInUse(ctx context.Context, e record.Entry) (string, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	first, err := r.firstOf(ctx, schema.GroupKind{Group: group, Kind: kind}, "", func(*metav1.PartialObjectMetadata) bool { return false })
+	if status, _ := answerOf(err); webhookUnavailable(status) {
+		return fmt.Sprintf("may still have instances: %s can't be listed without its conversion webhook", kind), nil
+	}
 	if err != nil || first == "" {
 		return "", err
 	}

@@ -15,11 +15,12 @@ import (
 )
 
 var (
-	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	namespaceKind = schema.GroupKind{Kind: "Namespace"}
-	secretKind    = schema.GroupKind{Kind: "Secret"}
-	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	volumeKind    = schema.GroupKind{Kind: "PersistentVolume"}
+	crdKind         = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind   = schema.GroupKind{Kind: "Namespace"}
+	secretKind      = schema.GroupKind{Kind: "Secret"}
+	clusterRoleKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
+	claimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	volumeKind      = schema.GroupKind{Kind: "PersistentVolume"}
 )
 
 // installWaves are the kinds of each wave: an object is applied after those of

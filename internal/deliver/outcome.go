@@ -36,6 +36,8 @@ type Outcome struct {
 	// Applied says that each object was applied, and none refused: what the add-on has in
 	// common with one that goes is its own now.
 	Applied bool
+	// Tried says that each object was tried, whatever the API server said of it.
+	Tried bool
 
 	// RetryAfter is when to call again at the latest. Zero: an event will tell.
 	RetryAfter time.Duration

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/drift"
 )
 
 // patch applies an object, and returns it as the server has it.
@@ -31,6 +34,11 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	if !force || !isRolled(o, err) {
 		return result, err
 	}
+	others := o.DeepCopy() // there may be more that the server has against it
+	unstructured.RemoveNestedField(others.Object, "spec", "strategy")
+	if err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(others), append(options, client.DryRunAll)...); err != nil {
+		return nil, err
+	}
 	version, err := r.stopRolling(ctx, o)
 	if err != nil {
 		return nil, err
@@ -38,8 +46,55 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	if result = o.DeepCopy(); o.GetResourceVersion() != "" {
 		result.SetResourceVersion(version)
 	}
-	err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
-	return result, err
+	if err = r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...); err != nil {
+		return nil, err
+	}
+	return result, r.forgetUpdate(ctx, result)
+}
+
+// forgetUpdate takes what was updated of an object out of its managedFields: what is applied owns it by now, and is
+// to drop it one day.
+func (r *run) forgetUpdate(ctx context.Context, o *unstructured.Unstructured) error {
+	return r.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+		return slices.DeleteFunc(slices.Clone(managed), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == r.manager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+		})
+	})
+}
+
+// ownAlone takes the fields that are applied of an object from the manager of what had none: else they would stay
+// when the chart drops them.
+func (r *run) ownAlone(ctx context.Context, o *unstructured.Unstructured) error {
+	return r.setManagers(ctx, o, func(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+		return drift.Apart(managed, r.manager, beforeFirstApply)
+	})
+}
+
+// setManagers changes who manages which fields of an object, also while controllers write to it. A change to nil
+// is none.
+func (r *run) setManagers(ctx context.Context, o *unstructured.Unstructured, change func([]metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		managed := change(o.GetManagedFields())
+		if managed == nil {
+			return nil
+		}
+		is := &metav1.PartialObjectMetadata{}
+		is.SetGroupVersionKind(o.GroupVersionKind())
+		is.Namespace, is.Name, is.UID, is.ResourceVersion, is.ManagedFields = o.GetNamespace(), o.GetName(), o.GetUID(), o.GetResourceVersion(), o.GetManagedFields()
+		changed := is.DeepCopy()
+		changed.ManagedFields = managed
+		err := r.patchMetadata(ctx, is, changed, r.manager)
+		if apierrors.IsConflict(err) {
+			live, gone := r.get(ctx, o)
+			if gone == nil {
+				o.Object = live.Object
+			}
+			return err
+		}
+		o.SetManagedFields(changed.ManagedFields)
+		o.SetResourceVersion(changed.ResourceVersion)
+		return err
+	})
 }
 
 // neverVersion is a resourceVersion that no object has: etcd's first revision is an empty one's.

@@ -50,23 +50,36 @@ func next(records []Summary, digest string, want *Desired, now time.Time) decisi
 	renew := !newest.RenewAt.IsZero() && !now.Before(newest.RenewAt)
 	isRollback := newest.Complete && newest.RolledBack != "" && newest.RolledBack == digest && !want.Again
 	switch status := helmcommon.Status(newest.Status); {
-	case isRollback && status == helmcommon.StatusDeployed:
+	case isRollback && status == helmcommon.StatusDeployed && (!renew || now.Before(triesAgain(newest))):
 		return decision{step: stepRolledBack}
-	case isRollback:
+	case isRollback && status != helmcommon.StatusDeployed:
 		return decision{step: stepResume}
+	case newest.Digest == digest && status == helmcommon.StatusFailed && canRollBack(records, want):
+		return decision{step: stepRollBack}
 	case !newest.Complete, newest.Digest != digest, newest.Transferred(), renew:
 		return decision{step: stepBegin}
 	case status == helmcommon.StatusDeployed:
 		return decision{step: stepSettled}
-	case status == helmcommon.StatusFailed:
-		if _, ok := deployedBefore(records, want); ok {
-			return decision{step: stepRollBack}
-		}
-		return decision{step: stepResume}
-	case status == helmcommon.StatusPendingInstall, status == helmcommon.StatusPendingUpgrade:
+	case status == helmcommon.StatusFailed, status == helmcommon.StatusPendingInstall, status == helmcommon.StatusPendingUpgrade:
 		return decision{step: stepResume}
 	}
 	return decision{step: stepBegin} // it was being removed, and is wanted again
+}
+
+func canRollBack(records []Summary, want *Desired) bool {
+	_, ok := deployedBefore(records, want)
+	return ok
+}
+
+// againAfter is how long a rollback stays whose certificates are to be renewed.
+const againAfter = 24 * time.Hour
+
+// triesAgain returns when what was rolled back is tried again to renew its certificates; zero if it has none.
+func triesAgain(rollback Summary) time.Time {
+	if again := rollback.ModifiedAt.Add(againAfter); !rollback.RenewAt.IsZero() && rollback.RenewAt.Before(again) {
+		return again
+	}
+	return rollback.RenewAt
 }
 
 // refusal tells why a release isn't the add-on's to change, if it isn't.

@@ -22,6 +22,10 @@ const (
 	lastApplied       = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
+// beforeFirstApply is the field manager of what had none when it was applied (k8s.io/apimachinery,
+// util/managedfields/internal/fieldmanager.go): somebody has stripped the object's managedFields.
+const beforeFirstApply = "before-first-apply"
+
 // predecessors returns the field managers that set an object's fields before it was taken
 // over, as the chart wanted them then. The name of Helm's manager is that of the program that
 // Helm's library is in: helm-controller for Flux, manager for the Helm add-on provider. So it

@@ -42,11 +42,7 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 			return nil, err
 		}
 		o.SetNamespace(namespace)
-		// Neither is the author's to set, and both are in many charts: a status would
-		// be owned by us, and a null creationTimestamp makes a difference each time.
-		unstructured.RemoveNestedField(o.Object, "status")
-		unstructured.RemoveNestedField(o.Object, "metadata", "creationTimestamp")
-		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
+		leaveOut(o)
 		label(o, r.release)
 		if o.GroupVersionKind().GroupKind() == secretKind {
 			encodeStringData(o)
@@ -59,6 +55,41 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 		objects = append(objects, o)
 	}
 	return objects, nil
+}
+
+// ofServer are the fields of metadata that API servers set. Exported objects have them.
+var ofServer = []string{"creationTimestamp", "managedFields", "uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// leaveOut takes out of an object what isn't its author's to set, so that the add-on doesn't own it: a status, what API
+// servers set, nulls, and the rules of an aggregated ClusterRole, which the controller-manager fills.
+func leaveOut(o *unstructured.Unstructured) {
+	delete(o.Object, "status")
+	for _, field := range ofServer {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	if o.GroupVersionKind().GroupKind() == clusterRoleKind && o.Object["aggregationRule"] != nil {
+		delete(o.Object, "rules")
+	}
+	withoutNulls(o.Object)
+}
+
+// withoutNulls deletes the fields that are null: kubectl and Helm 3 leave them to their defaults, and server-side
+// apply refuses them, or owns an empty map.
+func withoutNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field == nil {
+				delete(value, key)
+			} else {
+				withoutNulls(field)
+			}
+		}
+	case []any:
+		for _, item := range value {
+			withoutNulls(item)
+		}
+	}
 }
 
 // encodeStringData moves stringData of a Secret to data: the server copies it there and
@@ -169,15 +200,20 @@ func (r *run) ensureNamespace(ctx context.Context) error {
 		return r.refuse(ReasonNamespaceMissing, fmt.Sprintf(
 			"Namespace %s doesn't exist. Make it, or set the add-on's createNamespace to true", name))
 	}
-	r.wrote.Store(true)
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := r.t.Client.Create(ctx, made, client.FieldOwner(r.manager)); err != nil && !apierrors.IsAlreadyExists(err) {
-		if apierrors.IsForbidden(err) {
-			return r.refuse(ReasonForbidden, fmt.Sprintf("Making namespace %s: %v", name, err))
-		}
-		return fmt.Errorf("making namespace %s: %w", name, err)
+	err = r.t.Client.Create(ctx, made, client.FieldOwner(r.manager))
+	r.wrote.Store(err == nil)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
 	}
-	return nil
+	switch f := r.failureOf(record.ObjectKey{Kind: namespaceKind.Kind, Name: name}, err); f.kind {
+	case transient:
+		return fmt.Errorf("making namespace %s: %w", name, err)
+	case deferred:
+		return r.refuseAs(addonsv1.AddonPending, f.reason, "The add-on's namespace can't be made: "+f.message)
+	default:
+		return r.refuse(f.reason, "The add-on's namespace can't be made: "+f.message)
+	}
 }
 
 // Where Target.Client acts as a ServiceAccount, the manager still writes the records. So that

@@ -197,10 +197,12 @@ func TestClaim(t *testing.T) {
 		policy    addonsv1.AdoptionPolicy
 		key       record.ObjectKey
 		crd, helm bool
+		had       bool
 		want      claim
 		reason    string
 	}{
-		"ours":                            {object: labelled(me), policy: fail, want: claimOwn},
+		"ours":                            {object: labelled(me), policy: fail, had: true, want: claimOwn},
+		"somebody's, with our labels":     {object: labelled(me), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 		"ours, label taken off":           {object: managed(FieldManager(me)), policy: fail, want: claimOwn},
 		"another add-on's":                {object: labelled(other), policy: adopt, want: claimRefuse, reason: ReasonOwnedByOther},
 		"another add-on's, of crds/":      {object: labelled(other), policy: adopt, crd: true, want: claimLeave},
@@ -215,7 +217,7 @@ func TestClaim(t *testing.T) {
 		"kept by us, of crds/":            {object: kept(me), policy: fail, crd: true, want: claimAdopt},
 		"kept by another":                 {object: kept(other), policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 		"kept by us, another's by now":    {object: metav1.ObjectMeta{Labels: labelled(other).Labels, Annotations: kept(me).Annotations}, policy: fail, want: claimRefuse, reason: ReasonOwnedByOther},
-		"our namespace":                   {object: labelled(me), key: named("n"), policy: fail, want: claimOwn},
+		"our namespace":                   {object: labelled(me), key: named("n"), policy: fail, had: true, want: claimOwn},
 		"namespace":                       {object: managed("kubectl"), key: named("n"), policy: fail, want: claimShare},
 		"namespace that was shared":       {object: managed(FieldManager(me)), key: named("n"), want: claimShare},
 		"another's namespace":             {object: labelled(other), key: named("n"), policy: adopt, want: claimShare},
@@ -229,7 +231,7 @@ func TestClaim(t *testing.T) {
 		"of a Helm release, not adopted":  {object: helms, policy: fail, want: claimRefuse, reason: ReasonObjectExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := claimant{release: me, key: tc.key, manager: FieldManager(me), policy: tc.policy, crd: tc.crd, helm: tc.helm, leaving: []Release{leaving}}
+			c := claimant{release: me, key: tc.key, manager: FieldManager(me), policy: tc.policy, crd: tc.crd, had: tc.had, helm: tc.helm, leaving: []Release{leaving}}
 			got, reason, _ := c.decide(&tc.object)
 			if got != tc.want || reason != tc.reason {
 				t.Errorf("got %v %s", got, reason)

@@ -57,6 +57,7 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 	if newest.DeletionPolicy == addonsv1.DeletionPolicyOrphan {
 		return r.orphan(ctx)
 	}
+	r.calledOff = r.isCalledOff()
 	if r.rec.Status != string(helmcommon.StatusUninstalling) {
 		r.rec.SetStatus(helmcommon.StatusUninstalling, "Deletion in progress")
 		r.rec.Helm.Info.Deleted = r.now()
@@ -65,21 +66,38 @@ func (r *run) remove(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	for _, step := range []func(context.Context) error{
+	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPreDelete) },
 		r.deleteObjects,
 		func(ctx context.Context) error { return r.removalHooks(ctx, helmrelease.HookPostDelete) },
 		r.retireAdopted,
-	} {
+	}
+	if r.calledOff {
+		steps = []func(context.Context) error{r.deleteObjects}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return Outcome{}, err
 		}
+	}
+	if r.calledOff { // Helm's records stay
+		r.records = slices.DeleteFunc(r.records, func(s Summary) bool { return !s.Owned })
 	}
 	message := ""
 	if notes := r.rec.State.Notes; len(notes) > 0 {
 		message = "Left in the cluster: " + firstOf(notes)
 	}
 	return r.gone(ctx, message)
+}
+
+// isCalledOff reports whether the release is one of Helm's that was to be taken over, and of which no revision of
+// the add-on was ever deployed. What Helm's release has stays with it then.
+func (r *run) isCalledOff() bool {
+	ofHelm := func(s Summary) bool { return !s.Owned && s.Status == StatusDeployed }
+	was := func(s Summary) bool {
+		return s.Owned && (s.Status == StatusDeployed || s.Status == string(helmcommon.StatusSuperseded))
+	}
+	return (r.rec.State.Adopted != nil || slices.ContainsFunc(r.records, ofHelm)) && !slices.ContainsFunc(r.records, was)
 }
 
 // openForRemoval loads the newest record.

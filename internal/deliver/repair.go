@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -60,9 +59,9 @@ type Difference struct {
 	whole  bool         // nothing of the manifest was left out
 	raced  bool         // somebody wrote to it in the same moment
 	wanted drift.Fields // that the manifest sets, as far as that was found out
-	// displaced are the managedFields with which the object can be applied, nil if it can be
+	// displaced are items of lists beside which the object can't be applied, nil if it can be
 	// as it is.
-	displaced []metav1.ManagedFieldsEntry
+	displaced []drift.Replacement
 	hidden    *hidden
 }
 

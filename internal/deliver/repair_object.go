@@ -92,7 +92,7 @@ func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata,
 	if isOurs && (owner == r.release || !managedBy(&live.ObjectMeta, FieldManager(owner))) {
 		return nil
 	}
-	c := claimant{release: r.release, key: entry.Key(), manager: r.manager, policy: r.want.Adoption}
+	c := claimant{release: r.release, key: entry.Key(), manager: r.manager, policy: r.want.Adoption, had: entry.UID != ""}
 	verdict, reason, message := c.decide(&live.ObjectMeta)
 	switch {
 	case verdict == claimOwn, verdict == claimAdopt && want.Report:
@@ -110,9 +110,8 @@ func (r *run) mayRepair(ctx context.Context, live *metav1.PartialObjectMetadata,
 func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, want *Repair, d *Difference) (*unstructured.Unstructured, error) {
 	changes, applied, err := r.changes(ctx, o, live)
 	if apierrors.IsInvalid(err) && !want.Report {
-		changes, d.displaced = drift.TakeReplacements(o, live.ManagedFields, r.manager)
-		if d.displaced != nil {
-			err, applied = nil, o
+		if d.displaced = drift.Replacements(o, live.ManagedFields, r.manager); len(d.displaced) > 0 {
+			changes, err, applied = d.displaced[0].Changes, nil, o
 		}
 	}
 	if errors.Is(err, errAnother) {
@@ -165,19 +164,29 @@ func (r *run) changes(ctx context.Context, o *unstructured.Unstructured, live *m
 	return changes, applied, nil
 }
 
-// displace makes items of lists ours that others put in the place of ours, so that they go when
-// the object is applied: it can't have both.
-func (r *run) displace(ctx context.Context, live *metav1.PartialObjectMetadata, managers []metav1.ManagedFieldsEntry) error {
-	if managers == nil {
-		return nil
+// patchDisplacing applies an object that is there. If the server refuses it beside items of lists that others put in
+// the place of ours, these go with it: those of one manager after the other, until it does.
+func (r *run) patchDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
+	if len(by) == 0 {
+		return r.patchOwn(ctx, o, live.UID)
 	}
-	displaced := live.DeepCopy()
-	displaced.ManagedFields = managers
-	err := r.patchMetadata(ctx, live, displaced, r.manager)
-	if apierrors.IsConflict(err) {
-		return errAnother
+	var result *unstructured.Unstructured
+	for _, items := range by {
+		displaced := live.DeepCopy()
+		displaced.ManagedFields = items.Managed
+		err := r.patchMetadata(ctx, live, displaced, r.manager)
+		if apierrors.IsConflict(err) {
+			return nil, errAnother
+		}
+		if err != nil {
+			return nil, err
+		}
+		if result, err = r.patchOwn(ctx, o, live.UID); !apierrors.IsInvalid(err) {
+			return result, err
+		}
+		live = displaced
 	}
-	return err
+	return r.patchOwn(ctx, o, live.UID)
 }
 
 // differing returns the changes that are still of consequence.
@@ -209,8 +218,11 @@ func (r *run) repairObject(ctx context.Context, o *unstructured.Unstructured, li
 	if live == nil {
 		d.whole = true
 		result, err = r.patch(ctx, o, false)
-	} else if err = r.displace(ctx, live, d.displaced); err == nil {
-		result, err = r.patchOwn(ctx, o, live.UID)
+	} else {
+		result, err = r.patchDisplacing(ctx, o, live, d.displaced)
+	}
+	if err == nil {
+		err = r.ownAlone(ctx, result)
 	}
 	if errors.Is(err, errAnother) {
 		d.raced, d.Wait = true, raceRetry

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
@@ -98,10 +99,14 @@ func (r *run) hookEvents() (before, after helmrelease.HookEvent) {
 }
 
 // rolledBackOutcome is that of an add-on whose upgrade failed, and which is as it was before.
-func rolledBackOutcome(s Summary) Outcome {
+func rolledBackOutcome(s Summary, now time.Time) Outcome {
 	o := readyOutcome(s)
 	o.Phase, o.Reason = addonsv1.AddonFailed, ReasonRolledBack
 	o.Message = fmt.Sprintf("The upgrade failed and was rolled back to version %s, as revision %d. It is tried again when what is to be installed changes, or on request. It failed with %s",
 		s.Version, s.Revision, s.Failure)
+	if again := triesAgain(s); !again.IsZero() {
+		o.RetryAfter = max(again.Sub(now), time.Second)
+		o.Message = fmt.Sprintf("%s. Its certificates are to be renewed: it is tried again for that after %s", o.Message, again.UTC().Format(time.RFC3339))
+	}
 	return o
 }

@@ -29,20 +29,22 @@ type run struct {
 	want    *Desired // nil in Remove
 	hidden  hidden
 
-	proof   string    // of the record that was written last, "" for none
-	digest  string    // of the inputs, or of the record that is removed
-	records []Summary // the newest first
-	parts   map[int][]string
-	rec     *record.Record // the revision that is being worked on
-	adopted *record.AdoptedRelease
-	checks  readiness.Checks
-	scope   *scope
-	wrote   atomic.Bool
-	applied bool // all objects are
+	proof    string    // of the record that was written last, "" for none
+	digest   string    // of the inputs, or of the record that is removed
+	records  []Summary // the newest first
+	parts    map[int][]string
+	rec      *record.Record // the revision that is being worked on
+	adopted  *record.AdoptedRelease
+	checks   readiness.Checks
+	scope    *scope
+	wrote    atomic.Bool
+	applied  bool // all objects are
+	allTried bool // each object is, whatever came of it
 
 	noting      sync.Mutex
 	transferred map[Release]bool // by this run
 	leaving     []Release        // of a removal: those that are removed, too
+	calledOff   bool             // a removal is of an adoption that never came to its end
 }
 
 func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
@@ -60,7 +62,7 @@ func (r *run) now() time.Time { return r.d.options.Clock.Now() }
 
 // outcome about the revision that is being worked on.
 func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome {
-	o := Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied}
+	o := Outcome{Phase: phase, Reason: reason, Message: r.hidden.in(message), Applied: r.applied, Tried: r.allTried}
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
 		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)

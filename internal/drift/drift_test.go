@@ -341,6 +341,30 @@ func TestContest(t *testing.T) {
 	}
 }
 
+// TestReplacementsOfSeveral has a third one's port beside the edited one: the newest is tried alone first.
+func TestReplacementsOfSeveral(t *testing.T) {
+	service := object(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}, {port: 443}]}")
+	port := func(n int) string {
+		return fmt.Sprintf(`{"f:spec":{"f:ports":{"k:{\"port\":%d,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`, n)
+	}
+	at := func(e metav1.ManagedFieldsEntry, second int64) metav1.ManagedFieldsEntry {
+		e.Time = &metav1.Time{Time: time.Unix(second, 0)}
+		return e
+	}
+	got := drift.Replacements(service, []metav1.ManagedFieldsEntry{
+		at(applied(ours, port(443)), 1), at(applied("mesh", port(9090)), 2), at(updated("kubectl-edit", port(81)), 2),
+	}, ours)
+	if len(got) != 2 || !slices.Equal(got[0].Changes[0].Managers, []string{"kubectl-edit"}) || !slices.Equal(got[1].Changes[0].Managers, []string{"mesh"}) {
+		t.Fatalf("%v", got)
+	}
+	if first := got[0].Managed[1].FieldsV1.GetRawString(); first != port(9090) {
+		t.Errorf("the first step has %s", first)
+	}
+	if last := got[1].Managed[1].FieldsV1.GetRawString(); last != "{}" {
+		t.Errorf("the last step leaves %s", last)
+	}
+}
+
 // TestReplacements edits the port of a Service, which is the key of the list's item.
 func TestReplacements(t *testing.T) {
 	service := object(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}, {port: 443}]}")
@@ -373,14 +397,14 @@ func TestReplacements(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			before := managed(tc.live)
-			changes, after := drift.TakeReplacements(service, tc.live, ours)
+			got := drift.Replacements(service, tc.live, ours)
 			switch {
-			case tc.taken == "" && (changes != nil || after != nil):
-				t.Errorf("%v, %s", changes, managed(after))
-			case tc.taken != "" && (len(changes) != 1 || !slices.Equal(changes[0].Managers, []string{tc.taken})):
-				t.Errorf("%v", changes)
-			case tc.taken != "" && managed(after) != tc.want:
-				t.Errorf("%s\nnot %s", managed(after), tc.want)
+			case tc.taken == "" && got != nil:
+				t.Errorf("%v", got)
+			case tc.taken != "" && (len(got) != 1 || len(got[0].Changes) != 1 || !slices.Equal(got[0].Changes[0].Managers, []string{tc.taken})):
+				t.Errorf("%v", got)
+			case tc.taken != "" && managed(got[0].Managed) != tc.want:
+				t.Errorf("%s\nnot %s", managed(got[0].Managed), tc.want)
 			}
 			if managed(tc.live) != before {
 				t.Error("what was given was changed")

@@ -3,48 +3,70 @@
 package drift
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// TakeReplacements returns items of lists of a live object that others put in the place of the
-// manager's own. Each is in a list that lacks an item which the manager applies.
-// TakeReplacements also returns the object's managedFields with these items moved to the
-// manager, so that the next apply takes them out. Both are nil if there are none. It is for
-// objects that can't have both items, as a Service whose port was edited.
-func TakeReplacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry, manager string) ([]Change, []metav1.ManagedFieldsEntry) {
+// Replacement is what another manager put in the place of items of the manager's own lists.
+type Replacement struct {
+	Changes []Change
+	// Managed are the object's managedFields with these items, and those of the replacements before, moved to the
+	// manager: the next apply takes them out.
+	Managed []metav1.ManagedFieldsEntry
+}
+
+// Replacements returns items of lists of a live object that others put in the place of the manager's own, by manager,
+// the one that wrote last first. Each is in a list that lacks an item which the manager applies. They are for objects
+// that can't have both items, as a Service whose port was edited.
+func Replacements(o *unstructured.Unstructured, live []metav1.ManagedFieldsEntry, manager string) []Replacement {
 	ours := slices.IndexFunc(live, func(e metav1.ManagedFieldsEntry) bool { return isApplied(e, manager) })
 	if ours < 0 {
-		return nil, nil
+		return nil
 	}
 	owned := parse(live[ours].FieldsV1)
 	if owned == nil {
-		return nil, nil
+		return nil
 	}
-	var changes []Change
-	all, taken := slices.Clone(live), fieldpath.NewSet()
-	for i, e := range live {
-		if theirs := parse(e.FieldsV1); i != ours && e.Subresource == "" && theirs != nil {
-			found := replacements(o, theirs, owned)
-			for _, path := range found {
-				changes = append(changes, Change{Path: path, Managers: []string{e.Manager}})
-			}
-			items := below(theirs, found)
-			if items.Empty() {
-				continue
-			}
-			taken = taken.Union(items)
-			all[i].FieldsV1 = format(theirs.Difference(items))
+	order := make([]int, len(live))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(writtenAt(live[b]).Compare(writtenAt(live[a])), cmp.Compare(live[b].Operation, live[a].Operation))
+	})
+	var all []Replacement
+	managed, taken := slices.Clone(live), owned
+	for _, i := range order {
+		theirs := parse(live[i].FieldsV1)
+		if i == ours || live[i].Subresource != "" || theirs == nil {
+			continue
 		}
+		found := replacements(o, theirs, owned)
+		items := below(theirs, found)
+		if items.Empty() {
+			continue
+		}
+		var changes []Change
+		for _, path := range found {
+			changes = append(changes, Change{Path: path, Managers: []string{live[i].Manager}})
+		}
+		taken = taken.Union(items)
+		managed[i].FieldsV1, managed[ours].FieldsV1 = format(theirs.Difference(items)), format(taken)
+		all = append(all, Replacement{changes, slices.Clone(managed)})
 	}
-	if taken.Empty() {
-		return nil, nil
+	return all
+}
+
+func writtenAt(e metav1.ManagedFieldsEntry) time.Time {
+	if e.Time == nil {
+		return time.Time{}
 	}
-	all[ours].FieldsV1 = format(owned.Union(taken))
-	return changes, all
+	return e.Time.Time
 }
 
 // replacements returns the items that others own in lists that lack an item of ours.

@@ -56,10 +56,7 @@ func kustomizationIn(directory string, files []artifact.File) (string, error) {
 // build runs kustomize on the files, without plugins, functions and Helm. If it asks for anything else
 // all the same, the sandbox refuses it.
 func build(file string, all []artifact.File, maxObjects int) (resmap.ResMap, error) {
-	files, err := newKustomizeFiles(all, maxObjects)
-	if err != nil {
-		return nil, err
-	}
+	files := newKustomizeFiles(all, maxObjects)
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, path.Join(artifactRoot, path.Dir(file)))
 	if files.schema { // it is kept in a variable of the process, and this worker goes on with other requests
 		openapi.ResetOpenAPI()

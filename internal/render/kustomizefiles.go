@@ -28,20 +28,27 @@ const maxKustomizations = 1000
 type kustomizeFiles struct {
 	filesys.FileSystem
 	refused *Error          // is kept here, as kustomize drops it: what can't be read is no kustomization for it
+	left    []string        // are files whose names kustomize can't read
 	schema  bool            // says that one brings a schema of its own
 	secrets map[string]bool // are texts that kustomize would repeat in its messages
 
 	kustomizations, objects, maxObjects int // read so far: kustomize builds a base again for each way to it
 }
 
-func newKustomizeFiles(files []artifact.File, maxObjects int) (*kustomizeFiles, error) {
+func newKustomizeFiles(files []artifact.File, maxObjects int) *kustomizeFiles {
 	all := &kustomizeFiles{FileSystem: filesys.MakeFsInMemory(), secrets: map[string]bool{}, maxObjects: maxObjects}
 	for _, file := range files {
-		if err := all.WriteFile(path.Join(artifactRoot, file.Name), file.Data); err != nil {
-			return nil, failf(ReasonKustomizationInvalid, "%s: %w", file.Name, err)
+		name := path.Join(artifactRoot, file.Name)
+		if err := all.WriteFile(name, file.Data); err != nil {
+			all.left = append(all.left, name) // as "read me.md": nobody minds until a kustomization names it
 		}
 	}
-	return all, nil
+	return all
+}
+
+// isLeft reports whether a file, or something in a directory, has a name that kustomize's file system can't have.
+func (f *kustomizeFiles) isLeft(name string) bool {
+	return slices.ContainsFunc(f.left, func(left string) bool { return left == name || strings.HasPrefix(left, name+"/") && !f.Exists(name) })
 }
 
 // ReadFile reads a file for kustomize.
@@ -75,6 +82,9 @@ func (f *kustomizeFiles) check(name string, data []byte) error {
 	for _, ref := range f.references(k) {
 		if isAddress(ref.to) {
 			return fmt.Errorf("%s: there is an address, and nothing is read from outside of the artifact; put it into the artifact", ref.field)
+		}
+		if f.isLeft(path.Join(path.Dir(name), ref.to)) {
+			return fmt.Errorf("%s: %s has a name with other characters than letters, digits, and -_.:, which kustomize can't read here; rename it", ref.field, ref.to)
 		}
 		if !ref.yaml {
 			continue

@@ -149,7 +149,7 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 	if err := checkSingle([]byte(text)); err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}
-	data, err := toJSON([]byte(text))
+	data, err := toJSON([]byte(text + "\n")) // as it is recorded, and as Helm applies it
 	if err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}

@@ -86,6 +86,7 @@ type HookRun struct {
 	Event     string                `json:"event"`
 	Kind      string                `json:"kind"`
 	Name      string                `json:"name"`
+	Where     string                `json:"where,omitempty"` // its API group and namespace, as "group/namespace"
 	Attempt   int                   `json:"attempt"`
 	Phase     helmrelease.HookPhase `json:"phase"`
 	StartedAt time.Time             `json:"startedAt,omitzero"`
@@ -166,9 +167,9 @@ func (r *Record) unreadable(err error) error {
 func (r *Record) InParts() bool { return r.State != nil && len(r.State.Parts) > 0 }
 
 // Run returns the progress of a hook, nil if it wasn't started.
-func (s *State) Run(event, kind, name string) *HookRun {
+func (s *State) Run(event, kind, name, where string) *HookRun {
 	for i := range s.Hooks {
-		if h := &s.Hooks[i]; h.Event == event && h.Kind == kind && h.Name == name {
+		if h := &s.Hooks[i]; h.Event == event && h.Kind == kind && h.Name == name && h.Where == where {
 			return h
 		}
 	}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+)
+
+// TestAdoptionIsCalledOff takes an add-on out that was to take over a release of Helm's, and never had it whole.
+func TestAdoptionIsCalledOff(t *testing.T) {
+	t.Parallel()
+	for name, former := range map[string]string{"of its own name": "demo", "of another name": "former"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ns := e.namespace()
+			e.helmInstalls(deliver.Release{Namespace: ns, Name: former}, ns, theirChart("1", configMap("kept", "theirs")+configMap("alone", "theirs")))
+			want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours") + configMap("new", "ours") + refused})
+			want.Adoption = addonsv1.AdoptionPolicyAdopt
+			if former != "demo" {
+				want.AdoptRelease = deliver.Release{Namespace: ns, Name: former}
+			}
+			e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonObjectRejected))
+			e.Expect(e.remove(want.Release).Gone).To(BeTrue())
+			e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetLabels()).NotTo(HaveKey(addonsv1.AddonLabel), "Helm's release has it still")
+			e.Expect(e.get("v1", "ConfigMap", ns, "alone")).NotTo(BeNil())
+			e.Expect(e.get("v1", "ConfigMap", ns, "new")).To(BeNil(), "the add-on made it")
+			e.Expect(e.get("v1", "Secret", ns, "sh.helm.release.v1."+former+".v1")).NotTo(BeNil())
+			e.Expect(e.records(ns)[want.Release].Owned).To(BeFalse(), "no record of the add-on is left")
+		})
+	}
+}
+
+// TestAdoptionPrunesInWaves has Helm's release hold a custom resource and another object that the chart lacks.
+func TestAdoptionPrunesInWaves(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	group := ns + ".example.com"
+	e.apply("kubectl", crd(group))
+	e.Eventually(func() error {
+		return e.target.Client.Create(e.ctx, parsed(t, widget(group, "probe"), ns), client.DryRunAll)
+	}).WithTimeout(10 * time.Second).Should(Succeed())
+	e.helmInstalls(deliver.Release{Namespace: ns, Name: "demo"}, ns, theirChart("1", configMap("kept", "theirs")+configMap("old", "theirs")+widget(group, "w")))
+	want := e.want(ns, chart{version: "2", manifest: configMap("kept", "ours")})
+	want.Adoption = addonsv1.AdoptionPolicyAdopt
+	e.install(want)
+	e.Expect(e.get(group+"/v1", "Widget", ns, "w")).To(BeNil())
+	e.Expect(e.get("v1", "ConfigMap", ns, "old")).To(BeNil())
+}
+
+// TestRecreateOnlyWhatCanBeMade changes a field of a Deployment that can't be changed, and makes another one wrong.
+func TestRecreateOnlyWhatCanBeMade(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
+	want := e.want(ns, chart{version: "2", manifest: "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n" +
+		"spec: {replicas: 1, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: third}}, spec: {containers: [{name: c, image: i}]}}}\n"})
+	want.Recreate = true
+	e.Expect(e.settle(want).Reason).To(Equal(deliver.ReasonObjectRejected))
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app")).NotTo(BeNil(), "it runs still")
+}
+
+// TestPortOfAThirdStays has a port of the add-on's Service changed, beside one that somebody else added.
+func TestPortOfAThirdStays(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: x}, ports: [{name: http, port: 80}]}\n"
+	want := e.want(ns, chart{version: "1", manifest: service})
+	e.install(want)
+	e.apply("mesh", fmt.Sprintf("---\napiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: %s}\nspec: {ports: [{name: metrics, port: 9090}]}\n", ns))
+	s := e.get("v1", "Service", ns, "s")
+	index := 0
+	for i, p := range s.Object["spec"].(map[string]any)["ports"].([]any) {
+		if p.(map[string]any)["name"] == "http" {
+			index = i
+		}
+	}
+	e.Expect(e.target.Client.Patch(e.ctx, s, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil,
+		`[{"op":"replace","path":"/spec/ports/%d/port","value":81},{"op":"remove","path":"/spec/ports/%d/targetPort"}]`, index, index)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+	e.look(deliver.Repair{Release: want.Release})
+	ports, err := json.Marshal(e.get("v1", "Service", ns, "s").Object["spec"].(map[string]any)["ports"])
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(string(ports)).To(And(ContainSubstring(`"port":80`), ContainSubstring(`"port":9090`), Not(ContainSubstring(`"port":81`))))
+}
+
+// TestStrippedManagersLeaveNothing takes managedFields off an object. What the chart drops later goes all the same.
+func TestStrippedManagersLeaveNothing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {keep: a, dropped: b}\n"})
+	e.install(want)
+	a := e.get("v1", "ConfigMap", ns, "a")
+	e.Expect(e.target.Client.Patch(e.ctx, a, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`)))).To(Succeed())
+	e.look(deliver.Repair{Release: want.Release})
+	e.install(e.want(ns, chart{version: "2", manifest: "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {keep: a}\n"}))
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"keep": "a"}))
+}
+
+// TestLabelsMakeNoOwner has an object of somebody's carry the add-on's labels, as a copy does.
+func TestLabelsMakeNoOwner(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	e.apply("kubectl", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %[1]s, labels: {%[2]s: demo, %[3]s: %[1]s}}\ndata: {key: theirs}\n",
+		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel))
+	e.Expect(e.settle(e.want(ns, chart{version: "1", manifest: configMap("a", "ours")})).Reason).To(Equal(deliver.ReasonObjectExists))
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "theirs"}))
+}
+
+// TestExportedManifests installs manifests as `kubectl get -o yaml` writes them, and what has nulls.
+func TestExportedManifests(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: "---\napiVersion: v1\nkind: ConfigMap\n" +
+		"metadata: {name: a, annotations: null, uid: 5bb43a10-64c8-4b06-8b5a-b7726d667264, resourceVersion: '4711', generation: 3, selfLink: /x}\ndata: {key: x, none: null}\n" +
+		"---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: null, ports: [{port: 80, name: null}]}\n"})
+	e.install(want)
+	e.Expect(e.get("v1", "ConfigMap", ns, "a").Object["data"]).To(Equal(map[string]any{"key": "x"}))
+}
+
+// TestAggregatedClusterRole leaves the rules of a ClusterRole to the controller-manager, which fills them.
+func TestAggregatedClusterRole(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: fmt.Sprintf("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all-%[1]s}\n"+
+		"aggregationRule: {clusterRoleSelectors: [{matchLabels: {part-of: %[1]s}}]}\nrules: []\n"+
+		"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: part-%[1]s, labels: {part-of: %[1]s}}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n", ns)})
+	e.install(want)
+	e.Eventually(func() any {
+		return e.get("rbac.authorization.k8s.io/v1", "ClusterRole", "", "all-"+ns).Object["rules"]
+	}).WithTimeout(20 * time.Second).Should(HaveLen(1))
+	e.Expect(changesOf(e.look(deliver.Repair{Release: want.Release}))).To(BeEmpty())
+	e.Expect(e.get("rbac.authorization.k8s.io/v1", "ClusterRole", "", "all-"+ns).Object["rules"]).To(HaveLen(1))
+}
+
+// TestStaticVolumeAndClaim removes an add-on with a claim, which is kept, and the volume that it is bound to.
+func TestStaticVolumeAndClaim(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv-%[1]s}\n"+
+		"spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: '', persistentVolumeReclaimPolicy: Retain, nfs: {server: nfs.example.com, path: /x}}\n"+
+		"---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: '', volumeName: pv-%[1]s, resources: {requests: {storage: 1Gi}}}\n", ns)})
+	want.DataPolicy = addonsv1.DataPolicyKeep
+	e.install(want)
+	e.Eventually(func() any {
+		return e.get("v1", "PersistentVolumeClaim", ns, "data").Object["status"].(map[string]any)["phase"]
+	}).WithTimeout(30 * time.Second).Should(Equal("Bound"))
+	o := e.remove(want.Release)
+	e.Expect(o.Gone).To(BeTrue(), "%+v", o)
+	e.Expect(e.get("v1", "PersistentVolume", "", "pv-"+ns).GetDeletionTimestamp()).To(BeNil())
+	e.Expect(o.Message).To(ContainSubstring("pv-" + ns))
+}
+
+// TestCRDWithConversionInUse removes an add-on with a CRD whose conversion webhook goes with it.
+// No namespace can be deleted meanwhile, so it runs alone.
+func TestCRDWithConversionInUse(t *testing.T) {
+	e := newEnv(t)
+	ns, other := e.namespace(), e.namespace()
+	group := ns + ".example.com"
+	of := func(conversion string) string {
+		return fmt.Sprintf(`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  %[2]s
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, group, conversion)
+	}
+	e.install(e.want(ns, chart{version: "1", manifest: configMap("a", "x") + of("")}))
+	theirs := strings.Replace(widget(group, "theirs"), "{name: theirs}", "{name: theirs, namespace: "+other+"}", 1)
+	e.Eventually(func() error { return e.target.Client.Create(e.ctx, parsed(t, theirs, other)) }).WithTimeout(10 * time.Second).Should(Succeed())
+	e.install(e.want(ns, chart{version: "2", manifest: configMap("a", "x") + of(
+		fmt.Sprintf("conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: %s, name: gone, port: 443}}}}", ns))}))
+	e.restart()
+	o := e.remove(deliver.Release{Namespace: ns, Name: "demo"})
+	e.Expect(o.Gone).To(BeTrue(), "%+v", o)
+	e.Expect(o.Message).To(ContainSubstring("widgets." + group))
+	kept := e.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets."+group)
+	e.Expect(kept).NotTo(BeNil())
+	e.edit("test", kept, `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	e.Expect(e.target.Client.Delete(e.ctx, kept)).To(Succeed())
+}
+
+// TestStrategyFollowsTheChart has a Deployment recreated once, and rolled again later.
+func TestStrategyFollowsTheChart(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	strategy := func() any {
+		s := e.get("apps/v1", "Deployment", ns, "app").Object["spec"].(map[string]any)["strategy"]
+		return s.(map[string]any)["type"]
+	}
+	recreated := strings.Replace(deployment("app"), "  replicas: 1\n", "  replicas: 1\n  strategy: {type: Recreate}\n", 1)
+	e.install(e.want(ns, chart{version: "1", manifest: deployment("app")}))
+	e.install(e.want(ns, chart{version: "2", manifest: recreated}))
+	e.Expect(strategy()).To(Equal("Recreate"))
+	e.install(e.want(ns, chart{version: "3", manifest: deployment("app")}))
+	e.Expect(strategy()).To(Equal("RollingUpdate"))
+
+	wrong := strings.Replace(recreated, "example.com/app:1", "''", 1)
+	e.Expect(e.settle(e.want(ns, chart{version: "4", manifest: wrong})).Phase).To(Equal(addonsv1.AddonFailed))
+	e.Expect(strategy()).To(Equal("RollingUpdate"), "nothing of what is refused is applied")
+}
+
+// parsed returns the object of a manifest in a namespace.
+func parsed(t *testing.T, manifest, ns string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := record.ParseManifest(manifest)
+	if err != nil || len(objects) != 1 {
+		t.Fatal(err, len(objects))
+	}
+	objects[0].SetNamespace(ns)
+	return objects[0]
+}

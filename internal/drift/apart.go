@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Apart returns managedFields in which another manager has none of the fields that the manager applies. It returns
+// nil if it has none of them.
+func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.ManagedFieldsEntry {
+	ours := setOf(managed, manager)
+	i := slices.IndexFunc(managed, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == other && e.Subresource == "" })
+	if ours == nil || i < 0 {
+		return nil
+	}
+	theirs := parse(managed[i].FieldsV1)
+	if theirs == nil || theirs.Intersection(ours).Empty() {
+		return nil
+	}
+	all := slices.Clone(managed)
+	if left := theirs.Difference(ours); left.Empty() {
+		return slices.Delete(all, i, i+1)
+	} else {
+		all[i].FieldsV1 = format(left)
+	}
+	return all
+}
