@@ -181,6 +181,12 @@ type Addon struct {
 	// +optional
 	ImmutableFieldPolicy ImmutableFieldPolicy `json:"immutableFieldPolicy,omitempty"`
 
+	// prunePolicy says when an upgrade deletes the objects that the new revision doesn't have. BeforeReady is for
+	// a workload that can't start before the one that it replaces is gone, as both want the same port of a node,
+	// or the same volume. Defaults to AfterReady.
+	// +optional
+	PrunePolicy PrunePolicy `json:"prunePolicy,omitempty"`
+
 	// crdPolicy says what happens with the CustomResourceDefinitions of a chart's crds/
 	// directory. CreateReplace (the default) applies them with each revision, Create makes
 	// those that are missing, Skip leaves all to others. They are never deleted.

@@ -39,6 +39,17 @@ const (
 	FailurePolicyRollBack FailurePolicy = "RollBack"
 )
 
+// PrunePolicy says when an upgrade deletes the objects that the new revision doesn't have.
+// +kubebuilder:validation:Enum=AfterReady;BeforeReady
+type PrunePolicy string
+
+const (
+	// PrunePolicyAfterReady deletes them once all objects of the new revision are ready.
+	PrunePolicyAfterReady PrunePolicy = "AfterReady"
+	// PrunePolicyBeforeReady deletes them once all objects of the new revision are applied.
+	PrunePolicyBeforeReady PrunePolicy = "BeforeReady"
+)
+
 // ImmutableFieldPolicy says what happens when a field is to change that can't be changed.
 // +kubebuilder:validation:Enum=Fail;Recreate
 type ImmutableFieldPolicy string

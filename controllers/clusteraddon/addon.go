@@ -99,6 +99,7 @@ func (q *request) desired(in *inputs) deliver.Desired {
 		OnFailure:        a.OnFailure,
 		Again:            q.again,
 		Recreate:         a.ImmutableFieldPolicy == addonsv1.ImmutableFieldPolicyRecreate,
+		PruneEarly:       a.PrunePolicy == addonsv1.PrunePolicyBeforeReady,
 		CRDPolicy:        a.CRDPolicy,
 		HistoryLimit:     int(ptr.Deref(a.HistoryLimit, addonsv1.DefaultHistoryLimit)),
 		ProgressDeadline: progressDeadline(a),

@@ -93,7 +93,7 @@ func (q *request) correctDrift(ctx context.Context, a *addon, record deliver.Sum
 		memory.lookAt = q.now.Add(retryAfterError)
 		one = q.repair(ctx, a, deliver.Repair{
 			Release: a.release(), Proof: q.proofOf(a.release()), Adoption: a.AdoptionPolicy, Ignore: rules,
-			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a),
+			Report: policy == addonsv1.DriftPolicyReport, Wait: memory.wait(q.now), Seen: q.seen(a), Values: q.again,
 		}, state, one)
 	}
 	one.retryAfter = management.Sooner(one.retryAfter, until(memory.lookAt, q.now))

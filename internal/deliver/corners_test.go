@@ -228,6 +228,39 @@ func TestStrategyFollowsTheChart(t *testing.T) {
 	e.Expect(strategy()).To(Equal("RollingUpdate"), "nothing of what is refused is applied")
 }
 
+// TestPortOfANode renames a DaemonSet that has a port of each node.
+func TestPortOfANode(t *testing.T) {
+	t.Parallel()
+	set := func(name string, port int) string {
+		return fmt.Sprintf("---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: %[1]s}\nspec: {selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, "+
+			"spec: {tolerations: [{operator: Exists}], containers: [{name: c, image: example.com/app:1, ports: [{containerPort: 80, hostPort: %[2]d}]}]}}}\n", name, port)
+	}
+	t.Run("after all is ready", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		ns := e.namespace()
+		e.install(e.want(ns, chart{version: "1", manifest: set("previous", 28080)}))
+		want := e.want(ns, chart{version: "2", manifest: set("next", 28080)})
+		want.ProgressDeadline = time.Second
+		o := e.settle(want)
+		e.Expect(o.Reason).To(Equal(deliver.ReasonReadinessTimeout), "%+v", o)
+		e.Expect(o.Message).To(And(ContainSubstring("next"), ContainSubstring("previous"), ContainSubstring(string(addonsv1.PrunePolicyBeforeReady))))
+		want.PruneEarly, want.ProgressDeadline = true, 2*time.Minute
+		e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) },
+			func(o deliver.Outcome) bool { return o.Phase == addonsv1.AddonReady })
+		e.Expect(e.get("apps/v1", "DaemonSet", ns, "previous")).To(BeNil())
+	})
+	t.Run("before", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		ns := e.namespace()
+		e.install(e.want(ns, chart{version: "1", manifest: set("previous", 28081)}))
+		want := e.want(ns, chart{version: "2", manifest: set("next", 28081)})
+		want.PruneEarly = true
+		e.install(want)
+	})
+}
+
 // parsed returns the object of a manifest in a namespace.
 func parsed(t *testing.T, manifest, ns string) *unstructured.Unstructured {
 	t.Helper()

@@ -112,8 +112,10 @@ type Desired struct {
 	// Again tries again at once what failed, also an upgrade that was rolled back.
 	Again bool
 	// Recreate makes objects anew of which a field is to change that can't be changed.
-	Recreate  bool
-	CRDPolicy addonsv1.CRDPolicy
+	Recreate bool
+	// PruneEarly deletes what the revision doesn't have before its objects are ready.
+	PruneEarly bool
+	CRDPolicy  addonsv1.CRDPolicy
 	// HistoryLimit is the number of revisions that are kept. Defaults to 5.
 	HistoryLimit int
 	// ProgressDeadline is how long each hook, and all objects after they were

@@ -100,6 +100,7 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 		r.applyCRDs,
 		func(ctx context.Context) error { return r.runHooks(ctx, before) },
 		r.applyObjects,
+		r.pruneEarly,
 		r.awaitReady,
 		func(ctx context.Context) error { return r.runHooks(ctx, after) },
 		r.awaitPostcondition,

@@ -13,24 +13,40 @@ import (
 	"github.com/cluster-chandler/chandler/internal/message"
 )
 
-// prune deletes what earlier revisions had and this one hasn't.
+// pruneEarly prunes before the objects are ready, if that is wanted.
+func (r *run) pruneEarly(ctx context.Context) error {
+	if !r.want.PruneEarly {
+		return nil
+	}
+	return r.prune(ctx)
+}
+
+// obsolete returns what earlier revisions had and this one hasn't.
+func (r *run) obsolete() ([]record.Entry, error) {
+	inventory, err := r.inventoryOf(r.rec)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	wanted = append(wanted, r.crdsOfRollback()...)
+	return slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
+		_, applied := r.s.applied[e.Key()]
+		return applied
+	}), nil
+}
+
+// prune deletes what is obsolete.
 func (r *run) prune(ctx context.Context) error {
 	if r.s.pruned {
 		return nil
 	}
-	inventory, err := r.inventoryOf(r.rec)
+	obsolete, err := r.obsolete()
 	if err != nil {
 		return err
 	}
-	wanted, err := r.entries()
-	if err != nil {
-		return err
-	}
-	wanted = append(wanted, r.crdsOfRollback()...)
-	obsolete := slices.DeleteFunc(record.Minus(inventory, wanted), func(e record.Entry) bool {
-		_, applied := r.s.applied[e.Key()]
-		return applied
-	})
 	if err := r.deleteEntries(ctx, obsolete, false); err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
@@ -128,8 +130,8 @@ func (r *run) awaitReady(ctx context.Context) error {
 	}
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
-			"%d of %d objects aren't ready within %s: %s",
-			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting)), 0)
+			"%d of %d objects aren't ready within %s: %s%s",
+			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting), r.inTheWay()), 0)
 	}
 	if r.s.tracker.Failing() != nil {
 		// What can't be watched is applied again, to see its status.
@@ -140,6 +142,28 @@ func (r *run) awaitReady(ctx context.Context) error {
 		}
 	}
 	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter)
+}
+
+// workloads are kinds whose pods may hold what others wait for.
+var workloads = sets.New("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps")
+
+// inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
+func (r *run) inTheWay() string {
+	obsolete, err := r.obsolete()
+	if err != nil || r.s.pruned {
+		return ""
+	}
+	var texts []string
+	for _, e := range obsolete {
+		if workloads.Has(e.GroupVersionKind().GroupKind().String()) {
+			texts = append(texts, e.Key().String())
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". If it waits for a port, a volume or a lock of %s, which is deleted after that, set the add-on's prunePolicy to %s",
+		firstOf(texts), addonsv1.PrunePolicyBeforeReady)
 }
 
 // noteAfter is how long objects are waited for before the record says that they were applied. An

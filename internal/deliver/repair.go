@@ -27,6 +27,8 @@ type Repair struct {
 	// zero if there are none. It is false if that isn't known; then the object is read.
 	// Nil knows nothing.
 	Seen func(ObjectKey) (drift.Fields, bool)
+	// Values compares the values of all objects, too: a writer of this add-on that was late changes no owner.
+	Values bool
 	// Report leaves the objects as they are.
 	Report bool
 	// Adoption says what to do with an object that somebody made anew.

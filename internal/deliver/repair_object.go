@@ -58,7 +58,7 @@ func (r *run) tryRepair(ctx context.Context, s suspect, want *Repair, d *Differe
 	switch {
 	case s.manifest == nil: // nothing says what it is to be
 		return nil
-	case live != nil && d.Now == d.Applied && d.Now != 0 && OwnerOf(&live.ObjectMeta) == r.release:
+	case live != nil && !want.Values && d.Now == d.Applied && d.Now != 0 && OwnerOf(&live.ObjectMeta) == r.release:
 		return nil // whoever saw a difference was late, or another run has repaired it
 	case live != nil && live.DeletionTimestamp != nil:
 		return nil // once it is gone it is made anew
@@ -120,6 +120,13 @@ func (r *run) compare(ctx context.Context, o *unstructured.Unstructured, live *m
 	}
 	if err != nil {
 		return nil, err
+	}
+	if want.Values && d.displaced == nil {
+		now, err := r.get(ctx, applied)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, drift.Stale(now.Object, applied, r.manager, changes)...)
 	}
 	d.wanted = drift.FieldsOf(applied.GetManagedFields(), r.manager)
 	rules := want.Ignore.For(o)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -97,6 +98,23 @@ func Differing(changes []Change, live, applied map[string]any) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		return reflect.DeepEqual(valueAt(live, c.Path), valueAt(applied, c.Path))
 	})
+}
+
+// Stale returns the fields that a manager applies, and that have another value in the live object, beside the known
+// changes: another process of the same manager wrote them.
+func Stale(live map[string]any, applied *unstructured.Unstructured, manager string, known []Change) []Change {
+	wanted := setOf(applied.GetManagedFields(), manager)
+	if wanted == nil {
+		return nil
+	}
+	var changes []Change
+	for path := range wanted.Leaves().All() {
+		isKnown := slices.ContainsFunc(known, func(c Change) bool { return c.Path.Equals(path) })
+		if !isKnown && !reflect.DeepEqual(valueAt(live, path), valueAt(applied.Object, path)) {
+			changes = append(changes, Change{Path: path.Copy()})
+		}
+	}
+	return changes
 }
 
 // valueAt returns what is at a path, nil if nothing is.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -351,5 +352,22 @@ func TestMapsComeInOrder(t *testing.T) {
 	}
 	if !slices.IsSorted(keys) || data["keys"] != data["values"] {
 		t.Errorf("got %v", data)
+	}
+}
+
+// TestLastNewline has a block of text at the end of a template. It is applied as it is recorded, and as Helm installs it.
+func TestLastNewline(t *testing.T) {
+	got, err := newRenderer(t).Chart(t.Context(), ChartRequest{
+		Files: []artifact.File{
+			{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: a\nversion: 1.0.0\n")},
+			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  rules: |\n    {}\n{{- \"\" }}")},
+		},
+		Release: Release{Name: "a", Namespace: "a", Revision: 1}, Facts: Facts{KubeVersion: "v1.36.3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data := got.Objects[0].Object["data"]; !reflect.DeepEqual(data, map[string]any{"rules": "{}\n"}) {
+		t.Errorf("%q", data)
 	}
 }

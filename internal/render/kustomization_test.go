@@ -316,3 +316,24 @@ func TestKustomizationBombs(t *testing.T) {
 	}
 	others.stop()
 }
+
+// TestKustomizationBesideOtherNames builds a kustomization beside files whose names kustomize can't read.
+func TestKustomizationBesideOtherNames(t *testing.T) {
+	with := func(resource string) error {
+		_, err := newRenderer(t).Kustomization(t.Context(), FilesRequest{Files: []artifact.File{
+			{Name: "kustomization.yaml", Data: []byte("resources: [\"" + resource + "\"]\n")},
+			{Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
+			{Name: "docs/read me.md", Data: []byte("{}")}, {Name: "logo@2x.png", Data: []byte("{}")}, {Name: "Übersicht.md", Data: []byte("{}")},
+			{Name: "components/high-availability-1.21+/kustomization.yaml", Data: []byte("resources: []\n")},
+		}})
+		return err
+	}
+	if err := with("a.yaml"); err != nil {
+		t.Error(err)
+	}
+	for _, named := range []string{"docs/read me.md", "components/high-availability-1.21+"} {
+		if err := with(named); err == nil || !strings.Contains(err.Error(), named) || !strings.Contains(err.Error(), "rename") {
+			t.Errorf("%s: %v", named, err)
+		}
+	}
+}
