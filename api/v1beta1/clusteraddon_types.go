@@ -105,6 +105,22 @@ type StackRevision struct {
 	HeldRemoval *HeldRemoval `json:"heldRemoval,omitempty"`
 }
 
+// StackStatus is an AddonStack as a status is about it.
+type StackStatus struct {
+	// name of the AddonStack.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// revision is the name of the ControllerRevision that the cluster was last brought to, as far as it goes; left
+	// out if there was none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+}
+
 // RemovalCause says which kind of change would take add-ons away.
 // +kubebuilder:validation:Enum=StackDeleted;NotSelected;AddonsDropped
 type RemovalCause string
@@ -198,6 +214,13 @@ type ClusterAddonStatus struct {
 	// deletion is there once the Cluster is being deleted, and add-ons are removed before that.
 	// +optional
 	Deletion *ClusterDeletion `json:"deletion,omitempty"`
+
+	// stacks are the assigned AddonStacks, each at the revision that this status is about.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Stacks []StackStatus `json:"stacks,omitempty"`
 
 	// addons are the cluster's add-ons, also those that are being removed.
 	// +optional

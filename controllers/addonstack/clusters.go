@@ -113,8 +113,9 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv
 	if conditions.IsTrue(ca, addonsv1.PausedCondition) || conditions.IsTrue(ca, addonsv1.DeletingCondition) {
 		return waiting, nil
 	}
-	if ca.Status.ObservedGeneration != ca.Generation {
-		return progressing, nil
+	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
+	if !slices.Contains(ca.Status.Stacks, addonsv1.StackStatus{Name: s.Name, Revision: assigned}) {
+		return progressing, nil // what the status says is of another revision
 	}
 	missing, allReady := releasesOf(addons), true
 	for i := range ca.Status.Addons {
@@ -128,7 +129,7 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && missing.Len() == 0 && stack.AssignedRevision(ca.Spec.Stacks, s.Name) == s.Status.LatestRevision {
+	if allReady && missing.Len() == 0 && assigned == s.Status.LatestRevision {
 		return ready, nil
 	}
 	return progressing, nil

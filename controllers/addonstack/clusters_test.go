@@ -29,16 +29,20 @@ func TestStateOf(t *testing.T) {
 		change func(*addonsv1.ClusterAddon)
 		want   clusterState
 	}{
-		"all is ready":                         {func(*addonsv1.ClusterAddon) {}, ready},
-		"the control plane isn't up":           {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), waiting},
-		"the cluster can't be reached":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), waiting},
-		"nobody knows yet if it can":           {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), waiting},
-		"the cluster is paused":                {set(addonsv1.PausedCondition, metav1.ConditionTrue), waiting},
-		"the cluster goes":                     {set(addonsv1.DeletingCondition, metav1.ConditionTrue), waiting},
-		"the status is of an older generation": {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, progressing},
-		"the revision is an older one":         {func(ca *addonsv1.ClusterAddon) { ca.Spec.Stacks[0].Revision = "platform-1" }, progressing},
-		"an add-on failed":                     {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
-		"an add-on upgrades":                   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
+		"all is ready":                       {func(*addonsv1.ClusterAddon) {}, ready},
+		"the control plane isn't up":         {set(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse), waiting},
+		"the cluster can't be reached":       {set(addonsv1.ClusterReachableCondition, metav1.ConditionFalse), waiting},
+		"nobody knows yet if it can":         {set(addonsv1.ClusterReachableCondition, metav1.ConditionUnknown), waiting},
+		"the cluster is paused":              {set(addonsv1.PausedCondition, metav1.ConditionTrue), waiting},
+		"the cluster goes":                   {set(addonsv1.DeletingCondition, metav1.ConditionTrue), waiting},
+		"another stack has changed":          {func(ca *addonsv1.ClusterAddon) { ca.Generation = 3 }, ready},
+		"the status is of an older revision": {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks[0].Revision = "platform-1" }, progressing},
+		"the status is of no stack":          {func(ca *addonsv1.ClusterAddon) { ca.Status.Stacks = nil }, progressing},
+		"the revision is an older one": {func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
+		}, progressing},
+		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
+		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
 			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: "backup", Stack: "platform", Phase: addonsv1.AddonInstalling})
 		}, progressing},
@@ -57,6 +61,7 @@ func TestStateOf(t *testing.T) {
 				Spec:       addonsv1.ClusterAddonSpec{Stacks: []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}},
 				Status: addonsv1.ClusterAddonStatus{
 					ObservedGeneration: 2,
+					Stacks:             []addonsv1.StackStatus{{Name: "platform", Revision: "platform-2"}},
 					Addons:             []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: addonsv1.AddonReady}},
 				},
 			}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -118,26 +120,34 @@ func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []suc
 }
 
 // successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those that aren't installed, and those of the same stack.
-func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) []string {
+// aren't known, it names those of the same stack, and those that aren't installed: these for no longer than their
+// progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
+func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
 	if len(successors) == 0 {
-		return nil
+		return nil, 0
 	}
 	objects, listed, err := q.Deliverer.Holds(ctx, q.workload.target(), leaving.Release)
 	if err != nil {
 		listed = false // whoever removes it will hear of it
 	}
-	var names []string
+	since, known := q.memory.leavingSince[leaving.Release]
+	if !known {
+		since = q.now
+		q.memory.leavingSince[leaving.Release] = since
+	}
 	for _, a := range successors {
-		shares := a.stack == leaving.Stack || !q.installed[a.release()].Installed
-		if a.known && listed {
+		shares := a.stack == leaving.Stack
+		switch left := since.Add(progressDeadline(a.addon)).Sub(q.now); {
+		case a.known && listed:
 			shares = a.contents.HasAny(objects...)
+		case !shares && !q.installed[a.release()].Installed && left > 0:
+			shares, retryAfter = true, management.Sooner(retryAfter, left)
 		}
 		if shares {
 			names = append(names, fmt.Sprintf("%s of AddonStack %s", a.Name, a.stack))
 		}
 	}
-	return names
+	return names, retryAfter
 }
 
 // leavingReleases returns those whose objects wanted add-ons may take over.

@@ -71,7 +71,7 @@ func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Sum
 	a := in.addon
 	for i, ref := range a.ValuesFrom {
 		layer, found, err := q.valuesFrom(ctx, ref)
-		if err == nil && !found && !q.again && hadValues(record, a, ref) {
+		if err == nil && !found && hadValues(record, a, ref) && !q.goesOnWithout(a, ref) {
 			err = failure.New(reasons.ValuesNotFound, "%s %s, key %q, was there when the add-on was installed, and is gone; the add-on stays as it is. "+
 				"Create it again. To go on without it, take it out of valuesFrom, or annotate ClusterAddon %s with %s",
 				ref.Kind, q.keyOf(ref.Name), valuesKey(ref), q.ca.Name, addonsv1.ReconcileNowAnnotation)
@@ -83,6 +83,7 @@ func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Sum
 			return err
 		}
 		if ptr.Deref(ref.Optional, false) && found {
+			q.forgetAgreement(a, ref)
 			optional = append(optional, sourceOfValues(ref))
 		}
 		if ref.Kind == "Secret" {
@@ -112,6 +113,24 @@ func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Sum
 // move or a restore may have left it behind.
 func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) bool {
 	return record.Spec == specDigest(a) && slices.Contains(strings.Split(record.Optional, ","), sourceOfValues(ref))
+}
+
+// goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
+func (q *request) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
+	if q.memory == nil {
+		return false
+	}
+	key := a.release().String() + " " + sourceOfValues(ref)
+	if q.again {
+		q.memory.agreed.Insert(key)
+	}
+	return q.memory.agreed.Has(key)
+}
+
+func (q *request) forgetAgreement(a *addon, ref addonsv1.ValuesReference) {
+	if q.memory != nil {
+		q.memory.agreed.Delete(a.release().String() + " " + sourceOfValues(ref))
+	}
 }
 
 // sourceOfValues returns "kind/name/key".

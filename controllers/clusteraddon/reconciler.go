@@ -190,6 +190,7 @@ func (q *request) finish(all result, untold error) (ctrl.Result, error) {
 	all.err = errors.Join(all.err, untold)
 	if !all.unreachable && untold == nil { // else some add-ons weren't looked at
 		q.ca.Status.ObservedGeneration = q.ca.Generation
+		q.ca.Status.Stacks = observedStacks(q.ca.Spec.Stacks)
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
 	q.ca.Status.KubernetesVersions = q.kubernetesVersions()

@@ -77,11 +77,13 @@ func (q *request) removeLeaving(ctx context.Context, successors []*addon, all *r
 		if q.holdsRemoval(record) {
 			awaiting.Insert(record.Release)
 			all.add(because(status, reasons.WaitingForUpgrade, fmt.Sprintf("It is removed once the upgrade to Kubernetes %s is done", q.upgrade.Target)))
-		} else if names := q.successorsOf(ctx, record, contents); len(names) > 0 {
+		} else if names, retryAfter := q.successorsOf(ctx, record, contents); len(names) > 0 {
 			awaiting.Insert(record.Release)
-			all.add(because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
+			one := because(status, reasons.WaitingForSuccessor, fmt.Sprintf(
 				"Waiting for add-on %s, which may take over objects of this one. See why it isn't ready, or take it out of its stack",
-				message.List(names, ", ", named))))
+				message.List(names, ", ", named)))
+			one.retryAfter = retryAfter
+			all.add(one)
 		} else if by, ok := waiting[record.Release]; ok {
 			all.add(because(status, reasons.WaitingForDependent, fmt.Sprintf("Waiting for add-on %s to be removed", by)))
 		} else if by := q.stayingDependent(record); by != "" {
@@ -111,6 +113,7 @@ func (q *request) remove(ctx context.Context, record deliver.Summary) addonResul
 	outcome, err := q.Deliverer.Remove(ctx, target, record.Release, q.proofOf(record.Release), q.leavingReleases()...)
 	countDelivery(actionRemove, outcome, err)
 	delete(q.memory.began, record.Release)
+	delete(q.memory.leavingSince, record.Release)
 	switch {
 	case errors.Is(err, deliver.ErrUnproven):
 		q.noteProof(record.Release, "")

@@ -68,6 +68,9 @@ func (q *request) read(ctx context.Context) (known bool, err error) {
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {
 		q.leaving, q.kept = q.unwanted()
+		maps.DeleteFunc(q.memory.leavingSince, func(release deliver.Release, _ time.Time) bool {
+			return !slices.Contains(q.leavingReleases(), release)
+		})
 	}
 	return known, nil
 }
@@ -110,6 +113,12 @@ type memory struct {
 	installs *flowcontrol.Backoff
 	// began says since when add-ons are worked on that aren't Ready.
 	began map[deliver.Release]time.Time
+	// agreed are optional sources of values without which somebody lets an add-on go on, as "namespace/name" and
+	// "kind/name/key". Losing one asks once more.
+	agreed sets.Set[string]
+	// leavingSince says since when add-ons wait for others that may take over their objects. Losing it has them wait
+	// once more.
+	leavingSince map[deliver.Release]time.Time
 	// drifts are what is known of changes by others, repairs how many may be repaired.
 	drifts  map[deliver.Release]*driftMemory
 	repairs *rate.Limiter
@@ -124,6 +133,7 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
+		leavingSince: map[deliver.Release]time.Time{}, agreed: sets.New[string](),
 		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
 	}
 }

@@ -79,6 +79,15 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	conditions.Set(ca, c)
 }
 
+// observedStacks returns the assigned stacks as the status is about them.
+func observedStacks(assigned []addonsv1.StackRevision) []addonsv1.StackStatus {
+	var all []addonsv1.StackStatus
+	for _, s := range assigned {
+		all = append(all, addonsv1.StackStatus{Name: s.Name, Revision: s.Revision})
+	}
+	return all
+}
+
 // recordsUnread returns AddonsReady until it is known what the cluster runs, and while that
 // can't be followed. The error is of the last try, nil if none has failed.
 func recordsUnread(err error) metav1.Condition {

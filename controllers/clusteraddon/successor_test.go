@@ -5,6 +5,7 @@ package clusteraddon
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,14 +20,23 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	same, other, added := wantedAddon("a", "same"), wantedAddon("b", "other"), wantedAddon("b", "added")
 	q := &request{
+		memory: newMemory(), now: time.Unix(1000, 0),
 		ca: &addonsv1.ClusterAddon{}, workload: &workload{name: "team/prod", conn: conn},
 		Reconciler: &Reconciler{Deliverer: deliver.New(deliver.Options{})},
 		installed:  map[deliver.Release]deliver.Summary{same.release(): {Installed: true}, other.release(): {Installed: true}},
 	}
 	for name, known := range map[string]bool{"the contents aren't known": false, "the leaving one's record can't be read": true} {
-		got := q.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
+		got, retryAfter := q.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same, known: known}, {addon: &other, known: known}, {addon: &added, known: known}})
 		if diff := cmp.Diff([]string{"same of AddonStack a", "added of AddonStack b"}, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
+		if retryAfter != progressDeadline(&added) {
+			t.Errorf("%s: it is looked at again after %s", name, retryAfter)
+		}
+	}
+	q.now = q.now.Add(progressDeadline(&added))
+	got, retryAfter := q.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same}, {addon: &added}})
+	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
+		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
 	}
 }

@@ -33,6 +33,9 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if same, err := r.isSame(ctx, made.rec); same || err != nil {
+		return err
+	}
 	former, err := r.deployedObjects(ctx)
 	if err != nil {
 		return err

@@ -87,6 +87,10 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 	if err := prepare(ctx); err != nil {
 		return Outcome{}, err
 	}
+	if r.rec.Status == StatusDeployed { // nothing but facts has changed
+		r.d.settle(r.t, r.release, r.s)
+		return readyOutcome(r.rec.Summary), nil
+	}
 	return r.advance(ctx)
 }
 
