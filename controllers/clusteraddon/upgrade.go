@@ -145,6 +145,14 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 		if at := indexOf(statuses, status); at >= 0 {
 			status = statuses[at]
 		}
+		if q.isUnread(a, &status) {
+			causes.Waiting = append(causes.Waiting, upgrade.Cause{
+				Addon: a.Name, Point: addonsv1.UpgradeBeforeControlPlane, Reason: addonsv1.UpgradeAddonsNotReadyReason, Hold: upgrade.HoldOf(a.lifecycle),
+				Message: fmt.Sprintf("it isn't known yet for which versions of Kubernetes the chart of add-on %s of AddonStack %s is: see status.addons of ClusterAddon %s",
+					a.Name, a.stack, q.ca.Name),
+			})
+			continue
+		}
 		if a.awaitedAt() == addonsv1.UpgradeIndependent || status.Phase == addonsv1.AddonReady {
 			continue
 		}
@@ -165,6 +173,19 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 	return causes
 }
 
+// isUnread reports whether nobody knows yet what the chart of an add-on says of versions of Kubernetes: it is to be
+// installed or changed, and wasn't rendered. Its stack has a say in upgrades, or that doesn't matter.
+func (q *request) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
+	record := q.installed[a.release()]
+	return q.upgrade.AtControlPlane() && a.awaitedAt() != addonsv1.UpgradeBeforeControlPlane && record.Spec != specDigest(a) && a.incompatible == "" && !a.outdated && !isHeldBack(status.Reason) &&
+		status.Reason != reasons.ReleaseTaken && q.stackHasSay(a.stack)
+}
+
+// stackHasSay reports whether an add-on of a stack says anything about upgrades of Kubernetes.
+func (q *request) stackHasSay(name string) bool {
+	return slices.ContainsFunc(q.wanted, func(a addon) bool { return a.stack == name && a.hasSay() })
+}
+
 // closed says which add-on isn't for a version on the way. The chart of an add-on whose change is held
 // back isn't the one that it will have. What stacks have that say nothing about upgrades doesn't count.
 func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
@@ -180,7 +201,7 @@ func (q *request) closed(statuses []addonsv1.AddonStatus) upgrade.Closed {
 		}
 		ranges = append(ranges, a.ranges...)
 		at := indexOf(statuses, a.status())
-		if at >= 0 && isHeldBack(statuses[at].Reason) || !slices.ContainsFunc(q.wanted, func(b addon) bool { return b.stack == a.stack && b.hasSay() }) {
+		if at >= 0 && isHeldBack(statuses[at].Reason) || !q.stackHasSay(a.stack) {
 			continue
 		}
 		ranges = append(ranges, q.installedRanges(a)...)

@@ -62,3 +62,37 @@ func TestClosed(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadChart keeps a gate closed while nobody knows which versions of Kubernetes a chart is for.
+func TestUnreadChart(t *testing.T) {
+	cni := addon{stack: "platform", Addon: addonsv1.Addon{Name: "cni", Lifecycle: &addonsv1.AddonLifecycle{Upgrade: addonsv1.UpgradeBeforeControlPlane}}}
+	added, other := addon{stack: "platform", Addon: addonsv1.Addon{Name: "added"}}, addon{stack: "other", Addon: addonsv1.Addon{Name: "other"}}
+	u := &upgrade.Upgrade{From: "v1.24.0", Reached: "v1.24.0", Target: "v1.25.0", Step: "v1.25.0", Steps: []string{"v1.25.0"}}
+	ready := func(a addon) addonsv1.AddonStatus {
+		status := a.status()
+		status.Phase = addonsv1.AddonReady
+		return status
+	}
+	for name, tc := range map[string]struct {
+		spec string // of the record of the add-on that was added
+		want int
+	}{
+		"it isn't installed":     {"", 1},
+		"another chart of it is": {"sha256:other", 1},
+		"its chart was read":     {specDigest(&added), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &request{upgrade: u, ca: &addonsv1.ClusterAddon{}, stacks: stacks{wanted: []addon{cni, added, other}}, installed: map[deliver.Release]deliver.Summary{
+				cni.release(): {Spec: specDigest(&cni)}, added.release(): {Spec: tc.spec},
+			}}
+			pending := added.status()
+			if tc.spec != "" {
+				pending = ready(added)
+			}
+			got := q.causes([]addonsv1.AddonStatus{ready(cni), pending})
+			if len(got.Waiting) != tc.want || tc.want > 0 && (got.Waiting[0].Addon != "added" || got.Waiting[0].Point != addonsv1.UpgradeBeforeControlPlane) {
+				t.Errorf("%+v", got.Waiting)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -118,11 +119,10 @@ func TestClosedGate(t *testing.T) {
 	annotate(t, tn.at(forced), addonsv1.SkipGatesAnnotation, tn.newer)
 	awaitState(t, tn.at(forced), state{controlPlane: tn.newer, runs: tn.newer})
 	expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})
-	for is, wrong := range map[string]*addonsv1.AddonStack{
-		"add-on old of AddonStack platform":  stack("<="+tn.newer, byChart("old")),
-		"add-on rows of AddonStack platform": stack("<="+tn.newer, byRow(olderMinor)),
-	} {
-		tn.set(wrong)
+	for _, wrong := range []addonsv1.Addon{byChart("old"), byRow(olderMinor)} {
+		is, with := fmt.Sprintf("add-on %s of AddonStack platform", wrong.Name), stack("<="+tn.newer, wrong)
+		with.Spec.RemovalLimit = ptr.To(intstr.FromString("100%")) // the one before goes from both Clusters
+		tn.set(with)
 		tn.await(corrected, is, held(addonsv1.UpgradeBeforeControlPlane, addonsv1.UpgradeNoCompatibleVersionReason, is))
 		awaitCondition(t, tn.at(corrected), clusterv1.ClusterTopologyReconciledCondition, false, is)
 		expectState(t, tn.at(corrected), state{controlPlane: tn.older, runs: tn.older})

@@ -125,7 +125,7 @@ func (tn *tenant) expectQuiet(cluster string) {
 	since.awaitAsked(6)
 	var all []string
 	for _, e := range since.hub.Requests(tn.T, func(e *audit.Event) bool {
-		return audit.Write(e) && e.ObjectRef != nil && e.ObjectRef.Namespace == tn.namespace && e.ObjectRef.Resource != "providerinstances"
+		return audit.Write(e) && e.User.Username == tn.namespace+"-chandler" && e.ObjectRef != nil && e.ObjectRef.Namespace == tn.namespace && e.ObjectRef.Resource != "providerinstances"
 	}) {
 		all = append(all, e.User.Username+" "+e.Verb+" "+e.RequestURI)
 	}
