@@ -181,6 +181,12 @@ type Addon struct {
 	// +optional
 	ImmutableFieldPolicy ImmutableFieldPolicy `json:"immutableFieldPolicy,omitempty"`
 
+	// generatedValuesPolicy says what becomes of generated values that can't be read from a Helm release which is
+	// taken over, as of a hash, or a CA without its key. Keep (the default) touches nothing, and names them. Renew
+	// has the chart make these values again. All others are kept.
+	// +optional
+	GeneratedValuesPolicy GeneratedValuesPolicy `json:"generatedValuesPolicy,omitempty"`
+
 	// prunePolicy says when an upgrade deletes the objects that the new revision doesn't have. BeforeReady is for
 	// a workload that can't start before the one that it replaces is gone, as both want the same port of a node,
 	// or the same volume. Defaults to AfterReady.

@@ -39,6 +39,17 @@ const (
 	FailurePolicyRollBack FailurePolicy = "RollBack"
 )
 
+// GeneratedValuesPolicy says what becomes of generated values that can't be taken over.
+// +kubebuilder:validation:Enum=Keep;Renew
+type GeneratedValuesPolicy string
+
+const (
+	// GeneratedValuesPolicyKeep refuses to make them again.
+	GeneratedValuesPolicyKeep GeneratedValuesPolicy = "Keep"
+	// GeneratedValuesPolicyRenew makes them again.
+	GeneratedValuesPolicyRenew GeneratedValuesPolicy = "Renew"
+)
+
 // PrunePolicy says when an upgrade deletes the objects that the new revision doesn't have.
 // +kubebuilder:validation:Enum=AfterReady;BeforeReady
 type PrunePolicy string

@@ -120,8 +120,8 @@ func (q *request) contentsOfEach(ctx context.Context, successors []*addon) []suc
 }
 
 // successorsOf names the add-ons that are to have an object of a leaving one. Where their objects
-// aren't known, it names those of the same stack, and those that aren't installed: these for no longer than their
-// progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
+// aren't known, it names those of the same stack, and those that aren't installed. It names these for no longer than
+// their progress deadline, as another team's add-on may never come. It also returns when that is over, 0 for no time.
 func (q *request) successorsOf(ctx context.Context, leaving deliver.Summary, successors []successor) (names []string, retryAfter time.Duration) {
 	if len(successors) == 0 {
 		return nil, 0

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/render"
@@ -65,6 +66,7 @@ func (q *request) build(ctx context.Context, in *inputs, files []artifact.File, 
 		Patches:    in.Patches,
 		Lookup:     r.Lookup,
 		Live:       r.Live,
+		RenewLost:  in.GeneratedValuesPolicy == addonsv1.GeneratedValuesPolicyRenew,
 	})
 }
 

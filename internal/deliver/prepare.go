@@ -60,8 +60,8 @@ func (r *run) prepare(rendered []*unstructured.Unstructured) ([]*unstructured.Un
 // ofServer are the fields of metadata that API servers set. Exported objects have them.
 var ofServer = []string{"creationTimestamp", "managedFields", "uid", "resourceVersion", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// leaveOut takes out of an object what isn't its author's to set, so that the add-on doesn't own it: a status, what API
-// servers set, nulls, and the rules of an aggregated ClusterRole, which the controller-manager fills.
+// leaveOut takes out of an object what isn't its author's to set, so that the add-on doesn't own it. These are a status,
+// what API servers set, nulls, and the rules of an aggregated ClusterRole.
 func leaveOut(o *unstructured.Unstructured) {
 	delete(o.Object, "status")
 	for _, field := range ofServer {

@@ -171,8 +171,8 @@ func (r *run) changes(ctx context.Context, o *unstructured.Unstructured, live *m
 	return changes, applied, nil
 }
 
-// patchDisplacing applies an object that is there. If the server refuses it beside items of lists that others put in
-// the place of ours, these go with it: those of one manager after the other, until it does.
+// patchDisplacing applies an object that is there. The server may refuse it beside items of lists that others put in
+// the place of ours. Then these go with it: those of one manager after the other, until it does.
 func (r *run) patchDisplacing(ctx context.Context, o *unstructured.Unstructured, live *metav1.PartialObjectMetadata, by []drift.Replacement) (*unstructured.Unstructured, error) {
 	if len(by) == 0 {
 		return r.patchOwn(ctx, o, live.UID)

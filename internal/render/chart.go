@@ -77,7 +77,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 		return nil, err
 	}
 	if len(req.LiveObjects) > 0 {
-		if documents, err = memory.takeOver(documents, req.LiveObjects, req.Release.Namespace, round); err != nil {
+		if documents, err = memory.takeOver(documents, req.LiveObjects, req.Release.Namespace, req.RenewLost, round); err != nil {
 			return nil, err
 		}
 	}

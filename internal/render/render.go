@@ -55,6 +55,8 @@ type ChartRequest struct {
 	Live func(ctx context.Context) ([]*unstructured.Unstructured, error) `cbor:"-"`
 	// LiveObjects are those that Live gave.
 	LiveObjects []*unstructured.Unstructured
+	// RenewLost makes values again that can't be read from the live objects. Else these are an error.
+	RenewLost bool
 }
 
 // Result is a rendered chart, a kustomization that was built, or manifests.

@@ -21,9 +21,9 @@ const maxLost = 3
 
 // takeOver gives calls the values that the live objects of a Helm release have where theirs would come
 // out: what its chart generated is written nowhere else. Then it refuses to change a field that depends
-// on a value that can't be read from one, as of a hash. Annotations don't count: they are
+// on a value that can't be read from one, as of a hash, unless such values are to be made again. Annotations don't count: they are
 // made to change with what is in other objects.
-func (g *generator) takeOver(documents []document, liveObjects []*unstructured.Unstructured, namespace string, round func() ([]document, error)) ([]document, error) {
+func (g *generator) takeOver(documents []document, liveObjects []*unstructured.Unstructured, namespace string, renewLost bool, round func() ([]document, error)) ([]document, error) {
 	var err error
 	live := leavesByIdentity(liveObjects, namespace)
 	for range maxRounds {
@@ -34,7 +34,7 @@ func (g *generator) takeOver(documents []document, liveObjects []*unstructured.U
 			return nil, err
 		}
 	}
-	if !g.madeSome() {
+	if !g.madeSome() || renewLost {
 		return documents, nil
 	}
 	// What differs when all that was made is made anew depends on it.
@@ -58,7 +58,7 @@ func (g *generator) takeOver(documents []document, liveObjects []*unstructured.U
 		}
 	}
 	if len(lost) > 0 {
-		return nil, failf(ReasonGeneratedValuesLost, "the chart generates fields anew whose values in the Helm release can't be taken over: %s; set these values in the add-on's values",
+		return nil, failf(ReasonGeneratedValuesLost, "the chart generates fields anew whose values in the Helm release can't be taken over: %s; set these values in the add-on's values, or have just them made again with generatedValuesPolicy: Renew",
 			message.List(lost, "; ", maxLost))
 	}
 	return documents, nil

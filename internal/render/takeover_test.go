@@ -57,6 +57,28 @@ func TestValuesThatLiveObjectsDisagreeAboutAreNotTakenOver(t *testing.T) {
 	wantReason(t, err, ReasonGeneratedValuesLost, "Secret a: data.p", "Secret b: data.p")
 }
 
+// TestLostValuesAreRenewed has what can't be taken over made again, and nothing else.
+func TestLostValuesAreRenewed(t *testing.T) {
+	templates := map[string]string{"templates/a.yaml": secret("a", "  hash: {{ randAlphaNum 12 | sha256sum }}\n  kept: {{ randAlphaNum 16 }}\n")}
+	helms, err := render(t, requestFor(chartOf(templates)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := []*unstructured.Unstructured{asLive(t, helms.Objects[0])}
+	_, err = takenOver(t, templates, live)
+	wantReason(t, err, ReasonGeneratedValuesLost, "Secret a: data.hash", "generatedValuesPolicy: Renew")
+	req := requestFor(chartOf(templates))
+	req.LiveObjects, req.RenewLost = live, true
+	got, err := render(t, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := live[0].Object["data"].(map[string]any), asLive(t, got.Objects[0]).Object["data"].(map[string]any)
+	if was["kept"] != is["kept"] || was["hash"] == is["hash"] {
+		t.Error("the password is to stay, and the hash to change")
+	}
+}
+
 // oldCertificate is at eight ninths of its life.
 func oldCertificate(t *testing.T) (cert, key string) {
 	t.Helper()
