@@ -37,7 +37,7 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 			kept = append(kept, status)
 		case reason == "":
 			leaving = append(leaving, record)
-		case reason == reasons.StackUndecided && q.unresolved[record.Stack].keepsStatus:
+		case reason == reasons.StackUndecided && (q.unresolved[record.Stack].keepsStatus || q.isUndecidedOnlyNow(record)):
 			kept = append(kept, q.previousStatus(status))
 		default:
 			status.Reason, status.Message = reason, shorten(message)
@@ -45,6 +45,15 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		}
 	}
 	return leaving, withoutSurplus(kept)
+}
+
+// isUndecidedOnlyNow reports whether nobody has to be told yet that a stack can't be read.
+func (q *request) isUndecidedOnlyNow(record deliver.Summary) bool {
+	if of, unresolved := q.unresolved[record.Stack]; unresolved {
+		return of.isNew
+	}
+	name, awaited := firstAwaited(q.unresolved)
+	return awaited && q.unresolved[name].isNew
 }
 
 // withoutSurplus returns the statuses with no more than the first ones of add-ons that nobody knows.

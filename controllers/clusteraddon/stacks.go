@@ -43,6 +43,8 @@ type unresolvedStack struct {
 	awaited bool
 	// keepsStatus says that statuses stay: the stack has just gone, or its removal is held.
 	keepsStatus bool
+	// isNew says that it has been so for a moment only. Mostly it isn't any more in the next one.
+	isNew bool
 }
 
 // stacks are what is known of all stacks that the cluster is to run.
@@ -111,7 +113,9 @@ func resolveStacks(all []assignedStack, cluster *member.Member, since map[string
 			// If another instance looks after the stack, and it has run here, it isn't awaited: it may
 			// have stayed behind for good when the Cluster was handed over.
 			own := a.written != nil
-			s.unresolved[a.Name] = unresolvedStack{why: a.whyUnreadable(), keepsReleases: own, awaited: own || a.Revision == ""}
+			s.unresolved[a.Name] = unresolvedStack{
+				why: a.whyUnreadable(), keepsReleases: own, awaited: own || a.Revision == "", isNew: isGiven(a.Name),
+			}
 		case outdated && !isGiven(a.Name):
 			s.unresolved[a.Name] = unresolvedStack{why: a.whyOutdated(cluster), keepsReleases: true, awaited: true}
 		default:

@@ -54,6 +54,9 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 		s.Phase = observe.Failed
 	default:
 		s.Phase = observe.InProgress
+		if why, ok := condition(o, "ReplicaFailure"); ok { // why no pods are made
+			s.Message += ". " + why
+		}
 	}
 	return s
 }
