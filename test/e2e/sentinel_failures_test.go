@@ -135,7 +135,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 			}
 		}
 	})
-	failing = append(failing, phase("removal", addonsv1.AddonRemoving, "", "it has [hidden]"))
+	failing = append(failing, phase("removal", addonsv1.AddonFailed, "HookFailed", "it has [hidden]"))
 	tn.awaitCluster("prod", "a removal fails", failing...)
 	tn.stopManager()
 	held := tn.secretOn(s, "repair-held")
