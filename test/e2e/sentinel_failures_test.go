@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -46,13 +45,13 @@ func failingCharts() map[string]chart {
 // refuseWhatIsTold has the API server refuse objects of some names, and say what is in them.
 func (tn *tenant) refuseWhatIsTold(s *server, resource, told string, names ...string) {
 	tn.t.Helper()
-	s.quote(tn.t, tn.namespace, resource, admissionv1.Deny, told, append(names, "probe")...)
+	s.quote(tn.t, tn.namespace, resource, admissionv1.Deny, told, append(names, "probe-of-"+names[0])...)
 	var probe client.Object = &corev1.ConfigMap{}
 	if resource == "secrets" {
 		probe = &corev1.Secret{}
 	}
 	probe.SetNamespace(tn.namespace)
-	probe.SetName("probe")
+	probe.SetName("probe-of-" + names[0])
 	poll(tn.t, patience, "the policy is to be in force", func() error {
 		if s.Create(tn.t.Context(), probe, client.DryRunAll) == nil {
 			return errors.New("it lets objects through")
@@ -147,26 +146,17 @@ func TestSentinelsOfFailures(t *testing.T) {
 	tn.refuseWhatIsTold(s, "secrets", "'it has ' + string(object.data.generated) + string(oldObject.data.generated)", "repair-held")
 	tn.refuseWhatIsTold(s, "configmaps", text+" + oldObject.metadata.name", "repair-text")
 	tn.startManager(flags...)
-	failing = append(failing, repairRefused)
+	failing = append(failing,
+		phase("repair", addonsv1.AddonFailed, "ObjectRejected", "it has [hidden]"), phase("repair", addonsv1.AddonFailed, "", "repair-held: Invalid"))
 	for i := range 2 {
 		tn.lookAgain("prod", fmt.Sprint("again-", i), failing...)
 	}
 	tn.restart(flags...)
 	tn.settle()
 	tn.lookAgain("prod", "restarted", failing...)
-	exposed := tn.exposed(s, cache)
-	for place, text := range exposed {
+	for place, text := range tn.exposed(s, cache) {
 		for _, found := range ss.in(text) {
 			t.Errorf("%s: %s", place, found)
 		}
 	}
-}
-
-// repairRefused expects that neither the Secret nor the ConfigMap of add-on repair can be set right.
-func repairRefused(ca *addonsv1.ClusterAddon) error {
-	s := statusOf(ca, "repair")
-	if s == nil || s.Drift == nil || s.Drift.Objects != 2 || !strings.Contains(s.Drift.Message, "it has [hidden]") {
-		return fmt.Errorf("add-on repair is %+v", s)
-	}
-	return nil
 }
