@@ -119,7 +119,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 		}
 	})
 	failing := []clusterCheck{
-		phase("refused", addonsv1.AddonFailed, "", "forbidden: ValidatingAdmissionPolicy"), phase("hook", addonsv1.AddonFailed, "HookFailed", "it has [hidden]"),
+		phase("refused", addonsv1.AddonFailed, "", "refused-text"), phase("hook", addonsv1.AddonFailed, "HookFailed", "it has [hidden]"),
 		phase("unready", addonsv1.AddonUpgrading, "", "timestamp"), phase("awaiting", addonsv1.AddonUpgrading, "WaitingForPostcondition", "timestamp"),
 	}
 	tn.awaitCluster("prod", "upgrades fail", append(failing, installedAs("removal", 2, ""), installedAs("repair", 2, ""))...)
@@ -134,7 +134,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 			}
 		}
 	})
-	failing = append(failing, phase("removal", addonsv1.AddonFailed, "HookFailed", "forbidden: ValidatingAdmissionPolicy"))
+	failing = append(failing, phase("removal", addonsv1.AddonFailed, "HookFailed", "removal-text"))
 	tn.awaitCluster("prod", "a removal fails", failing...)
 	tn.stopManager()
 	held := tn.secretOn(s, "repair-held")
@@ -147,7 +147,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 	tn.refuseWhatIsTold(s, "configmaps", text+" + oldObject.metadata.name", "repair-text")
 	tn.startManager(flags...)
 	failing = append(failing,
-		phase("repair", addonsv1.AddonFailed, "ObjectRejected", "forbidden: ValidatingAdmissionPolicy"), phase("repair", addonsv1.AddonFailed, "", "repair-held: Invalid"))
+		phase("repair", addonsv1.AddonFailed, "ObjectRejected", "repair-text"), phase("repair", addonsv1.AddonFailed, "", "repair-held: Invalid"))
 	for i := range 2 {
 		tn.lookAgain("prod", fmt.Sprint("again-", i), failing...)
 	}
