@@ -119,7 +119,7 @@ func TestSentinelsOfFailures(t *testing.T) {
 		}
 	})
 	failing := []clusterCheck{
-		phase("refused", addonsv1.AddonFailed, "", "refused-text"), phase("hook", addonsv1.AddonFailed, "HookFailed", "it has [hidden]"),
+		phase("refused", addonsv1.AddonFailed, "", "refused-text"), phase("hook", addonsv1.AddonFailed, "HookFailed", "hook-text"),
 		phase("unready", addonsv1.AddonUpgrading, "", "timestamp"), phase("awaiting", addonsv1.AddonUpgrading, "WaitingForPostcondition", "timestamp"),
 	}
 	tn.awaitCluster("prod", "upgrades fail", append(failing, installedAs("removal", 2, ""), installedAs("repair", 2, ""))...)
