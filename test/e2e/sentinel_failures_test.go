@@ -36,7 +36,7 @@ func failingCharts() map[string]chart {
 	} {
 		charts[name] = templated(`{{ $generated := randAlphaNum 32 }}{{ $key := genPrivateKey "ecdsa" }}{{ $found := "" }}` +
 			`{{ with lookup "v1" "Secret" .Release.Namespace (printf "%s-held" .Release.Name) }}{{ $found = index .data "found" | default "" | b64dec }}{{ end }}` +
-			`{{ $all := printf "%s %s %s %s" .Values.password $generated $found (b64enc $key) }}` +
+			`{{ $all := printf "%s %s %s %s" (b64enc $key) .Values.password $generated $found }}` +
 			secretTemplate("{{ .Release.Name }}-held", "stringData: {generated: {{ $generated }}, key: {{ $key | quote }}, round: {{ .Values.round | default 1 | quote }}}\n") + manifest)
 	}
 	return charts
