@@ -3,8 +3,12 @@
 package clusteraddon
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 )
 
@@ -23,16 +27,32 @@ func (q *request) restoreProofs() {
 		*known = proofs{of: q.ca.UID, written: map[deliver.Release]string{}}
 	}
 	q.proofs = known.written
-	if q.stored.Status.ObservedUID != q.ca.UID {
-		return // it came from a backup
-	}
-	for i := range q.stored.Status.Addons {
-		a := &q.stored.Status.Addons[i]
-		release := deliver.Release{Namespace: a.Namespace, Name: a.Name}
-		if _, newer := known.written[release]; !newer && a.RecordDigest != "" {
-			known.written[release] = a.RecordDigest
+	for release, proof := range proofsIn(q.stored, q.ca.UID) {
+		if _, newer := known.written[release]; !newer {
+			known.written[release] = proof
 		}
 	}
+}
+
+// proofsIn returns the proofs in a ClusterAddon's status, none if that came from a backup.
+func proofsIn(stored *addonsv1.ClusterAddon, uid types.UID) map[deliver.Release]string {
+	all := map[deliver.Release]string{}
+	for i := range stored.Status.Addons {
+		if a := &stored.Status.Addons[i]; a.RecordDigest != "" && stored.Status.ObservedUID == uid {
+			all[deliver.Release{Namespace: a.Namespace, Name: a.Name}] = a.RecordDigest
+		}
+	}
+	return all
+}
+
+// proofsOf returns the proofs in the status of a cluster's ClusterAddon.
+func (r *Reconciler) proofsOf(ctx context.Context, name multicluster.ClusterName) map[deliver.Release]string {
+	key, _ := r.Members.Names.ClusterAddon(name)
+	ca := &addonsv1.ClusterAddon{}
+	if err := r.Client.Get(ctx, key, ca); err != nil {
+		return nil // it is gone, or is yet to be seen: nothing is proven
+	}
+	return proofsIn(ca, ca.UID)
 }
 
 // proofOf returns the proof of the release's record, "" if this ClusterAddon has none.

@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error 
 		key, _ := r.Members.Names.ClusterAddon(name) // one that has none is asked about by nobody
 		return key.String()
 	}
-	records := fleetwatch.NewRecords(owner, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
+	records := fleetwatch.NewRecords(owner, r.proofsOf, r.Queue.AddCluster, func(name multicluster.ClusterName) { r.Deliverer.Forget(name.String()) })
 	r.records, r.kinds = records, fleetwatch.NewKinds(r.Queue.AddCluster)
 	r.watched = fleetwatch.NewObjects(r.Queue.AddCluster)
 	r.objects = newObjectReader(local.GetCache(), r.APIReader)

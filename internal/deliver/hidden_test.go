@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -222,4 +224,26 @@ func TestRollbackHidesSecrets(t *testing.T) {
 			e.tryAgain(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) })
 		})
 	}
+}
+
+// TestRecordKeepsFewSecrets has an add-on with more text in Secrets than a record keeps. The shortest stay hidden after
+// a restart, as hardly a message has all of a long one.
+func TestRecordKeepsFewSecrets(t *testing.T) {
+	e := newEnv(t)
+	ns := e.namespace()
+	sensitive := []string{password}
+	for i := range 100 {
+		sensitive = append(sensitive, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 1<<10)))
+	}
+	hook := render.Hook{Name: "h", Kind: "ConfigMap", Path: "h.yaml", Manifest: withToken("h", password, "helm.sh/hook: pre-delete"), Events: []string{"pre-delete"}}
+	want := e.wantFrom(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook}},
+		func(want *deliver.Desired, _ *deliver.Rendering) { want.Sensitive = sensitive })
+	e.install(want)
+	store := &record.Store{Client: e.target.Client, Release: want.Release, Clock: e.clock}
+	rec, err := store.Newest(e.ctx)
+	e.Expect(err).NotTo(HaveOccurred())
+	kept := len(strings.Join(slices.Concat(rec.State.Sensitive, rec.State.PreviousSensitive), ""))
+	e.Expect(kept).To(And(BeNumerically("<=", 64<<10), BeNumerically(">", 60<<10)))
+	e.restart()
+	e.tryAgain(func() (deliver.Outcome, error) { return e.d.Remove(e.ctx, e.target, want.Release) })
 }

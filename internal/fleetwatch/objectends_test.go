@@ -134,7 +134,7 @@ func TestNothingIsLeftOfClustersThatLeave(t *testing.T) {
 	server := newObjectServer()
 	server.put(settings("a"))
 	objects := NewObjects(func(multicluster.ClusterName) {})
-	records := NewRecords(multicluster.ClusterName.String, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
+	records := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
 	connect, end := connection.Again(t, server.ServeHTTP)
 	cycle := func(i int) {
 		w := &watched{t: t, server: server, Objects: objects, conn: connect()}

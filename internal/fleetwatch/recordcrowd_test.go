@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
@@ -73,18 +74,71 @@ func TestOwnRecordsStay(t *testing.T) {
 				if n := len(store.set.records); n > maxRecords || store.set.size > maxRecordsSize {
 					t.Errorf("%d records with %d bytes are kept", n, store.set.size)
 				}
-				sizes := map[string]int{}
+				size := 0
 				for _, kept := range store.set.records {
-					sizes[kept.Namespace] += sizeOf(kept)
+					size += sizeOf(kept)
 				}
-				if fmt.Sprint(sizes) != fmt.Sprint(store.set.sizes) {
-					t.Errorf("it counts %v, and there are %v", store.set.sizes, sizes)
+				if size != store.set.size {
+					t.Errorf("it counts %d bytes, and there are %d", store.set.size, size)
 				}
 				if few := len(made) < 10; few && len(store.set.records) != len(made)+2 {
 					t.Errorf("%d records are kept, and there is room for all", len(store.set.records))
 				}
 			})
 		}
+	}
+}
+
+// TestProvenRecordsStay in sight though their namespace has most of what names this owner: the others are in many
+// namespaces, or have the place of an own release's next revisions.
+func TestProvenRecordsStay(t *testing.T) {
+	t.Parallel()
+	var everywhere, beside []metav1.PartialObjectMetadata
+	for i := range 90 {
+		everywhere = append(everywhere, crowd(100, fmt.Sprint("corner-", i), "ns/prod", "")...)
+	}
+	for i := range 9000 {
+		beside = append(beside, recordOf(fmt.Sprint("a-", i), nil))
+	}
+	for title, made := range map[string][]metav1.PartialObjectMetadata{"everywhere": everywhere, "beside the own ones": beside} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			proofs := map[deliver.Release]string{}
+			var own []metav1.PartialObjectMetadata
+			for i := range 64 {
+				written := recordOf(fmt.Sprint("web-", i), map[string]string{
+					record.DigestAnnotation: "sha256:1", "addons.cluster.x-k8s.io/record-format": "1", "addons.cluster.x-k8s.io/content": strings.Repeat("x", 4<<10),
+				})
+				written.Labels[addonsv1.AddonNamespaceLabel] = written.Namespace
+				summary, _ := deliver.SummaryOf(&written.ObjectMeta)
+				if summary.Proof() == "" {
+					t.Fatalf("%+v has no proof", summary)
+				}
+				proofs[summary.Release] = summary.Proof()
+				own = append(own, written)
+			}
+			set := newRecordSet("ns/prod", func() map[deliver.Release]string { return proofs })
+			for i := range own {
+				set.put(&own[i])
+			}
+			for i := range made {
+				set.put(&made[i])
+			}
+			for i := range own {
+				if set.records[nameOf(&own[i])] == nil {
+					t.Fatalf("%s is out of sight", own[i].Name)
+				}
+			}
+			if len(set.records) > maxRecords || len(set.records) < maxRecords/2 {
+				t.Errorf("%d records are kept", len(set.records))
+			}
+			forged := own[0]
+			forged.Annotations = map[string]string{record.OwnerAnnotation: "ns/prod"}
+			set.put(&forged) // in place of a proven one, which is gone
+			if kept := set.records[nameOf(&forged)]; kept == nil || kept.Annotations[record.DigestAnnotation] != "" {
+				t.Errorf("%+v is kept in place of what was written over it", kept)
+			}
+		})
 	}
 }
 

@@ -44,7 +44,9 @@ var watchRetry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps
 // request afterwards.
 type Records struct {
 	// owner returns the "namespace/name" of a cluster's ClusterAddon.
-	owner   func(multicluster.ClusterName) string
+	owner func(multicluster.ClusterName) string
+	// proofs returns those of the owner's records, by release.
+	proofs  func(context.Context, multicluster.ClusterName) map[deliver.Release]string
 	changed func(multicluster.ClusterName)
 	// restored is called when a cluster has gone back to a former state.
 	restored func(multicluster.ClusterName)
@@ -65,12 +67,15 @@ type clusterRecords struct {
 }
 
 // NewRecords returns a watch of the records that are of a cluster's owner, the "namespace/name" of its
-// ClusterAddon. It calls changed when a cluster has other records. It calls
+// ClusterAddon. Where there are too many, those with one of the proofs stay. It calls changed when a cluster has other records. It calls
 // restored when a cluster shows those of a former time: then nothing that was known of the
 // cluster holds, and it is connected anew.
-func NewRecords(owner func(multicluster.ClusterName) string, changed, restored func(multicluster.ClusterName)) *Records {
+func NewRecords(
+	owner func(multicluster.ClusterName) string, proofs func(context.Context, multicluster.ClusterName) map[deliver.Release]string,
+	changed, restored func(multicluster.ClusterName),
+) *Records {
 	return &Records{
-		owner: owner, changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
+		owner: owner, proofs: proofs, changed: changed, restored: restored, clock: clock.RealClock{}, clusters: map[multicluster.ClusterName]*clusterRecords{},
 	}
 }
 
@@ -135,7 +140,7 @@ func (w *Records) watch(ctx context.Context, name multicluster.ClusterName, know
 			if !known.store.isFilled() {
 				o.ResourceVersion = "0" // later a cache of the API server may be older than what is known
 			}
-			set = newRecordSet(known.owner)
+			set = newRecordSet(known.owner, func() map[deliver.Release]string { return w.proofs(ctx, name) })
 			return listPages(ctx, secrets, o, func(m *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 				set.put(m)
 				return nil, nil

@@ -42,10 +42,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+func noProofs(context.Context, multicluster.ClusterName) map[deliver.Release]string { return nil }
+
 // follow watches the records of a server.
 func follow(t *testing.T, handler http.HandlerFunc, change ...func(*Records)) *Records {
 	t.Helper()
-	w := NewRecords(multicluster.ClusterName.String, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
+	w := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {})
 	for _, f := range change {
 		f(w)
 	}
@@ -134,7 +136,7 @@ func TestRecordsAreListedAndFollowed(t *testing.T) {
 
 // A connection that is over takes nothing of the next one along.
 func TestRecordsOfTheNextConnectionStay(t *testing.T) {
-	w, former, next := NewRecords(multicluster.ClusterName.String, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
+	w, former, next := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) {}), &clusterRecords{}, &clusterRecords{}
 	w.clusters["ns/prod"] = next
 	if w.forget("ns/prod", former); w.clusters["ns/prod"] != next {
 		t.Error("those of the new connection are gone")
@@ -253,7 +255,7 @@ func TestRecordsOfAFormerTime(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			var lists, restored atomic.Int32
-			w := NewRecords(multicluster.ClusterName.String, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) { restored.Add(1) })
+			w := NewRecords(multicluster.ClusterName.String, noProofs, func(multicluster.ClusterName) {}, func(multicluster.ClusterName) { restored.Add(1) })
 			conn := connection.To(t, func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case watches(r) && lists.Load() == 1:

@@ -30,13 +30,13 @@ var errFormerState = errors.New("the release records are those of a former time,
 // recordSet are the records of the owner that are kept, by name.
 type recordSet struct {
 	owner   string
+	proofs  func() map[deliver.Release]string
 	records map[types.NamespacedName]*metav1.PartialObjectMetadata
-	size    int            // in bytes
-	sizes   map[string]int // by namespace
+	size    int // in bytes
 }
 
-func newRecordSet(owner string) *recordSet {
-	return &recordSet{owner: owner, records: map[types.NamespacedName]*metav1.PartialObjectMetadata{}, sizes: map[string]int{}}
+func newRecordSet(owner string, proofs func() map[deliver.Release]string) *recordSet {
+	return &recordSet{owner: owner, proofs: proofs, records: map[types.NamespacedName]*metav1.PartialObjectMetadata{}}
 }
 
 // put puts what is needed of a record in the place of the one of its name. It reports whether either is the
@@ -48,7 +48,7 @@ func (s *recordSet) put(record *metav1.PartialObjectMetadata) (concerned bool) {
 	}
 	record = needed(record)
 	s.records[nameOf(record)] = record
-	s.add(record.Namespace, sizeOf(record))
+	s.size += sizeOf(record)
 	for len(s.records) > maxRecords || s.size > maxRecordsSize {
 		s.shrink()
 	}
@@ -60,32 +60,56 @@ func (s *recordSet) drop(name types.NamespacedName) bool {
 	record, there := s.records[name]
 	if there {
 		delete(s.records, name)
-		s.add(name.Namespace, -sizeOf(record))
+		s.size -= sizeOf(record)
 	}
 	return there
 }
 
-func (s *recordSet) add(namespace string, size int) {
-	s.size += size
-	if s.sizes[namespace] += size; s.sizes[namespace] == 0 {
-		delete(s.sizes, namespace)
+// shrink drops the last eighth of the namespace that has most of what counts least. Who can write Secrets there
+// can make up records, and takes no place of add-ons in other namespaces, nor of a record that is proven.
+func (s *recordSet) shrink() {
+	proofs := s.proofs()
+	least := proven
+	sizes, names := map[string]int{}, map[string][]string{}
+	for name, record := range s.records {
+		worth := worthOf(record, proofs)
+		if worth > least {
+			continue
+		}
+		if worth < least {
+			least = worth
+			clear(sizes)
+			clear(names)
+		}
+		sizes[name.Namespace] += sizeOf(record)
+		names[name.Namespace] = append(names[name.Namespace], name.Name)
+	}
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(sizes)), func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
+	there := names[largest]
+	slices.Sort(there)
+	for _, name := range there[len(there)-(len(there)+7)/8:] {
+		s.drop(types.NamespacedName{Namespace: largest, Name: name})
 	}
 }
 
-// shrink drops the last eighth of the namespace that has most. Who can write Secrets there can make up
-// records, and takes no place of add-ons in other namespaces.
-func (s *recordSet) shrink() {
-	largest := slices.MaxFunc(slices.Sorted(maps.Keys(s.sizes)), func(a, b string) int { return cmp.Compare(s.sizes[a], s.sizes[b]) })
-	var names []string
-	for name := range s.records {
-		if name.Namespace == largest {
-			names = append(names, name.Name)
-		}
+// worth is how much it takes to make a record up.
+type worth int
+
+const (
+	claimed  worth = iota // a Secret with its labels
+	expected              // one in the namespace of a release whose record was proven
+	proven                // what was written for the owner
+)
+
+func worthOf(record *metav1.PartialObjectMetadata, proofs map[deliver.Release]string) worth {
+	proof := proofs[deliver.Release{Namespace: record.Namespace, Name: record.Labels["name"]}]
+	if proof == "" {
+		return claimed
 	}
-	slices.Sort(names)
-	for _, name := range names[len(names)-(len(names)+7)/8:] {
-		s.drop(types.NamespacedName{Namespace: largest, Name: name})
+	if summary, ok := deliver.SummaryOf(&record.ObjectMeta); ok && summary.IsProvenBy(proof) {
+		return proven
 	}
+	return expected
 }
 
 // recordStore keeps what is needed of the metadata of records.

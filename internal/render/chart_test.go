@@ -310,6 +310,24 @@ func TestSensitiveStringsStayOutOfErrors(t *testing.T) {
 	}
 }
 
+// TestGeneratedValuesStayOutOfErrors has a chart fail with what it generated, now and in an earlier rendering.
+func TestGeneratedValuesStayOutOfErrors(t *testing.T) {
+	generating := configMap + `data: {key: {{ $key := randAlphaNum 20 }}{{ $key }}, ca: {{ $ca := genCA "ca" 365 }}{{ $ca.Key | b64enc }}}`
+	r := newRenderer(t)
+	first, err := r.Chart(t.Context(), requestFor(template1(generating)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, generated := range map[string]Generated{"made up now": nil, "earlier": first.Generated} {
+		req := requestFor(template1(generating + `{{ fail (printf "bad: %s, %s" $key $ca.Key) }}`))
+		req.Generated = generated
+		_, err = r.Chart(t.Context(), req)
+		if err == nil || !strings.HasSuffix(err.Error(), "bad: [hidden], [hidden]") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestValuesOverDefaults(t *testing.T) {
 	req := requestFor(chartOf(map[string]string{
 		"values.yaml":      "keep: 1\ndrop: {a: 1}\nlist: [1, 2]\nnested: {a: 1, b: 2}\nbig: 1000000\n",

@@ -21,6 +21,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/test/registry"
 )
 
 // mallory is a user of a workload cluster who may do anything with the Secrets of one namespace, and nothing else.
@@ -280,4 +281,48 @@ func TestEditedRecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestForgedChart has mallory write the digest of another chart of the same repository into the record of an
+// add-on, with all that shows which version it is of. It is another chart than the one that is wanted.
+func TestForgedChart(t *testing.T) {
+	t.Parallel()
+	tn, s, g := newTenant(t), workloadServer(t, 1), NewWithT(t)
+	s.createNamespace(t, tn.namespace)
+	m := newMallory(t, s, tn.namespace)
+	origin := registry.Start(t, registry.Options{})
+	credentials := t.TempDir()
+	write(t, credentials, "ca.crt", origin.CA)
+	origin.Push(t, configMapChart.archive("settings", "1.0.0"), "charts/settings", "1.0.0")
+	evil := origin.Push(t, chart{"templates/a.yaml": m.rights()}.archive("settings", "1.0.0"), "charts/settings", "0.1.0-evil")
+	tn.makeCluster("prod", s, nil)
+	tn.startManager("--credentials-dir=" + credentials)
+	tn.makeStack("platform", nil, tn.addon("settings", "", func(a *addonsv1.Addon) {
+		a.Chart = addonsv1.ChartSource{OCI: &addonsv1.OCISource{URL: origin.URL("charts/settings")}, Version: "1.0.0"}
+	}))
+	tn.awaitCluster("prod", "it is installed", installedAs("settings", 1, "1.0.0"))
+	forge := func() {
+		t.Helper()
+		store := m.store(record.Release{Namespace: tn.namespace, Name: "settings"})
+		g.Expect(retryOnConflict(func() error {
+			rec, err := store.Newest(t.Context())
+			if err != nil {
+				return err
+			}
+			g.Expect(rec.ArtifactVersion).NotTo(BeEmpty(), "what the digest is of is in the record")
+			rec.Artifact, rec.Digest = evil, "sha256:1"
+			rec.Seal()
+			return store.Update(t.Context(), rec)
+		})).To(Succeed())
+	}
+	forge()
+	tn.awaitCluster("prod", "the chart that is wanted is rendered again", installedAs("settings", 2, "1.0.0"))
+	m.expectNoRights()
+
+	tn.stopManager()
+	forge()
+	tn.remove(tn.clusterAddon("prod")) // as after a move, no status is left
+	tn.startManager("--credentials-dir=" + credentials)
+	tn.awaitCluster("prod", "it is rendered again without a status, too", installedAs("settings", 3, "1.0.0"))
+	m.expectNoRights()
 }

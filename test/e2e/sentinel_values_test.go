@@ -154,7 +154,7 @@ func (s *server) quote(t *testing.T, namespace, resource string, action admissio
 	s.createNamespace(t, namespace)
 	equivalent := admissionv1.Equivalent
 	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	policy.Name = strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", resource, action, namespace))
+	policy.Name = strings.ToLower(fmt.Sprintf("quote-%s-%s-%s", action, names[0], namespace))
 	var quoted []string
 	for _, name := range names {
 		quoted = append(quoted, "'"+name+"'")
