@@ -38,7 +38,7 @@ func writesButNotes(events []audit.Event) []string {
 func writes(events []audit.Event) []string {
 	var all []string
 	for _, e := range events {
-		if !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && !strings.HasPrefix(e.RequestURI, "/apis/authorization.k8s.io/") {
+		if !slices.Contains([]string{"get", "list", "watch"}, e.Verb) && !strings.HasPrefix(e.RequestURI, "/apis/authorization.k8s.io/") && !strings.Contains(e.RequestURI, "dryRun=All") {
 			all = append(all, e.UserAgent+": "+e.Verb+" "+e.RequestURI)
 		}
 	}
