@@ -100,7 +100,8 @@ func mayTakeOver(one addonResult) bool {
 	case phase != addonsv1.AddonFailed:
 		return true
 	}
-	return !one.applied && !(one.tried && (reason == deliver.ReasonImmutableField || reason == deliver.ReasonObjectRejected))
+	isInTheWay := reason == deliver.ReasonImmutableField || reason == deliver.ReasonObjectRejected
+	return !one.applied && (!one.tried || !isInTheWay)
 }
 
 // successor is an add-on that may take objects over, with what it is to have.

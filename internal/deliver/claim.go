@@ -66,11 +66,7 @@ type claimant struct {
 
 // decide tells how an object with this metadata may be applied, and why not.
 func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
-	owner := OwnerOf(m)
-	if owner == c.release && !c.had && !managedBy(m, c.manager) && len(managersAmong(m, c.leaving)) == 0 {
-		owner = Release{} // its labels alone make nobody an owner: copies have them, too
-	}
-	switch {
+	switch owner := c.ownerOf(m); {
 	case owner == c.release && len(managersAmong(m, c.leaving)) > 0:
 		return claimTakeOver, "", "" // it was about to go over to that one
 	case owner == c.release:
@@ -102,6 +98,16 @@ func (c claimant) decide(m *metav1.ObjectMeta) (claim, string, string) {
 		return claimIfEqual, "", ""
 	}
 	return claimRefuse, ReasonObjectExists, c.exists(m)
+}
+
+// ownerOf returns the add-on that an object belongs to, zero if none. Labels alone make the claimant no owner: copies
+// have them, too.
+func (c claimant) ownerOf(m *metav1.ObjectMeta) Release {
+	owner := OwnerOf(m)
+	if owner == c.release && !c.had && !managedBy(m, c.manager) && len(managersAmong(m, c.leaving)) == 0 {
+		return Release{}
+	}
+	return owner
 }
 
 // exists tells whose an object is that is refused, and the way out.

@@ -71,20 +71,11 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 			d.step = stepBegin
 		}
 	}
-	prepare := r.resume
-	switch d.step {
-	case stepSettled:
+	if d.step == stepSettled {
 		r.d.settle(r.t, r.release, r.s)
 		return readyOutcome(r.records[0]), nil
-	case stepBegin:
-		if err := r.awaitRunningHooks(ctx); err != nil {
-			return Outcome{}, err
-		}
-		prepare = r.begin
-	case stepRollBack:
-		prepare = r.rollBack
 	}
-	if err := prepare(ctx); err != nil {
+	if err := r.prepareStep(ctx, d.step); err != nil {
 		return Outcome{}, err
 	}
 	if r.rec.Status == StatusDeployed { // nothing but facts has changed
@@ -92,6 +83,21 @@ func (r *run) ensure(ctx context.Context) (Outcome, error) {
 		return readyOutcome(r.rec.Summary), nil
 	}
 	return r.advance(ctx)
+}
+
+// prepareStep makes or loads the revision that is to be worked on.
+func (r *run) prepareStep(ctx context.Context, s step) error {
+	switch s {
+	case stepBegin:
+		if err := r.awaitRunningHooks(ctx); err != nil {
+			return err
+		}
+		return r.begin(ctx)
+	case stepRollBack:
+		return r.rollBack(ctx)
+	default:
+		return r.resume(ctx)
+	}
 }
 
 // advance takes the revision through its steps, as far as it goes.

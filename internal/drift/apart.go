@@ -21,10 +21,10 @@ func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.
 		return nil
 	}
 	all := slices.Clone(managed)
-	if left := theirs.Difference(ours); left.Empty() {
+	left := theirs.Difference(ours)
+	if left.Empty() {
 		return slices.Delete(all, i, i+1)
-	} else {
-		all[i].FieldsV1 = format(left)
 	}
+	all[i].FieldsV1 = format(left)
 	return all
 }
