@@ -3,7 +3,6 @@
 package addonstack
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,34 +115,23 @@ func stateOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv
 	if !slices.Contains(ca.Status.Stacks, addonsv1.StackStatus{Name: s.Name, Revision: assigned}) {
 		return progressing, nil // what the status says is of another revision
 	}
-	missing, allReady := releasesOf(addons), true
+	missing, allReady := stack.Presences(addons), true
+	maps.DeleteFunc(missing, func(_ string, present addonsv1.Present) bool { return present != addonsv1.PresentAlways }) // in the status if wanted
 	for i := range ca.Status.Addons {
 		addon := &ca.Status.Addons[i]
 		if addon.Stack != s.Name {
 			continue
 		}
-		missing.Delete(addon.Namespace + "/" + addon.Name)
+		delete(missing, addon.Namespace+"/"+addon.Name)
 		if addon.Phase == addonsv1.AddonFailed {
 			return failed, addon
 		}
 		allReady = allReady && addon.Phase == addonsv1.AddonReady
 	}
-	if allReady && missing.Len() == 0 && assigned == s.Status.LatestRevision {
+	if allReady && len(missing) == 0 && assigned == s.Status.LatestRevision {
 		return ready, nil
 	}
 	return progressing, nil
-}
-
-// releasesOf returns the add-ons that are there at all times, as "namespace/name". Others are in a status if they
-// are wanted.
-func releasesOf(addons []addonsv1.Addon) sets.Set[string] {
-	all := sets.New[string]()
-	for _, a := range addons {
-		if a.Lifecycle == nil || cmp.Or(a.Lifecycle.Present, addonsv1.PresentAlways) == addonsv1.PresentAlways {
-			all.Insert(cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace) + "/" + a.Name)
-		}
-	}
-	return all
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -27,8 +28,13 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 			unchanged.Insert(w.Name)
 			continue
 		}
-		for release, present := range presences(&c.spec) {
-			if present == addonsv1.PresentAlways || c.hadPresent(ca, release) == present {
+		are := stack.Presences(c.spec.Addons)
+		were := are
+		if assigned := stack.AssignedRevision(ca.Spec.Stacks, c.name); assigned != w.Revision {
+			were = c.presencesAt(assigned)
+		}
+		for release, present := range are {
+			if present == addonsv1.PresentAlways || were[release] == present {
 				kept.Insert(release)
 			}
 		}
@@ -44,31 +50,17 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 	return lost
 }
 
-// presences returns when each add-on of a spec is there, by "namespace/name".
-func presences(spec *addonsv1.AddonStackSpec) map[string]addonsv1.Present {
-	all := make(map[string]addonsv1.Present, len(spec.Addons))
-	for _, a := range spec.Addons {
-		present := addonsv1.PresentAlways
-		if a.Lifecycle != nil {
-			present = cmp.Or(a.Lifecycle.Present, present)
-		}
-		all[cmp.Or(a.Namespace, addonsv1.DefaultAddonNamespace)+"/"+a.Name] = present
+// presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
+func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
+	i := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == revision })
+	if i < 0 {
+		return nil
 	}
-	return all
-}
-
-// hadPresent returns when an add-on is there by the revision that the cluster runs, "" if that can't be told.
-func (c *candidate) hadPresent(ca *addonsv1.ClusterAddon, release string) addonsv1.Present {
-	assigned := stack.AssignedRevision(ca.Spec.Stacks, c.name)
-	for i := range c.revisions {
-		if c.revisions[i].Name != assigned {
-			continue
-		}
-		if spec, err := stack.SpecOf(&c.revisions[i]); err == nil {
-			return presences(spec)[release]
-		}
+	spec, err := stack.SpecOf(&c.revisions[i])
+	if err != nil {
+		return nil
 	}
-	return ""
+	return stack.Presences(spec.Addons)
 }
 
 // isInstalled reports whether the add-on has a release that may be removed, and isn't already.

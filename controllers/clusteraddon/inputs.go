@@ -83,7 +83,7 @@ func (q *request) readValues(ctx context.Context, in *inputs, record deliver.Sum
 			return err
 		}
 		if ptr.Deref(ref.Optional, false) && found {
-			q.forgetAgreement(a, ref)
+			q.memory.agreed.Delete(agreement(a, ref))
 			optional = append(optional, sourceOfValues(ref))
 		}
 		if ref.Kind == "Secret" {
@@ -117,20 +117,14 @@ func hadValues(record deliver.Summary, a *addon, ref addonsv1.ValuesReference) b
 
 // goesOnWithout reports whether somebody agreed that an add-on goes on without a source of values: by reconcile-now.
 func (q *request) goesOnWithout(a *addon, ref addonsv1.ValuesReference) bool {
-	if q.memory == nil {
-		return false
-	}
-	key := a.release().String() + " " + sourceOfValues(ref)
 	if q.again {
-		q.memory.agreed.Insert(key)
+		q.memory.agreed.Insert(agreement(a, ref))
 	}
-	return q.memory.agreed.Has(key)
+	return q.memory.agreed.Has(agreement(a, ref))
 }
 
-func (q *request) forgetAgreement(a *addon, ref addonsv1.ValuesReference) {
-	if q.memory != nil {
-		q.memory.agreed.Delete(a.release().String() + " " + sourceOfValues(ref))
-	}
+func agreement(a *addon, ref addonsv1.ValuesReference) string {
+	return a.release().String() + " " + sourceOfValues(ref)
 }
 
 // sourceOfValues returns "kind/name/key".

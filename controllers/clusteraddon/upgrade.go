@@ -57,12 +57,7 @@ func (a *addon) point() addonsv1.UpgradePoint {
 }
 
 // present returns when the add-on is there.
-func (a *addon) present() addonsv1.Present {
-	if a.Lifecycle == nil {
-		return addonsv1.PresentAlways
-	}
-	return cmp.Or(a.Lifecycle.Present, addonsv1.PresentAlways)
-}
+func (a *addon) present() addonsv1.Present { return stack.PresentOf(&a.Addon) }
 
 // awaitedAt returns the point at which an upgrade waits for the add-on to be ready.
 func (a *addon) awaitedAt() addonsv1.UpgradePoint {
@@ -174,7 +169,7 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 }
 
 // isUnread reports whether nobody knows yet what the chart of an add-on says of versions of Kubernetes: it is to be
-// installed or changed, and wasn't rendered. Its stack has a say in upgrades, or that doesn't matter.
+// installed or changed, and wasn't rendered. It matters if the add-on's stack has a say in upgrades.
 func (q *request) isUnread(a *addon, status *addonsv1.AddonStatus) bool {
 	record := q.installed[a.release()]
 	return q.upgrade.AtControlPlane() && a.awaitedAt() != addonsv1.UpgradeBeforeControlPlane && record.Spec != specDigest(a) && a.incompatible == "" && !a.outdated && !isHeldBack(status.Reason) &&

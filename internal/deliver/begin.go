@@ -117,7 +117,6 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	entries := entriesOf(crds, objects)
 	rec.State.Inventory = record.Union(inventory, entries)
 	rec.Objects, rec.Kinds = int32(len(entries)), record.Kinds(entries)
-	rec.Seal()
 	r.hidden.keepIn(rec)
 	r.wrote.Store(true)
 	if err := r.s.store.Create(ctx, rec); err != nil {
@@ -238,6 +237,7 @@ func (r *run) newRecord(ctx context.Context, in *Rendering, revision int) (*reco
 		}
 		rec.Helm.Manifest = manifest
 	}
+	rec.Seal()
 	return rec, nil
 }
 

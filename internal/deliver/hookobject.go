@@ -152,7 +152,7 @@ func (r *run) clearLive(ctx context.Context, h hook, e record.Entry, live *metav
 // deleteHooks deletes objects of an event's hooks by their delete policies, the last one first.
 func (r *run) deleteHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
 	for _, h := range slices.Backward(hooks) {
-		if err := r.deleteHook(ctx, hook{h, event}); err != nil {
+		if err := r.deleteHook(ctx, hookOf(h, event)); err != nil {
 			return err
 		}
 	}

@@ -31,25 +31,25 @@ const HookRunAnnotation = "addons.cluster.x-k8s.io/hook-run"
 type hook struct {
 	*helmrelease.Hook
 	event helmrelease.HookEvent
+	where string // its object is, as "group/namespace" of its manifest; "" if nothing of that can be applied
 }
 
-// hookKey identifies a hook within a revision. Where is the API group and the namespace that its manifest has.
-type hookKey struct{ event, kind, name, where string }
-
-func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name, h.where()} }
-
-// where returns "group/namespace" of the hook's object, as its manifest has them.
-func (h hook) where() string {
+func hookOf(h *helmrelease.Hook, event helmrelease.HookEvent) hook {
 	o := &metav1.PartialObjectMetadata{}
 	if err := yaml.Unmarshal([]byte(h.Manifest), o); err != nil {
-		return "" // nothing of it can be applied
+		return hook{Hook: h, event: event}
 	}
-	return o.GroupVersionKind().Group + "/" + o.Namespace
+	return hook{h, event, o.GroupVersionKind().Group + "/" + o.Namespace}
 }
+
+// hookKey identifies a hook within a revision.
+type hookKey struct{ event, kind, name, where string }
+
+func (h hook) key() hookKey { return hookKey{h.event.String(), h.Kind, h.Name, h.where} }
 
 // progressOf returns the progress of a hook, nil if it wasn't started.
 func (r *run) progressOf(h hook) *record.HookRun {
-	return r.rec.State.Run(h.event.String(), h.Kind, h.Name, h.where())
+	return r.rec.State.Run(h.event.String(), h.Kind, h.Name, h.where)
 }
 
 // hooksFor returns the hooks of an event in the order that Helm runs them: by
@@ -78,7 +78,7 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent) error {
 		return nil
 	}
 	for _, h := range hooks {
-		if err := r.runHook(ctx, hook{h, event}); err != nil {
+		if err := r.runHook(ctx, hookOf(h, event)); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 func (r *run) startRun(h hook) *record.HookRun {
 	progress := r.progressOf(h)
 	if progress == nil {
-		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name, Where: h.where()})
+		r.rec.State.Hooks = append(r.rec.State.Hooks, record.HookRun{Event: h.event.String(), Kind: h.Kind, Name: h.Name, Where: h.where})
 		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
 	}
 	progress.Attempt++
@@ -205,7 +205,7 @@ func (r *run) failHook(ctx context.Context, h hook, message string) error {
 	all := hooksFor(r.rec.Helm.Hooks, h.event)
 	cleanup := whenSucceeded(all[:slices.Index(all, h.Hook)])
 	for _, before := range cleanup {
-		if run := r.progressOf(hook{before, h.event}); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
+		if run := r.progressOf(hookOf(before, h.event)); run != nil && before.Kind != "Job" && before.Kind != "Pod" {
 			run.Phase = helmrelease.HookPhaseUnknown
 		}
 	}

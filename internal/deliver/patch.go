@@ -34,9 +34,8 @@ func (r *run) patch(ctx context.Context, o *unstructured.Unstructured, force boo
 	if !force || !isRolled(o, err) {
 		return result, err
 	}
-	others := o.DeepCopy() // there may be more that the server has against it
-	unstructured.RemoveNestedField(others.Object, "spec", "strategy")
-	if err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(others), append(options, client.DryRunAll)...); err != nil {
+	// There may be more that the server has against it.
+	if err := r.t.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(withoutStrategy(o)), append(options, client.DryRunAll)...); err != nil {
 		return nil, err
 	}
 	version, err := r.stopRolling(ctx, o)
@@ -164,6 +163,13 @@ func isRolled(o *unstructured.Unstructured, err error) bool {
 	strategy, _, _ := unstructured.NestedString(o.Object, "spec", "strategy", "type")
 	return apierrors.IsInvalid(err) && o.GroupVersionKind().GroupKind() == deploymentKind &&
 		strategy == string(appsv1.RecreateDeploymentStrategyType) && isAbout(err, "spec.strategy.rollingUpdate")
+}
+
+// withoutStrategy returns a copy of a Deployment without how to bring it up to date.
+func withoutStrategy(o *unstructured.Unstructured) *unstructured.Unstructured {
+	others := o.DeepCopy()
+	unstructured.RemoveNestedField(others.Object, "spec", "strategy")
+	return others
 }
 
 // stopRolling changes a Deployment's strategy to Recreate, and drops what is about rolling.

@@ -53,21 +53,28 @@ func (r *run) prove(ctx context.Context) (bool, error) {
 	if err != nil || made == nil || rec.State == nil {
 		return false, err
 	}
-	made.Seal()
 	adopted := rec.State.Adopted
 	if rec.Holds() == "" || rec.Holds() != made.Holds() || rec.Digest != made.Digest || adopted != nil && adopted.String() != made.Adopts {
 		return false, nil
 	}
 	is := withProgressOf(made.Summary, rec.Summary)
 	if is.Proof() != rec.Proof() {
-		is.OwnerUID = r.want.OwnerUID // another management cluster that has the release, too, is told by it
-		if is, err = r.s.store.Rewrite(ctx, rec.Summary, is); err != nil {
-			return false, err
-		}
-		r.wrote.Store(true)
-		rec.Summary = is
+		return r.rewrite(ctx, rec, is)
 	}
 	r.records[0], r.proof = is, is.Proof()
+	return true, nil
+}
+
+// rewrite changes what the metadata of the newest record says, and reports whether that was done. Who does so becomes
+// its owner: another management cluster that has the release, too, is told by it.
+func (r *run) rewrite(ctx context.Context, rec *record.Record, is Summary) (bool, error) {
+	is.OwnerUID = r.want.OwnerUID
+	is, err := r.s.store.Rewrite(ctx, rec.Summary, is)
+	if err != nil {
+		return false, err
+	}
+	r.wrote.Store(true)
+	rec.Summary, r.records[0], r.proof = is, is, is.Proof()
 	return true, nil
 }
 

@@ -154,9 +154,7 @@ func (r *run) changes(ctx context.Context, o *unstructured.Unstructured, live *m
 	applied, err := r.dryRun(ctx, o, live)
 	rolled := isRolled(o, err)
 	if rolled { // its strategy was changed, and takes two steps to set back
-		others := o.DeepCopy()
-		unstructured.RemoveNestedField(others.Object, "spec", "strategy")
-		applied, err = r.dryRun(ctx, others, live)
+		applied, err = r.dryRun(ctx, withoutStrategy(o), live)
 	}
 	if err != nil {
 		return nil, nil, err

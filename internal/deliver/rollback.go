@@ -70,10 +70,12 @@ func (r *run) copyOf(old *record.Record, failed Summary) *record.Record {
 	summary.Artifact, summary.ArtifactVersion = old.Artifact, old.ArtifactVersion
 	summary.FactsUsed = failed.FactsUsed // what is wanted is compared with what failed
 	summary.RolledBack, summary.Failure = failed.Digest, failed.Failure
-	return &record.Record{
+	rec := &record.Record{
 		Summary: summary, Helm: &release, WatchFilter: r.want.WatchFilter,
 		State: &record.State{Format: 1, Generated: old.State.Generated, Sensitive: old.State.Sensitive},
 	}
+	rec.Seal()
+	return rec
 }
 
 // crdsOfRollback are the CRDs of crds/ that a rollback leaves: its record doesn't have them.

@@ -20,22 +20,15 @@ func (r *run) isSame(ctx context.Context, made *record.Record) (bool, error) {
 	if err != nil || !r.believes(rec) || rec.RolledBack != "" {
 		return false, err
 	}
-	made.Seal()
-	is, deployed := made.Summary, rec.Summary
-	sameChart := is.Artifact == deployed.Artifact && is.Chart == deployed.Chart && is.Version == deployed.Version && is.AppVersion == deployed.AppVersion
-	if made.Holds() == "" || made.Holds() != rec.Holds() || !sameChart || is.Spec != deployed.Spec || !is.RenewAt.Equal(deployed.RenewAt) ||
+	sameChart := made.Artifact == rec.Artifact && made.Chart == rec.Chart && made.Version == rec.Version && made.AppVersion == rec.AppVersion
+	if made.Holds() == "" || made.Holds() != rec.Holds() || !sameChart || made.Spec != rec.Spec || !made.RenewAt.Equal(rec.RenewAt) ||
 		!reflect.DeepEqual(inJSON(made.Helm.Config), inJSON(rec.Helm.Config)) || !reflect.DeepEqual(made.State.Generated, rec.State.Generated) {
 		return false, nil
 	}
-	is = deployed
+	is := rec.Summary
 	is.Digest, is.FactsUsed = made.Digest, made.FactsUsed
-	if is, err = r.s.store.Rewrite(ctx, deployed, is); err != nil {
-		return false, err
-	}
-	r.wrote.Store(true)
-	r.records[0], r.proof = is, is.Proof()
-	rec.Summary, r.rec = is, rec
-	return true, nil
+	r.rec = rec
+	return r.rewrite(ctx, rec, is)
 }
 
 // inJSON returns values as a record has them.

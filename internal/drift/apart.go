@@ -11,13 +11,12 @@ import (
 // Apart returns managedFields in which another manager has none of the fields that the manager applies. It returns
 // nil if it has none of them.
 func Apart(managed []metav1.ManagedFieldsEntry, manager, other string) []metav1.ManagedFieldsEntry {
-	ours := setOf(managed, manager)
 	i := slices.IndexFunc(managed, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == other && e.Subresource == "" })
-	if ours == nil || i < 0 {
-		return nil
+	if i < 0 {
+		return nil // as nearly always
 	}
-	theirs := parse(managed[i].FieldsV1)
-	if theirs == nil || theirs.Intersection(ours).Empty() {
+	ours, theirs := setOf(managed, manager), parse(managed[i].FieldsV1)
+	if ours == nil || theirs == nil || theirs.Intersection(ours).Empty() {
 		return nil
 	}
 	all := slices.Clone(managed)

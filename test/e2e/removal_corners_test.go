@@ -120,12 +120,8 @@ func TestOrphanBeforeTheClusterKnows(t *testing.T) {
 // TestPresenceIsGuarded has an add-on be there during upgrades alone that was always there.
 func TestPresenceIsGuarded(t *testing.T) {
 	t.Parallel()
-	tn, g := newTenant(t), NewWithT(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	clusters, servers := tn.prodClusters()
-	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed")
+	g := NewWithT(t)
+	tn, _, clusters, servers := newProdFleet(t)
 	tn.settle()
 	deletions := tn.watchDeletionsOn(servers)
 	tn.changeAddon("platform", "settings", func(a *addonsv1.Addon) {
@@ -142,12 +138,7 @@ func TestPresenceIsGuarded(t *testing.T) {
 // TestGuardOutlivesARestart takes clusters out of a stack one by one, with a restart between.
 func TestGuardOutlivesARestart(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	clusters, servers := tn.prodClusters()
-	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed")
+	tn, _, clusters, servers := newProdFleet(t)
 	tn.relabel(clusters[0], "env=none")
 	tn.expectRemoved(t, servers[0], "settings")
 	tn.restart()

@@ -28,6 +28,18 @@ func (tn *tenant) prodClusters() (names []string, servers []*server) {
 	return names, servers
 }
 
+// newProdFleet returns a tenant with add-on settings of AddonStack platform on all prodClusters, and the path of its chart.
+func newProdFleet(t *testing.T) (tn *tenant, path string, clusters []string, servers []*server) {
+	t.Helper()
+	tn = newTenant(t)
+	path = tn.writeChart("settings", "1.0.0", configMapChart)
+	clusters, servers = tn.prodClusters()
+	tn.startManager()
+	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
+	tn.awaitReady("platform", "it is installed everywhere")
+	return tn, path, clusters, servers
+}
+
 // watchDeletionsOn is watchDeletions on several servers.
 func (tn *tenant) watchDeletionsOn(servers []*server) func() []string {
 	tn.t.Helper()
@@ -105,12 +117,7 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 	for name, mistake := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			tn := newTenant(t)
-			path := tn.writeChart("settings", "1.0.0", configMapChart)
-			clusters, servers := tn.prodClusters()
-			tn.startManager()
-			tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-			tn.awaitReady("platform", "it is installed everywhere")
+			tn, path, clusters, servers := newProdFleet(t)
 			tn.settle()
 			deletions := tn.watchDeletionsOn(servers)
 
@@ -170,12 +177,7 @@ func TestLargeRemovalIsHeld(t *testing.T) {
 // TestSmallRemovalGoes changes what spec.removalLimit allows.
 func TestSmallRemovalGoes(t *testing.T) {
 	t.Parallel()
-	tn := newTenant(t)
-	path := tn.writeChart("settings", "1.0.0", configMapChart)
-	clusters, servers := tn.prodClusters()
-	tn.startManager()
-	tn.makeStack("platform", labels("env=prod"), tn.addon("settings", path))
-	tn.awaitReady("platform", "it is installed everywhere")
+	tn, _, clusters, servers := newProdFleet(t)
 
 	tn.relabel(clusters[0], "env=test")
 	tn.expectRemoved(t, servers[0], "settings")
