@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,12 +30,15 @@ type Server struct {
 	*httptest.Server
 	// Misbehaved counts the requests that were answered by the Misbehaviour.
 	Misbehaved atomic.Int32
+	// Remembers has the server show the Secrets that were written to those that list or read them.
+	Remembers atomic.Bool
 
 	misbehave Misbehaviour
 	versions  atomic.Int64
 
 	mu       sync.Mutex
-	requests map[string]int // by method and path
+	requests map[string]int            // by method and path
+	secrets  map[string]map[string]any // by path
 	events   []event
 	more     chan struct{} // closed when there are more of them
 }
@@ -50,7 +55,7 @@ type Misbehaviour func(r *http.Request) http.HandlerFunc
 // Start runs a Server until the test ends.
 func Start(t testing.TB, misbehave Misbehaviour) *Server {
 	t.Helper()
-	s := &Server{misbehave: misbehave, requests: map[string]int{}, more: make(chan struct{})}
+	s := &Server{misbehave: misbehave, requests: map[string]int{}, secrets: map[string]map[string]any{}, more: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -103,6 +108,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, last == "secrets")
 	case r.Method != http.MethodGet:
 		s.echo(w, r, last)
+	case s.Remembers.Load() && strings.Contains(r.URL.Path, "/secrets"):
+		s.showSecrets(w, r)
 	case last == "secrets" || last == "configmaps" || last == "customresourcedefinitions":
 		emptyList(w)
 	case len(parts) == 4 && parts[2] == "namespaces":
@@ -167,16 +174,51 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, secrets bool) {
 	}
 }
 
-// keep notes a Secret for those that watch.
-func (s *Server) keep(metadata map[string]any) {
+// showSecrets shows a Secret that was written, or the metadata of those that are selected.
+func (s *Server) showSecrets(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if secret, ok := s.secrets[r.URL.Path]; ok {
+		_ = json.NewEncoder(w).Encode(secret)
+		return
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/secrets") {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		return
+	}
+	items := []any{}
+	for _, path := range slices.Sorted(maps.Keys(s.secrets)) {
+		metadata, _ := s.secrets[path]["metadata"].(map[string]any)
+		if strings.HasPrefix(path, strings.TrimSuffix(r.URL.Path, "secrets")) && selector.Matches(labelsOf(metadata)) {
+			items = append(items, map[string]any{"metadata": metadata})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": items,
+		"metadata": map[string]any{"resourceVersion": fmt.Sprint(100 + s.versions.Load())},
+	})
+}
+
+func labelsOf(metadata map[string]any) labels.Set {
 	has := labels.Set{}
 	given, _ := metadata["labels"].(map[string]any)
 	for key, value := range given {
 		has[key] = fmt.Sprint(value)
 	}
+	return has
+}
+
+// keep notes a Secret for those that watch, list or read.
+func (s *Server) keep(secret, metadata map[string]any) {
+	has := labelsOf(metadata)
 	data, _ := json.Marshal(map[string]any{"type": "ADDED", "object": map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.Remembers.Load() {
+		s.secrets[fmt.Sprintf("/api/v1/namespaces/%v/secrets/%v", metadata["namespace"], metadata["name"])] = secret
+	}
 	s.events = append(s.events, event{labels: has, json: string(data) + "\n"})
 	close(s.more)
 	s.more = make(chan struct{})
@@ -204,7 +246,7 @@ func (s *Server) echo(w http.ResponseWriter, r *http.Request, last string) {
 	metadata["resourceVersion"], metadata["creationTimestamp"] = version, "2026-01-01T00:00:00Z"
 	stored["metadata"] = metadata
 	if stored["kind"] == "Secret" {
-		s.keep(metadata)
+		s.keep(stored, metadata)
 	}
 	if r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusCreated)

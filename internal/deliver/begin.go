@@ -125,7 +125,7 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	r.rec, r.proof = rec, rec.Proof()
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
-	r.s.crds, r.s.objects, r.s.unscoped = crds, objects, r.scope.unknown
+	r.s.crds, r.s.objects, r.s.unscoped, r.s.bytes = crds, objects, r.scope.unknown, len(rec.Helm.Manifest)
 	return r.trim(ctx)
 }
 

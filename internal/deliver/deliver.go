@@ -3,6 +3,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -167,6 +168,9 @@ type Options struct {
 	Notify func(target string)
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
+	// MaxKept bounds what is kept in memory of the objects and records of add-ons that aren't settled, in bytes.
+	// Defaults to 48 MiB.
+	MaxKept int
 }
 
 // Deliverer installs, upgrades, repairs and removes add-ons. It is safe for
@@ -176,6 +180,7 @@ type Deliverer struct {
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
+	kept     *kept
 }
 
 // New returns a Deliverer.
@@ -186,7 +191,7 @@ func New(o Options) *Deliverer {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Deliverer{options: o, sessions: make(map[sessionKey]*session)}
+	return &Deliverer{options: o, sessions: make(map[sessionKey]*session), kept: newKept(cmp.Or(o.MaxKept, maxKept))}
 }
 
 // Forget stops all watches of a cluster and forgets what is in memory of it.
@@ -197,6 +202,7 @@ func (d *Deliverer) Forget(target string) {
 		if key.target == target {
 			s.tracker.Stop()
 			delete(d.sessions, key)
+			d.kept.forget(s)
 		}
 	}
 }

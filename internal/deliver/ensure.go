@@ -22,7 +22,7 @@ import (
 // Whatever a user can act on is in the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	r := d.run(t, want.Release, &want, want.Proof)
-	defer r.s.mu.Unlock()
+	defer r.end()
 	o, err := r.contained(ctx, r.ensure)
 	r.remember(err)
 	o.Proof, o.Wrote = r.proof, r.wrote.Load()
@@ -144,7 +144,7 @@ func (r *run) resume(ctx context.Context) error {
 		if r.s.crds, r.s.objects, err = r.prepareBoth(rec.CRDs, objects); err != nil {
 			return err
 		}
-		r.s.unscoped = r.scope.unknown
+		r.s.unscoped, r.s.bytes = r.scope.unknown, len(rec.Helm.Manifest)
 	}
 	r.scope.learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil

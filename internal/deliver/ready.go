@@ -174,18 +174,21 @@ const noteAfter = 10 * time.Second
 // ready, and when to look again.
 func (r *run) noteWaiting(ctx context.Context) (left, retryAfter time.Duration, _ error) {
 	state := r.rec.State
-	if state.AppliedAt.IsZero() {
-		state.AppliedAt, state.Inventory = r.now(), r.withUIDs(state.Inventory)
-		r.s.unwritten = true
+	if state.AppliedAt.IsZero() && r.s.appliedAt.IsZero() {
+		r.s.appliedAt = r.now()
 	}
-	left = state.AppliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
-	if !r.s.unwritten {
+	appliedAt := state.AppliedAt
+	if appliedAt.IsZero() {
+		appliedAt = r.s.appliedAt
+	}
+	left = appliedAt.Add(r.want.ProgressDeadline).Sub(r.now())
+	if !state.AppliedAt.IsZero() {
 		return left, left, nil
 	}
-	if soon := state.AppliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
+	if soon := appliedAt.Add(noteAfter).Sub(r.now()); soon > 0 {
 		return left, min(left, soon), nil
 	}
-	r.s.unwritten = false
+	state.AppliedAt, state.Inventory = appliedAt, r.withUIDs(state.Inventory)
 	return left, left, r.update(ctx)
 }
 

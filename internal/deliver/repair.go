@@ -87,7 +87,7 @@ func (d Difference) Differs() bool {
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
 	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption}, want.Proof)
-	defer r.s.mu.Unlock()
+	defer r.end()
 	var differences []Difference
 	o, err := r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
 		o, differences, err = r.repair(ctx, &want)

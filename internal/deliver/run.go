@@ -12,6 +12,7 @@ import (
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
@@ -56,6 +57,17 @@ func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) 
 		r.hidden.learn(want.Sensitive...)
 	}
 	return r
+}
+
+// end leaves the session to the next call.
+func (r *run) end() {
+	defer r.s.mu.Unlock()
+	r.s.hookRuns = r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
+		return h.Phase == helmrelease.HookPhaseRunning
+	})
+	if r.d.isCurrent(r.t, r.release, r.s) {
+		r.d.kept.note(r.s)
+	}
 }
 
 func (r *run) now() time.Time { return r.d.options.Clock.Now() }

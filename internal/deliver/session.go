@@ -44,6 +44,10 @@ type session struct {
 	about subject
 	// objects of the revision, and its CRDs of crds/, as they are to be applied.
 	objects, crds []*unstructured.Unstructured
+	// bytes are those of the manifest that objects are of.
+	bytes int
+	// hookRuns says that a hook runs of which the record doesn't say so yet.
+	hookRuns bool
 	// unscoped says that the cluster didn't know a kind of these yet.
 	unscoped bool
 	// applied are those that were applied since the session began. Objects are
@@ -63,8 +67,8 @@ type session struct {
 	recreatesSince time.Time
 	// pruned says that nothing is left to be pruned.
 	pruned bool
-	// unwritten says that the record doesn't say yet that all objects were applied.
-	unwritten bool
+	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
+	appliedAt time.Time
 	// asDeployed are objects which the deployed revision applied just as they are wanted now.
 	asDeployed map[record.ObjectKey]record.Entry
 
@@ -121,6 +125,14 @@ func (d *Deliverer) settle(t Target, r Release, s *session) {
 	if d.sessions[key] == s {
 		delete(d.sessions, key)
 	}
+	d.kept.forget(s)
+}
+
+// isCurrent reports whether a session wasn't settled or forgotten.
+func (d *Deliverer) isCurrent(t Target, r Release, s *session) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[sessionKey{target: t.Name, release: r}] == s
 }
 
 type subject struct {
@@ -155,7 +167,25 @@ func (s *session) turn(about subject) {
 	s.hooks = make(map[hookKey]applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]going)
-	s.pruned, s.unwritten, s.recreates, s.asDeployed = false, false, record.ObjectKey{}, nil
+	s.pruned, s.appliedAt, s.recreates, s.asDeployed = false, time.Time{}, record.ObjectKey{}, nil
+}
+
+// bytesOfObject is how many bytes of memory an object takes for each one of its manifest, at a guess.
+const bytesOfObject = 4
+
+// size returns about how many bytes the objects and records take that the session keeps.
+func (s *session) size() int {
+	size := s.store.Size()
+	if s.objects != nil || s.crds != nil {
+		size += bytesOfObject * s.bytes
+	}
+	return size
+}
+
+// drop forgets the objects and records. They are read again when they are needed.
+func (s *session) drop() {
+	s.objects, s.crds, s.bytes = nil, nil, 0
+	s.store.Drop()
 }
 
 // hasApplied says whether an object was applied since the session began.

@@ -140,6 +140,20 @@ func (s *Store) Update(ctx context.Context, r *Record) error {
 	return s.written(r, secret)
 }
 
+// Size returns how many bytes the texts of the records in memory have.
+func (s *Store) Size() (size int) {
+	for _, r := range s.cache {
+		size += len(r.Helm.Manifest)
+		for _, h := range r.Helm.Hooks {
+			size += len(h.Manifest)
+		}
+	}
+	return size
+}
+
+// Drop drops all records from memory.
+func (s *Store) Drop() { clear(s.cache) }
+
 // Forget drops a record from memory.
 func (s *Store) Forget(r *Record) { delete(s.cache, r.UID) }
 
