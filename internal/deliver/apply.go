@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,9 @@ const (
 	discoveryRetry = time.Second
 	webhookRetry   = 5 * time.Second
 )
+
+// betweenTurns is how many objects are applied before others may have their turn.
+const betweenTurns = 300
 
 // applyCRDs applies the CRDs of crds/, before anything else, as Helm does.
 func (r *run) applyCRDs(ctx context.Context) error {
@@ -56,12 +60,18 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 	var failed failures
 	for _, wave := range waves(objects) {
 		todo := r.unapplied(wave)
-		failed = append(failed, inParallel(len(todo), func(i int) *failure {
-			key := record.KeyOf(todo[i])
-			return r.failureOf(key, r.applyOne(ctx, todo[i], known[key], crds))
-		})...)
-		if err := failed.transient(); err != nil {
-			return err
+		for some := range slices.Chunk(todo, betweenTurns) {
+			failed = append(failed, inParallel(len(some), func(i int) *failure {
+				key := record.KeyOf(some[i])
+				return r.failureOf(key, r.applyOne(ctx, some[i], known[key], crds))
+			})...)
+			if err := failed.transient(); err != nil {
+				return err
+			}
+			if r.turnIsOver() && len(failed) == 0 {
+				return r.wait(ReasonWaitingForObjects, fmt.Sprintf(
+					"%d of %d objects were applied, the others will be in the add-on's next turn", len(r.s.applied), r.rec.Objects), time.Second)
+			}
 		}
 		if wave[0].GroupVersionKind().GroupKind() != crdKind {
 			continue

@@ -103,11 +103,15 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 		return nil, r.refuse(ReasonReadinessInvalid, fmt.Sprintf(
 			"A readiness check is for %s %s %s, which the chart doesn't have", check.APIVersion, check.Kind, check.Name))
 	}
-	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
+	rec, err := r.newRecord(ctx, rendering, number)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := r.newRecord(ctx, rendering, number)
+	weight := weightOf(rendering.Objects...) + weightOf(rendering.CRDs...)
+	if err := r.fits(weight + len(rec.Helm.Manifest) + r.s.size()); err != nil {
+		return nil, err
+	}
+	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)
 	return &revision{rec: rec, inventory: inventory, crds: crds, objects: objects}, err
 }
 
@@ -125,7 +129,8 @@ func (r *run) create(ctx context.Context, rec *record.Record, inventory []record
 	r.rec, r.proof = rec, rec.Proof()
 	r.records = append([]Summary{rec.Summary}, r.records...)
 	r.s.turnTo(rec.UID, false)
-	r.s.crds, r.s.objects, r.s.unscoped, r.s.bytes = crds, objects, r.scope.unknown, len(rec.Helm.Manifest)
+	r.s.keep(crds, objects)
+	r.s.unscoped = r.scope.unknown
 	return r.trim(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/drift"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // Values of Summary.Status.
@@ -169,7 +171,7 @@ type Options struct {
 	// Clock defaults to the real one.
 	Clock clock.WithDelayedExecution
 	// MaxKept bounds what is kept in memory of the objects and records of add-ons that aren't settled, in bytes.
-	// Defaults to 48 MiB.
+	// Defaults to 32 MiB.
 	MaxKept int
 }
 
@@ -181,6 +183,8 @@ type Deliverer struct {
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
 	kept     *kept
+	room     *shares.Shares
+	decoding *semaphore.Weighted // of records: they take thrice their memory meanwhile
 }
 
 // New returns a Deliverer.
@@ -191,7 +195,10 @@ func New(o Options) *Deliverer {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Deliverer{options: o, sessions: make(map[sessionKey]*session), kept: newKept(cmp.Or(o.MaxKept, maxKept))}
+	return &Deliverer{
+		options: o, sessions: make(map[sessionKey]*session), kept: newKept(cmp.Or(o.MaxKept, maxKept)),
+		room: shares.New(maxWorkedOn), decoding: semaphore.NewWeighted(maxDecoding),
+	}
 }
 
 // Forget stops all watches of a cluster and forgets what is in memory of it.
@@ -225,5 +232,7 @@ func (d *Deliverer) SetTerms(ctx context.Context, t Target, r Release, owner typ
 
 // storeOf has a release's records, for who looks at them apart from a session.
 func (d *Deliverer) storeOf(t Target, r Release) *record.Store {
-	return &record.Store{Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r)}
+	return &record.Store{
+		Client: t.own(), Release: r, Clock: d.options.Clock, FieldManager: FieldManager(r), Decoding: d.decoding,
+	}
 }

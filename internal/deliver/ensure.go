@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -21,15 +20,16 @@ import (
 // was busy, or another write came first. It is to be retried with backoff.
 // Whatever a user can act on is in the Outcome.
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
-	r := d.run(t, want.Release, &want, want.Proof)
-	defer r.end()
-	o, err := r.contained(ctx, r.ensure)
-	r.remember(err)
-	o.Proof, o.Wrote = r.proof, r.wrote.Load()
-	if err != nil {
-		return o, fmt.Errorf("add-on %s: %w", want.Release, err)
-	}
-	return o, nil
+	var o Outcome
+	wrote := false
+	err := d.within(ctx, t, want.Release, &want, want.Proof, func(r *run) (err error) {
+		o, err = r.contained(ctx, r.ensure)
+		r.remember(err)
+		wrote = wrote || r.wrote.Load()
+		o.Proof, o.Wrote = r.proof, wrote
+		return err
+	})
+	return o, err
 }
 
 func (r *run) ensure(ctx context.Context) (Outcome, error) {
@@ -141,10 +141,15 @@ func (r *run) resume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.s.crds, r.s.objects, err = r.prepareBoth(rec.CRDs, objects); err != nil {
+		crds, objects, err := r.prepareBoth(rec.CRDs, objects)
+		if err != nil {
 			return err
 		}
-		r.s.unscoped, r.s.bytes = r.scope.unknown, len(rec.Helm.Manifest)
+		r.s.keep(crds, objects)
+		r.s.unscoped = r.scope.unknown
+		if err := r.fits(r.s.size()); err != nil {
+			return err
+		}
 	}
 	r.scope.learn(slices.Concat(r.s.crds, r.s.objects))
 	return nil
@@ -160,7 +165,7 @@ func (r *run) load(ctx context.Context, s Summary) (*record.Record, error) {
 	if rec.State != nil && rec.State.Adopted != nil {
 		r.adopted = rec.State.Adopted
 	}
-	return rec, nil
+	return rec, r.fits(r.s.size())
 }
 
 // readyOutcome is that of an add-on that is installed as wanted.

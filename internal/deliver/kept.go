@@ -8,7 +8,7 @@ import (
 )
 
 // maxKept bounds what all sessions keep of objects and records, in bytes, as [session.size] estimates it.
-const maxKept = 48 << 20
+const maxKept = 32 << 20
 
 // kept are the sessions that keep objects and records, the one that was used last in front. Beyond the limit the
 // others lose theirs: the next call reads them again from the record. Each session's size is as it was after its last

@@ -24,15 +24,14 @@ import (
 // The order is: pre-delete hooks, the objects, post-delete hooks, the records. The hooks
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
-	r := d.run(t, release, nil, proof)
-	defer r.end()
-	r.leaving = leaving
-	o, err := r.contained(ctx, r.remove)
-	o.Wrote = r.wrote.Load()
-	if err != nil {
-		return o, fmt.Errorf("add-on %s: %w", release, err)
-	}
-	return o, nil
+	var o Outcome
+	err := d.within(ctx, t, release, nil, proof, func(r *run) (err error) {
+		r.leaving = leaving
+		o, err = r.contained(ctx, r.remove)
+		o.Wrote = r.wrote.Load()
+		return err
+	})
+	return o, err
 }
 
 func (r *run) remove(ctx context.Context) (Outcome, error) {

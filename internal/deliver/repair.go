@@ -4,7 +4,6 @@ package deliver
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,18 +85,18 @@ func (d Difference) Differs() bool {
 // crds/ aren't in the record: they are reported when they are gone. The error is [ErrUnproven]
 // if the record is another one than was written.
 func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome, []Difference, error) {
-	r := d.run(t, want.Release, &Desired{Release: want.Release, Adoption: want.Adoption}, want.Proof)
-	defer r.end()
+	var o Outcome
 	var differences []Difference
-	o, err := r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
-		o, differences, err = r.repair(ctx, &want)
-		return o, err
+	wanted := &Desired{Release: want.Release, Adoption: want.Adoption}
+	err := d.within(ctx, t, want.Release, wanted, want.Proof, func(r *run) (err error) {
+		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
+			o, differences, err = r.repair(ctx, &want)
+			return o, err
+		})
+		o.Wrote = r.wrote.Load()
+		return err
 	})
-	o.Wrote = r.wrote.Load()
-	if err != nil {
-		return o, differences, fmt.Errorf("add-on %s: %w", want.Release, err)
-	}
-	return o, differences, nil
+	return o, differences, err
 }
 
 func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, error) {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	helmcommon "helm.sh/helm/v4/pkg/release/common"
-	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/shares"
 )
 
 // run is one call of Ensure or Remove.
@@ -46,6 +46,10 @@ type run struct {
 	transferred map[Release]bool // by this run
 	leaving     []Release        // of a removal: those that are removed, too
 	calledOff   bool             // a removal is of an adoption that never came to its end
+
+	room      *shares.Claim // nil if none was needed yet
+	claimed   int           // bytes
+	roomSince time.Time     // when it was granted
 }
 
 func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) *run {
@@ -57,17 +61,6 @@ func (d *Deliverer) run(t Target, release Release, want *Desired, proof string) 
 		r.hidden.learn(want.Sensitive...)
 	}
 	return r
-}
-
-// end leaves the session to the next call.
-func (r *run) end() {
-	defer r.s.mu.Unlock()
-	r.s.hookRuns = r.rec != nil && r.rec.State != nil && slices.ContainsFunc(r.rec.State.Hooks, func(h record.HookRun) bool {
-		return h.Phase == helmrelease.HookPhaseRunning
-	})
-	if r.d.isCurrent(r.t, r.release, r.s) {
-		r.d.kept.note(r.s)
-	}
 }
 
 func (r *run) now() time.Time { return r.d.options.Clock.Now() }

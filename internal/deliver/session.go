@@ -44,8 +44,8 @@ type session struct {
 	about subject
 	// objects of the revision, and its CRDs of crds/, as they are to be applied.
 	objects, crds []*unstructured.Unstructured
-	// bytes are those of the manifest that objects are of.
-	bytes int
+	// weight is about how many bytes these take.
+	weight int
 	// hookRuns says that a hook runs of which the record doesn't say so yet.
 	hookRuns bool
 	// unscoped says that the cluster didn't know a kind of these yet.
@@ -73,6 +73,8 @@ type session struct {
 	asDeployed map[record.ObjectKey]record.Entry
 
 	backoff backoff
+	// needs is how much room the add-on's calls need, in bytes, as far as that is known.
+	needs int
 }
 
 // applied is an object as it was left, with its status when it was applied.
@@ -161,7 +163,7 @@ func (s *session) restart(store *record.Store) {
 func (s *session) turn(about subject) {
 	s.tracker.Stop()
 	s.about = about
-	s.objects, s.crds = nil, nil
+	s.keep(nil, nil)
 	s.applied = make(map[record.ObjectKey]applied)
 	s.removed = make(map[record.ObjectKey]bool)
 	s.hooks = make(map[hookKey]applied)
@@ -170,21 +172,20 @@ func (s *session) turn(about subject) {
 	s.pruned, s.appliedAt, s.recreates, s.asDeployed = false, time.Time{}, record.ObjectKey{}, nil
 }
 
-// bytesOfObject is how many bytes of memory an object takes for each one of its manifest, at a guess.
-const bytesOfObject = 4
+// keep takes CRDs of crds/ and objects, as they are to be applied.
+func (s *session) keep(crds, objects []*unstructured.Unstructured) {
+	s.crds, s.objects = crds, objects
+	s.weight = weightOf(crds...) + weightOf(objects...)
+}
 
 // size returns about how many bytes the objects and records take that the session keeps.
 func (s *session) size() int {
-	size := s.store.Size()
-	if s.objects != nil || s.crds != nil {
-		size += bytesOfObject * s.bytes
-	}
-	return size
+	return s.store.Size() + s.weight
 }
 
 // drop forgets the objects and records. They are read again when they are needed.
 func (s *session) drop() {
-	s.objects, s.crds, s.bytes = nil, nil, 0
+	s.keep(nil, nil)
 	s.store.Drop()
 }
 

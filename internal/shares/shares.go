@@ -69,6 +69,13 @@ func (s *Shares) Claim(of Tenant, units int64) *Claim {
 	return c
 }
 
+// Wanted reports whether anybody waits for units.
+func (s *Shares) Wanted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) > 0
+}
+
 // Granted is closed once the units may be used.
 func (c *Claim) Granted() <-chan struct{} { return c.granted }
 

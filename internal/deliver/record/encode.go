@@ -89,7 +89,11 @@ func (r *Record) limit() int {
 // decode reads a Secret and its continuations. The error is an *UnreadableError if what
 // was read is damaged.
 func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
 	r, err := decode(secret)
+	s.end()
 	if err != nil {
 		return nil, &UnreadableError{Secret: secret.Namespace + "/" + secret.Name, Err: err}
 	}
@@ -98,12 +102,31 @@ func (s *Store) decode(ctx context.Context, secret *corev1.Secret) (*Record, err
 		if err != nil {
 			return nil, err
 		}
-		if err := r.join(packed); err != nil {
+		if err := s.begin(ctx); err != nil {
+			return nil, err
+		}
+		err = r.join(packed)
+		s.end()
+		if err != nil {
 			return nil, r.unreadable(err)
 		}
 	}
 	r.holds = r.contentDigest()
 	return r, nil
+}
+
+// begin waits until no more records are decoded than may be. After it, end has to be called.
+func (s *Store) begin(ctx context.Context) error {
+	if s.Decoding == nil {
+		return nil
+	}
+	return s.Decoding.Acquire(ctx, 1)
+}
+
+func (s *Store) end() {
+	if s.Decoding != nil {
+		s.Decoding.Release(1)
+	}
 }
 
 // decode reads a Secret alone.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strconv"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,8 @@ type Store struct {
 	Clock   clock.PassiveClock
 	// FieldManager of the writes.
 	FieldManager string
+	// Decoding bounds how many records are decoded at once, which takes several times their memory. Nil doesn't.
+	Decoding *semaphore.Weighted
 
 	cache map[types.UID]*Record
 }
