@@ -108,7 +108,7 @@ func (r *run) make(ctx context.Context, number int, generated map[string]string)
 		return nil, err
 	}
 	weight := weightOf(rendering.Objects...) + weightOf(rendering.CRDs...)
-	if err := r.fits(weight + len(rec.Helm.Manifest) + r.s.size()); err != nil {
+	if err := r.fits(2*weight + len(rec.Helm.Manifest) + r.s.size()); err != nil {
 		return nil, err
 	}
 	crds, objects, err := r.prepareBoth(rendering.CRDs, rendering.Objects)

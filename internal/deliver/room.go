@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxWorkedOn bounds what all calls have of large add-ons at once, in bytes, as [session.size] estimates it.
-	maxWorkedOn = 64 << 20
+	maxWorkedOn = 48 << 20
 	// maxUnclaimed is how much an add-on may have without a claim, in bytes.
 	maxUnclaimed = 2 << 20
 	// maxTurn is how long a large add-on is applied while others wait for its room.

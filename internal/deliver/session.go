@@ -180,7 +180,7 @@ func (s *session) keep(crds, objects []*unstructured.Unstructured) {
 
 // size returns about how many bytes the objects and records take that the session keeps.
 func (s *session) size() int {
-	return s.store.Size() + s.weight
+	return s.store.Size() + 2*s.weight
 }
 
 // drop forgets the objects and records. They are read again when they are needed.

@@ -59,9 +59,14 @@ type Claim struct {
 	ended   bool
 }
 
-// Claim gets in line for units, at most for half of all. The claim has to be released, granted or not.
+// Claim gets in line for units, at most for all, or for half of those that are reserved. The claim has to be released,
+// granted or not.
 func (s *Shares) Claim(of Tenant, units int64) *Claim {
-	c := &Claim{Tenant: of, units: min(units, max(1, s.all/2)), shares: s, granted: make(chan struct{})}
+	most := s.all
+	if s.reserved {
+		most = max(1, s.all/2)
+	}
+	c := &Claim{Tenant: of, units: min(units, most), shares: s, granted: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
