@@ -69,8 +69,7 @@ func (r *run) applyAll(ctx context.Context, objects []*unstructured.Unstructured
 				return err
 			}
 			if r.turnIsOver() && len(failed) == 0 {
-				return r.wait(ReasonWaitingForObjects, fmt.Sprintf(
-					"%d of %d objects were applied, the others will be in the add-on's next turn", len(r.s.applied), r.rec.Objects), time.Second)
+				return r.awaitTurn(time.Second)
 			}
 		}
 		if wave[0].GroupVersionKind().GroupKind() != crdKind {

@@ -22,7 +22,8 @@ import (
 func (d *Deliverer) Ensure(ctx context.Context, t Target, want Desired) (Outcome, error) {
 	var o Outcome
 	wrote := false
-	err := d.within(ctx, t, want.Release, &want, want.Proof, func(r *run) (err error) {
+	err := d.within(t, want.Release, &want, want.Proof, func(r *run) (err error) {
+		r.stopsForRoom = true
 		o, err = r.contained(ctx, r.ensure)
 		r.remember(err)
 		wrote = wrote || r.wrote.Load()

@@ -63,6 +63,8 @@ const (
 	ReasonWaitingForCRDs = "WaitingForCRDs"
 	// ReasonWaitingForObjects: objects aren't ready yet.
 	ReasonWaitingForObjects = "WaitingForObjects"
+	// ReasonWaitingForTurn: other large add-ons are being applied, and all of them would take too much memory.
+	ReasonWaitingForTurn = "WaitingForTurn"
 	// ReasonWaitingForDeletion: objects aren't gone yet.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 	// ReasonWaitingForPostcondition: a condition of postconditions doesn't hold.

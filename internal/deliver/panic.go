@@ -48,7 +48,9 @@ func (r *run) contained(ctx context.Context, act func(context.Context) (Outcome,
 	if there := r.s.tracker.Panicked(); there != nil {
 		panic(there)
 	}
-	o, err = act(ctx)
+	if err = r.claim(ctx); err == nil {
+		o, err = act(ctx)
+	}
 	return o, r.concealAll(r.stopForRecord(err))
 }
 

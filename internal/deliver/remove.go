@@ -25,7 +25,7 @@ import (
 // aren't run if another add-on has something of the release now, unless that is leaving, too.
 func (d *Deliverer) Remove(ctx context.Context, t Target, release Release, proof string, leaving ...Release) (Outcome, error) {
 	var o Outcome
-	err := d.within(ctx, t, release, nil, proof, func(r *run) (err error) {
+	err := d.within(t, release, nil, proof, func(r *run) (err error) {
 		r.leaving = leaving
 		o, err = r.contained(ctx, r.remove)
 		o.Wrote = r.wrote.Load()

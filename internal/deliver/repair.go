@@ -88,7 +88,7 @@ func (d *Deliverer) Repair(ctx context.Context, t Target, want Repair) (Outcome,
 	var o Outcome
 	var differences []Difference
 	wanted := &Desired{Release: want.Release, Adoption: want.Adoption}
-	err := d.within(ctx, t, want.Release, wanted, want.Proof, func(r *run) (err error) {
+	err := d.within(t, want.Release, wanted, want.Proof, func(r *run) (err error) {
 		o, err = r.contained(ctx, func(ctx context.Context) (o Outcome, err error) {
 			o, differences, err = r.repair(ctx, &want)
 			return o, err

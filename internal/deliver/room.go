@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/record"
 	"github.com/cluster-chandler/chandler/internal/shares"
 )
@@ -30,16 +32,13 @@ const (
 // errOutgrown says that a call has more of an add-on than it has claimed.
 var errOutgrown = errors.New("more room is needed")
 
-// within calls work for an add-on. A large one waits for its room first: many of them, on clusters that are slow to
-// apply them, would take the manager's memory. How large it is turns out when it is rendered or read. What was rendered
-// or read without room is forgotten, and work is called again.
-func (d *Deliverer) within(ctx context.Context, t Target, release Release, want *Desired, proof string, work func(*run) error) error {
+// within calls work for an add-on. A large one needs room, which is claimed as [run.contained] begins: many of them, on
+// clusters that are slow to apply them, would take the manager's memory. How large it is turns out when it is rendered or
+// read. What was rendered or read without room is forgotten, and work is called again.
+func (d *Deliverer) within(t Target, release Release, want *Desired, proof string, work func(*run) error) error {
 	for {
 		r := d.run(t, release, want, proof)
-		err := r.claim(ctx)
-		if err == nil {
-			err = work(r)
-		}
+		err := work(r)
 		r.end(err)
 		proof = r.proof // of a record that was written meanwhile
 		if !errors.Is(err, errOutgrown) {
@@ -51,19 +50,74 @@ func (d *Deliverer) within(ctx context.Context, t Target, release Release, want 
 	}
 }
 
-// claim waits for the room that the add-on needs, as far as that is known.
+// place is an add-on's in the line for room.
+type place struct {
+	*shares.Claim
+	taken atomic.Bool // by the call that uses the room, or by the time
+}
+
+// claim takes the room that the add-on needs, as far as that is known. While there is none, a delivery stops, and is
+// notified of its turn. Removals and repairs, which are short, wait.
 func (r *run) claim(ctx context.Context) error {
 	if r.s.needs <= maxUnclaimed {
 		return nil
 	}
-	r.room, r.claimed = r.d.room.Claim(shares.TenantOf(ctx), int64(r.s.needs)), r.s.needs
+	if r.s.place == nil || r.s.place.taken.Load() {
+		r.s.place = &place{Claim: r.d.room.Claim(shares.TenantOf(ctx), int64(r.s.needs))}
+		r.s.claims = r.s.needs
+		go r.d.call(r.t, r.s.place)
+	}
+	if r.stopsForRoom {
+		select {
+		case <-r.s.place.Granted():
+		default:
+			return r.awaitTurn(0)
+		}
+	}
 	select {
-	case <-r.room.Granted():
-		r.roomSince = r.now()
-		return nil
+	case <-r.s.place.Granted():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if !r.s.place.taken.CompareAndSwap(false, true) {
+		return r.claim(ctx) // it came too late
+	}
+	r.room, r.claimed, r.roomSince = r.s.place.Claim, r.s.claims, r.now()
+	return nil
+}
+
+// call notifies of a turn, and gives it to others if nobody takes it, or the connection ends before.
+func (d *Deliverer) call(t Target, p *place) {
+	select {
+	case <-p.Granted():
+		d.options.Notify(t.Name)
+		select {
+		case <-d.options.Clock.After(maxTurn):
+		case <-t.Context.Done():
+		}
+	case <-t.Context.Done():
+	}
+	if p.taken.CompareAndSwap(false, true) {
+		p.Release()
+	}
+}
+
+// awaitTurn stops, and says how far the add-on is.
+func (r *run) awaitTurn(after time.Duration) error {
+	if r.rec == nil {
+		r.records = slices.Clone(r.s.records)
+	}
+	message := "Other large add-ons have their turn"
+	if len(r.records) > 0 && len(r.s.applied) > 0 {
+		message = fmt.Sprintf("%d of %d objects were applied. %s", len(r.s.applied), r.records[0].Objects, message)
+	}
+	phase := addonsv1.AddonInstalling
+	if r.upgrading() {
+		phase = addonsv1.AddonUpgrading
+	}
+	o := r.outcome(phase, ReasonWaitingForTurn, message)
+	o.RetryAfter = after
+	return &stopped{r.withInstalled(o)}
 }
 
 // fits returns errOutgrown if so many bytes need a claim, or a larger one.
@@ -88,6 +142,7 @@ func (r *run) end(err error) {
 	})
 	if errors.Is(err, errOutgrown) {
 		r.s.drop()
+		r.s.records = r.records
 	}
 	if r.d.isCurrent(r.t, r.release, r.s) {
 		r.d.kept.note(r.s)

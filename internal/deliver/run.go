@@ -47,6 +47,8 @@ type run struct {
 	leaving     []Release        // of a removal: those that are removed, too
 	calledOff   bool             // a removal is of an adoption that never came to its end
 
+	stopsForRoom bool // if there is none, or waits for it
+
 	room      *shares.Claim // nil if none was needed yet
 	claimed   int           // bytes
 	roomSince time.Time     // when it was granted

@@ -75,6 +75,9 @@ type session struct {
 	backoff backoff
 	// needs is how much room the add-on's calls need, in bytes, as far as that is known.
 	needs int
+	// place is the last in the line for room, and claims how much that is; nil if there was none.
+	place  *place
+	claims int
 }
 
 // applied is an object as it was left, with its status when it was applied.

@@ -84,27 +84,30 @@ func TestLargeAddonsTakeTurns(t *testing.T) {
 		s.tell("stopped " + ns)
 		return o, err
 	}
-	outcomes := make(chan deliver.Outcome, 2)
-	run := func(ns string) {
-		o, err := ensure(ns)
-		e.Expect(err).NotTo(HaveOccurred())
-		outcomes <- o
-	}
+	outcomes := make(chan deliver.Outcome, 1)
 	happens := func(event string) {
 		t.Helper()
 		e.Eventually(s.told, time.Minute, 10*time.Millisecond).WithArguments(event).Should(BeNumerically(">=", 0), event)
 	}
-	go run(first)
+	go func() {
+		o, err := ensure(first)
+		e.Expect(err).NotTo(HaveOccurred())
+		outcomes <- o
+	}()
 	happens("write " + first)
-	go run(second)
-	happens("rendered " + second)
+	o, err := ensure(second)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForTurn), o.Message)
+	e.Expect(s.told("rendered "+second)).To(BeNumerically(">=", 0), "it was rendered to see how large it is")
 	e.clock.step(time.Minute)
 	close(s.gates[first])
 
-	o := <-outcomes
-	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForObjects), o.Message)
-	e.Expect(o.Ready).To(And(BeNumerically(">", 0), BeNumerically("<", 700)), o.Message)
 	o = <-outcomes
+	e.Expect(o.Reason).To(Equal(deliver.ReasonWaitingForTurn), o.Message)
+	e.Expect(o.Ready).To(And(BeNumerically(">", 0), BeNumerically("<", 700)), o.Message)
+	e.Eventually(e.wakeup, time.Minute).Should(Receive(), "the second is told of its turn")
+	o, err = ensure(second)
+	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(o.Reason).To(Equal(deliver.ReasonReady), o.Message)
 	e.Expect(s.told("write "+second)).To(BeNumerically(">", s.told("stopped "+first)), "the second waits for the first's turn to be over")
 	o, err = ensure(first)

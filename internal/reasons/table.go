@@ -123,6 +123,7 @@ var Table = []Reason{
 	{deliver.ReasonRunningHook, underWay, Passing, "on the way"},
 	{deliver.ReasonWaitingForCRDs, underWay, Passing, ""},
 	{deliver.ReasonWaitingForObjects, underWay, Passing, ""},
+	{deliver.ReasonWaitingForTurn, underWay, Passing, ""},
 	{deliver.ReasonWaitingForDeletion, underWay, Passing, ""},
 	{deliver.ReasonWaitingForWebhook, underWay, Passing, ""},
 	{WaitingForSuccessor, removing, Passing,
