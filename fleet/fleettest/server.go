@@ -32,6 +32,8 @@ type Server struct {
 	Misbehaved atomic.Int32
 	// Remembers has the server show the Secrets that were written to those that list or read them.
 	Remembers atomic.Bool
+	// Version is what the server says its version is, "v1.36.3" by default.
+	Version atomic.Pointer[string]
 
 	misbehave Misbehaviour
 	versions  atomic.Int64
@@ -90,7 +92,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests[r.Method+" "+r.URL.Path]++
 	s.mu.Unlock()
 	if r.URL.Path == "/version" {
-		_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
+		version := "v1.36.3"
+		if other := s.Version.Load(); other != nil {
+			version = *other
+		}
+		fmt.Fprintf(w, `{"gitVersion":%q}`, version)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
