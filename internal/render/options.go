@@ -9,7 +9,8 @@ import (
 
 // Options limit a Renderer. Zero values mean the defaults.
 type Options struct {
-	// Workers is the number of renderings at the same time. Defaults to the number of CPUs, at most 4.
+	// Workers is the number of renderings at the same time. A tenant that has none may have one more. Defaults to the
+	// number of CPUs, at most 4.
 	Workers int
 	// Timeout of one rendering, without the wait for a free worker. Defaults to 20s.
 	Timeout time.Duration

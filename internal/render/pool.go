@@ -43,7 +43,7 @@ func New(opts Options) *Renderer {
 	opts = opts.withDefaults()
 	return &Renderer{
 		opts:    opts,
-		slots:   shares.New(int64(opts.Workers)),
+		slots:   shares.NewWithSpare(int64(opts.Workers)),
 		answers: newSharedAnswers(),
 		pauses:  newPauses(),
 		starts:  make(chan chan startResult),

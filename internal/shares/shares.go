@@ -32,6 +32,7 @@ type Shares struct {
 	mu          sync.Mutex
 	free, all   int64
 	reserved    bool
+	spare       int64 // of free, for a namespace that has none
 	byNamespace map[string]int64
 	byCluster   map[Tenant]int64
 	waiting     []*Claim // the first has waited longest
@@ -47,6 +48,14 @@ func New(units int64) *Shares {
 func NewReserved(units int64) *Shares {
 	s := New(units)
 	s.reserved = true
+	return s
+}
+
+// NewWithSpare returns shares with one unit more, which only a namespace can have that has none. So it needn't wait for
+// what takes long.
+func NewWithSpare(units int64) *Shares {
+	s := New(units)
+	s.free, s.spare = units+1, 1
 	return s
 }
 
@@ -108,14 +117,31 @@ func (s *Shares) grant() {
 		if at < 0 && s.reserved {
 			return
 		}
-		c := s.waiting[max(0, at)]
-		if c.units > s.free {
-			return // what is smaller, and came later, mustn't always be first
+		at = max(0, at)
+		if s.waiting[at].units > s.freeTo(s.waiting[at]) {
+			// What is smaller, and came later, mustn't always be first, but may have the spare unit.
+			if at = slices.IndexFunc(s.waiting, s.deservesSpare); at < 0 {
+				return
+			}
 		}
-		s.waiting = slices.Delete(s.waiting, max(0, at), max(0, at)+1)
+		c := s.waiting[at]
+		s.waiting = slices.Delete(s.waiting, at, at+1)
 		s.count(c, c.units)
 		close(c.granted)
 	}
+}
+
+// freeTo returns how many units are free to who claims.
+func (s *Shares) freeTo(c *Claim) int64 {
+	if s.byNamespace[c.Namespace] == 0 {
+		return s.free
+	}
+	return s.free - s.spare
+}
+
+// deservesSpare reports whether a claim is of a namespace that has no unit, and can be met.
+func (s *Shares) deservesSpare(c *Claim) bool {
+	return s.spare > 0 && s.byNamespace[c.Namespace] == 0 && c.units <= s.free
 }
 
 func (s *Shares) withinShare(c *Claim) bool {

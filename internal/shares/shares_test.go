@@ -137,3 +137,30 @@ func TestLargeClaimHasItsTurn(t *testing.T) {
 	l.end("a/1/x")
 	l.has(t, "c/1/x", "d/1/x")
 }
+
+// A namespace that has nothing needn't wait for what others have, however long that takes. One that has something does.
+func TestSpareIsForANamespaceThatHasNone(t *testing.T) {
+	l := lineFor(shares.NewWithSpare(2))
+	l.ask(1, "a/1/x", "a/2/x", "a/3/x")
+	l.has(t, "a/1/x", "a/2/x")
+	l.ask(1, "b/1/x", "b/1/y", "c/1/x")
+	l.has(t, "a/1/x", "a/2/x", "b/1/x")
+	l.end("a/1/x")
+	l.has(t, "a/2/x", "b/1/x", "c/1/x")
+	l.end("c/1/x")
+	l.has(t, "a/2/x", "b/1/x")
+	l.end("a/2/x")
+	l.has(t, "b/1/x", "a/3/x")
+	l.end("b/1/x")
+	l.has(t, "b/1/y", "a/3/x")
+}
+
+// Large claims don't lose the spare unit to those that came before them and have some.
+func TestSpareOfLargeClaims(t *testing.T) {
+	l := lineFor(shares.NewWithSpare(8))
+	l.ask(8, "a/1/x")
+	l.ask(2, "a/1/y", "b/1/x")
+	l.has(t, "a/1/x")
+	l.ask(1, "c/1/x")
+	l.has(t, "a/1/x", "c/1/x")
+}
