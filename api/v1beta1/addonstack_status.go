@@ -170,8 +170,8 @@ type ClusterCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed"`
 
-	// waiting is the number of Clusters on which nothing can be done now: the
-	// control plane isn't up, the Cluster is paused, being deleted, or can't be reached.
+	// waiting is the number of Clusters on which nothing can be done now. Their control planes aren't up, they are
+	// paused, being deleted, or can't be reached, or their release records can't be read.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`

@@ -119,7 +119,33 @@ type StackStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
+
+	// state says where the stack's add-ons stand on the cluster, as they were last seen. Conditions say whether
+	// the cluster is paused, or can't be reached, since then.
+	// +optional
+	State StackState `json:"state,omitempty"`
+
+	// since is when the stack got this state at this revision.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 }
+
+// StackState says where the add-ons of a stack stand on a cluster.
+// +kubebuilder:validation:Enum=Unknown;Pending;Progressing;Ready;Failed
+type StackState string
+
+const (
+	// StackUnknown says that the stack has no revision that can be read, or no longer selects the Cluster.
+	StackUnknown StackState = "Unknown"
+	// StackPending says that an add-on waits, and nothing is being done about the others.
+	StackPending StackState = "Pending"
+	// StackProgressing says that an add-on is being installed, upgraded or removed.
+	StackProgressing StackState = "Progressing"
+	// StackReady says that all add-ons are Ready.
+	StackReady StackState = "Ready"
+	// StackFailed says that an add-on is Failed.
+	StackFailed StackState = "Failed"
+)
 
 // RemovalCause says which kind of change would take add-ons away.
 // +kubebuilder:validation:Enum=StackDeleted;NotSelected;AddonsDropped
@@ -283,6 +309,11 @@ type AddonStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
+
+	// since is when the add-on got its phase and reason. It isn't there while nothing has changed since a version of
+	// Chandler that didn't note it.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 
 	// message says what is going on, or what is wrong and the way out.
 	// +optional

@@ -135,6 +135,8 @@ const (
 	AddonsProgressingReason = "AddonsProgressing"
 	AddonsFailedReason      = "AddonsFailed"
 	AddonsUnknownReason     = "AddonsUnknown"
+	// RecordsUnreadableReason: the release records of the workload cluster can't be read, so nobody knows what it runs.
+	RecordsUnreadableReason = "RecordsUnreadable"
 	NoStackMatchesReason    = "NoStackMatches"
 )
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
@@ -24,6 +25,7 @@ func (q *request) announce(ctx context.Context) error {
 		return nil
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
+	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.reportProofs() // those that a backup brought aren't of this ClusterAddon's records
 	if err := q.statuses.Patch(ctx, q.stored, q.ca); err != nil {
 		return err
@@ -79,15 +81,6 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	conditions.Set(ca, c)
 }
 
-// observedStacks returns the assigned stacks as the status is about them.
-func observedStacks(assigned []addonsv1.StackRevision) []addonsv1.StackStatus {
-	var all []addonsv1.StackStatus
-	for _, s := range assigned {
-		all = append(all, addonsv1.StackStatus{Name: s.Name, Revision: s.Revision})
-	}
-	return all
-}
-
 // recordsUnread returns AddonsReady until it is known what the cluster runs, and while that
 // can't be followed. The error is of the last try, nil if none has failed.
 func recordsUnread(err error) metav1.Condition {
@@ -96,6 +89,9 @@ func recordsUnread(err error) metav1.Condition {
 		Message: "The release records of the workload cluster are being read",
 	}
 	if err != nil {
+		if fleetwatch.IsLasting(err) {
+			c.Reason = addonsv1.RecordsUnreadableReason
+		}
 		c.Message = shorten(fmt.Sprintf("The release records of the workload cluster can't be read: %v. See if its kubeconfig's user may list and watch Secrets", err))
 	}
 	return c
