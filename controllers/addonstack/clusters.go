@@ -72,8 +72,8 @@ func hadClusters(s *addonsv1.AddonStack) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// selected returns the ClusterAddon of each Cluster that the spec selects, an
-// empty one where there is none yet; and all ClusterAddons of the namespace.
+// selected returns the ClusterAddon of each Cluster that the spec selects, one
+// without a spec where there is none yet; and all ClusterAddons of the namespace.
 func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, all *addonsv1.ClusterAddonList, err error) {
 	clusters, err := r.Members.List(ctx, s.Namespace)
 	if err != nil {
@@ -94,6 +94,9 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 		ca := of[name]
 		if ca == nil {
 			ca = &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if clusters[name].Paused { // from the start
+				conditions.Set(ca, newCondition(addonsv1.PausedCondition, metav1.ConditionTrue, addonsv1.PausedReason, ""))
+			}
 		}
 		selected = append(selected, ca)
 	}
