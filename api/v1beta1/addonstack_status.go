@@ -10,16 +10,16 @@ import (
 // +kubebuilder:validation:MinProperties=1
 type AddonStackStatus struct {
 	// conditions: Ready sums up Valid and ClustersReady, and SourcesReady while the
-	// spec waits for it.
+	// spec waits for it. Stalled is there while somebody has to act.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the metadata.generation this status is about.
+	// observedGeneration is the metadata.generation this status is about; -1 until the first look.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// latestRevision is the name of the ControllerRevision that holds the newest

@@ -58,6 +58,9 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 		return waiting, []cause{causeOfCondition(c)}
 	}
 	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
+	if assigned != s.Status.LatestRevision && !isHeld(ca, s.Name) {
+		return progressing, nil // a failure of an older revision is no news of this one
+	}
 	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == s.Name && is.Revision == assigned }) {
 		return progressing, nil // what the status says is of another revision
 	}
@@ -84,6 +87,11 @@ func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addo
 		return ready, nil
 	}
 	return progressing, why
+}
+
+// isHeld reports whether a removal of the stack waits for confirmation, and the cluster stays at an older revision.
+func isHeld(ca *addonsv1.ClusterAddon, stack string) bool {
+	return slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == stack && s.HeldRemoval != nil })
 }
 
 // blocking returns the condition that says why nothing can be done on a cluster now, nil if there is none.

@@ -41,6 +41,14 @@ func TestStandingOf(t *testing.T) {
 		"the revision is an older one": {func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 		}, progressing},
+		"an add-on failed at an older revision": {func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
+			ca.Status.Addons[0].Phase = addonsv1.AddonFailed
+		}, progressing},
+		"an add-on failed at an older revision, and a removal is held": {func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
+			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
+		}, failed},
 		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
 		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
