@@ -23,7 +23,7 @@ import (
 // Cluster counts once it is selected: else a new stack would be Ready before anything was done. It also returns when to
 // count again, as something has lasted for too long then; 0 for never.
 func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (_ []*addonsv1.ClusterAddon, again time.Duration, _ error) {
-	selected, all, err := r.selected(ctx, s, spec)
+	selected, clusters, all, err := r.selected(ctx, s, spec)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -50,8 +50,11 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		}
 	}
 	c := clustersReady(s.Status.Clusters, told.describe())
-	if s.Status.Clusters.Total == 0 && had {
-		c.Status = metav1.ConditionFalse
+	if s.Status.Clusters.Total == 0 {
+		c.Message += "; " + describeNumber(clusters)
+		if had {
+			c.Status = metav1.ConditionFalse
+		}
 	}
 	if held := heldRemovals(s, all); len(held.clusters) > 0 {
 		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s))
@@ -72,16 +75,33 @@ func hadClusters(s *addonsv1.AddonStack) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
+// shownNumber bounds the number of clusters that a message has, so that a stack that selects none isn't written to each
+// time that there is a cluster more.
+const shownNumber = 10
+
+// describeNumber returns words on how many clusters a namespace has.
+func describeNumber(clusters int) string {
+	switch {
+	case clusters == 0:
+		return "the namespace has none"
+	case clusters == 1:
+		return "the namespace has 1 cluster"
+	case clusters > shownNumber:
+		return fmt.Sprintf("the namespace has more than %d clusters", shownNumber)
+	}
+	return fmt.Sprintf("the namespace has %d clusters", clusters)
+}
+
 // selected returns the ClusterAddon of each Cluster that the spec selects, one
-// without a spec where there is none yet; and all ClusterAddons of the namespace.
-func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, all *addonsv1.ClusterAddonList, err error) {
+// without a spec where there is none yet; the number of clusters, and all ClusterAddons of the namespace.
+func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec *addonsv1.AddonStackSpec) (selected []*addonsv1.ClusterAddon, number int, all *addonsv1.ClusterAddonList, err error) {
 	clusters, err := r.Members.List(ctx, s.Namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
 	all = &addonsv1.ClusterAddonList{}
 	if err := r.Client.List(ctx, all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
-		return nil, nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
+		return nil, 0, nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", s.Namespace, err)
 	}
 	of := map[string]*addonsv1.ClusterAddon{}
 	for i := range all.Items {
@@ -100,7 +120,7 @@ func (r *Reconciler) selected(ctx context.Context, s *addonsv1.AddonStack, spec 
 		}
 		selected = append(selected, ca)
 	}
-	return selected, all, nil
+	return selected, len(clusters), all, nil
 }
 
 // clustersReady makes the ClustersReady condition. Its length doesn't grow with

@@ -70,15 +70,30 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
+	ca.Status.DriftedObjects, ca.Status.StackNames = drifted(statuses), message.Shorten(message.List(namesOf(ca.Spec.Stacks), ",", named), 256)
 	c := addonsReady(statuses, held, open, ready, all)
 	if c.Reason == addonsv1.NoStackMatchesReason && len(ca.Spec.Stacks) > 0 {
-		names := make([]string, 0, len(ca.Spec.Stacks))
-		for _, s := range ca.Spec.Stacks {
-			names = append(names, s.Name)
-		}
-		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(names, ", ", named))
+		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(namesOf(ca.Spec.Stacks), ", ", named))
 	}
 	conditions.Set(ca, c)
+}
+
+func namesOf(stacks []addonsv1.StackRevision) []string {
+	names := make([]string, 0, len(stacks))
+	for _, s := range stacks {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// drifted counts the objects that differ from what was installed.
+func drifted(statuses []addonsv1.AddonStatus) (n int64) {
+	for i := range statuses {
+		if d := statuses[i].Drift; d != nil {
+			n += int64(d.Objects)
+		}
+	}
+	return n
 }
 
 // recordsUnread returns AddonsReady until it is known what the cluster runs, and while that
