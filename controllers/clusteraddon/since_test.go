@@ -47,13 +47,13 @@ func TestSince(t *testing.T) {
 		"an unread stack is there now": {is: seen{phase: addonsv1.AddonReady, unresolved: undecided(unresolvedStack{isNew: true})}, none: true, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			make := func(s seen) *addonsv1.ClusterAddonStatus {
+			statusOf := func(s seen) *addonsv1.ClusterAddonStatus {
 				status := &addonsv1.ClusterAddonStatus{ObservedUID: "own"}
 				status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: s.phase, Reason: s.reason}}
 				status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: s.revision, State: addonsv1.StackReady, Since: metav1.NewTime(then)}}
 				return status
 			}
-			before, after := make(was), make(tc.is)
+			before, after := statusOf(was), statusOf(tc.is)
 			before.Addons[0].Since = metav1.NewTime(then)
 			if tc.is.uid != "" {
 				after.ObservedUID = "other"
