@@ -115,9 +115,9 @@ type AddonStackStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the metadata.generation this status is about.
+	// observedGeneration is the metadata.generation this status is about; -1 until the first look.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// latestRevision is the name of the ControllerRevision that holds the newest

@@ -10,16 +10,16 @@ import (
 // +kubebuilder:validation:MinProperties=1
 type AddonStackStatus struct {
 	// conditions: Ready sums up Valid and ClustersReady, and SourcesReady while the
-	// spec waits for it.
+	// spec waits for it. Stalled is there while somebody has to act.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the metadata.generation this status is about.
+	// observedGeneration is the metadata.generation this status is about; -1 until the first look.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// latestRevision is the name of the ControllerRevision that holds the newest
@@ -170,8 +170,8 @@ type ClusterCounts struct {
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed"`
 
-	// waiting is the number of Clusters on which nothing can be done now: the
-	// control plane isn't up, the Cluster is paused, being deleted, or can't be reached.
+	// waiting is the number of Clusters on which nothing can be done now. Their control planes aren't up, they are
+	// paused, being deleted, or can't be reached, or their release records can't be read.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Waiting int32 `json:"waiting"`

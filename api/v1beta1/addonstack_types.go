@@ -145,6 +145,7 @@ type Updates struct {
 // +kubebuilder:printcolumn:name="OK",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="The Ready condition"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.clusters.waiting`,priority=10,description="Clusters on which nothing can be done now"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.latestRevision`,priority=10
 // +kubebuilder:printcolumn:name="Sources",type=string,JSONPath=`.status.conditions[?(@.type=="SourcesReady")].status`,priority=10,description="Whether all sources give what they are asked for"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name may have at most 52 characters: it is a label value, and the stem of the names of revisions"
@@ -159,8 +160,9 @@ type AddonStack struct {
 	// +required
 	Spec AddonStackSpec `json:"spec"`
 
-	// status is what Chandler saw.
+	// status is what Chandler saw. Until it has looked, observedGeneration is -1.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status AddonStackStatus `json:"status,omitempty,omitzero"`
 }
 

@@ -119,7 +119,33 @@ type StackStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
+
+	// state says where the stack's add-ons stand on the cluster, as they were last seen. Conditions say whether
+	// the cluster is paused, or can't be reached, since then.
+	// +optional
+	State StackState `json:"state,omitempty"`
+
+	// since is when the stack got this state at this revision.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 }
+
+// StackState says where the add-ons of a stack stand on a cluster.
+// +kubebuilder:validation:Enum=Unknown;Pending;Progressing;Ready;Failed
+type StackState string
+
+const (
+	// StackUnknown says that the stack has no revision that can be read, or no longer selects the Cluster.
+	StackUnknown StackState = "Unknown"
+	// StackPending says that an add-on waits, and nothing is being done about the others.
+	StackPending StackState = "Pending"
+	// StackProgressing says that an add-on is being installed, upgraded or removed.
+	StackProgressing StackState = "Progressing"
+	// StackReady says that all add-ons are Ready.
+	StackReady StackState = "Ready"
+	// StackFailed says that an add-on is Failed.
+	StackFailed StackState = "Failed"
+)
 
 // RemovalCause says which kind of change would take add-ons away.
 // +kubebuilder:validation:Enum=StackDeleted;NotSelected;AddonsDropped
@@ -191,6 +217,17 @@ type ClusterAddonStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	ReadyAddons string `json:"readyAddons,omitempty"`
+
+	// stackNames are the first three assigned AddonStacks, as in "base,platform".
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	StackNames string `json:"stackNames,omitempty"`
+
+	// driftedObjects is the number of objects that differ from what was installed: the sum of
+	// addons[].drift.objects.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DriftedObjects int64 `json:"driftedObjects,omitempty"`
 
 	// kubernetesVersions say for which versions of Kubernetes the add-ons are. Absent if they
 	// are for all.
@@ -284,6 +321,11 @@ type AddonStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
+	// since is when the add-on got its phase and reason. It isn't there while nothing has changed since a version of
+	// Chandler that didn't note it.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
 	// message says what is going on, or what is wrong and the way out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -352,6 +394,8 @@ type ObjectCounts struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="The Ready condition's reason"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="What is wrong, if anything is"
+// +kubebuilder:printcolumn:name="Stacks",type=string,JSONPath=`.status.stackNames`,priority=10,description="The first AddonStacks that select the Cluster"
+// +kubebuilder:printcolumn:name="Drift",type=integer,JSONPath=`.status.driftedObjects`,priority=10,description="Objects that differ from what was installed"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == (has(self.spec.clusterRef) ? self.spec.clusterName + '.' + self.spec.clusterRef.kind.lowerAscii() : self.spec.clusterName)",message="a ClusterAddon has the name of its Cluster, spec.clusterName; with spec.clusterRef that name, a dot, and the kind in lower case"
 type ClusterAddon struct {
 	metav1.TypeMeta `json:",inline"`

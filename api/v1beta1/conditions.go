@@ -19,6 +19,10 @@ const (
 
 // Conditions of an AddonStack.
 const (
+	// StalledCondition is True while the spec can't be used, or an add-on failed: somebody has to act. It has the
+	// reason and message of Ready. It isn't there while nothing is wrong. Negative polarity.
+	StalledCondition = "Stalled"
+
 	// ValidCondition says whether the spec can be used. While it is False,
 	// clusters stay on the revision they run.
 	ValidCondition = "Valid"
@@ -135,6 +139,8 @@ const (
 	AddonsProgressingReason = "AddonsProgressing"
 	AddonsFailedReason      = "AddonsFailed"
 	AddonsUnknownReason     = "AddonsUnknown"
+	// RecordsUnreadableReason: the release records of the workload cluster can't be read, so nobody knows what it runs.
+	RecordsUnreadableReason = "RecordsUnreadable"
 	NoStackMatchesReason    = "NoStackMatches"
 )
 

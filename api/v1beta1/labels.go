@@ -7,6 +7,10 @@ const (
 	// StackNameLabel names the AddonStack that a ControllerRevision is a snapshot of,
 	// or that a release is from.
 	StackNameLabel = "addons.cluster.x-k8s.io/stack"
+
+	// AssignedStackLabelPrefix begins the labels of a ClusterAddon that name its AddonStacks, as in
+	// "stack.addons.cluster.x-k8s.io/platform". Their values are empty.
+	AssignedStackLabelPrefix = "stack.addons.cluster.x-k8s.io/"
 )
 
 // Labels on every object that Chandler installs in a workload cluster, and on

@@ -117,14 +117,15 @@ func severity(c *metav1.Condition) int {
 
 // sharedClustersReady makes the ClustersReady condition of all instances together.
 func sharedClustersReady(counts *addonsv1.ClusterCounts, instances []addonsv1.StackInstance, outdated []string) metav1.Condition {
-	var failures []string
-	for _, instance := range instances {
-		c := meta.FindStatusCondition(instance.Conditions, addonsv1.ClustersReadyCondition)
-		if c != nil && c.Reason == addonsv1.ClustersFailedReason {
-			failures = append(failures, instance.WatchFilter+": "+c.Message)
+	var why []string
+	for _, reason := range []string{addonsv1.ClustersFailedReason, addonsv1.ClustersProgressingReason} {
+		for _, instance := range instances {
+			if c := meta.FindStatusCondition(instance.Conditions, addonsv1.ClustersReadyCondition); c != nil && c.Reason == reason {
+				why = append(why, instance.WatchFilter+": "+c.Message)
+			}
 		}
 	}
-	c := clustersReady(counts, failures)
+	c := clustersReady(counts, why)
 	if len(outdated) == 0 {
 		return c
 	}

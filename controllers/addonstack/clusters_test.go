@@ -14,7 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 )
 
-func TestStateOf(t *testing.T) {
+func TestStandingOf(t *testing.T) {
 	s := &addonsv1.AddonStack{
 		ObjectMeta: metav1.ObjectMeta{Name: "platform"},
 		Status:     addonsv1.AddonStackStatus{LatestRevision: "platform-2"},
@@ -41,6 +41,14 @@ func TestStateOf(t *testing.T) {
 		"the revision is an older one": {func(ca *addonsv1.ClusterAddon) {
 			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
 		}, progressing},
+		"an add-on failed at an older revision": {func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
+			ca.Status.Addons[0].Phase = addonsv1.AddonFailed
+		}, progressing},
+		"an add-on failed at an older revision, and a removal is held": {func(ca *addonsv1.ClusterAddon) {
+			ca.Spec.Stacks[0].Revision, ca.Status.Stacks[0].Revision = "platform-1", "platform-1"
+			ca.Spec.Stacks[0].HeldRemoval, ca.Status.Addons[0].Phase = &addonsv1.HeldRemoval{}, addonsv1.AddonFailed
+		}, failed},
 		"an add-on failed":   {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonFailed }, failed},
 		"an add-on upgrades": {func(ca *addonsv1.ClusterAddon) { ca.Status.Addons[0].Phase = addonsv1.AddonUpgrading }, progressing},
 		"an add-on for upgrades isn't ready": {func(ca *addonsv1.ClusterAddon) {
@@ -66,8 +74,8 @@ func TestStateOf(t *testing.T) {
 				},
 			}
 			tc.change(ca)
-			if got, _ := stateOf(ca, s, addons); got != tc.want {
-				t.Errorf("stateOf() = %v, want %v", got, tc.want)
+			if got, _ := standingOf(ca, s, addons); got != tc.want {
+				t.Errorf("standingOf() = %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -77,7 +85,9 @@ func TestStateOf(t *testing.T) {
 func TestClustersReadyStaysShort(t *testing.T) {
 	failures := causes{}
 	for i := range 5000 {
-		failures.add(fmt.Sprintf("cluster-%04d", i), &addonsv1.AddonStatus{Name: "web", Reason: "HookFailed", Message: fmt.Sprint(i, strings.Repeat("x", 1024))})
+		failures.add(fmt.Sprintf("cluster-%04d", i), causeOfAddon(&addonsv1.AddonStatus{
+			Name: "web", Phase: addonsv1.AddonFailed, Reason: "HookFailed", Message: fmt.Sprint(i, strings.Repeat("x", 1024)),
+		}))
 	}
 	c := clustersReady(&addonsv1.ClusterCounts{Total: 5000, Failed: 5000}, failures.describe())
 	if len(c.Message) > 8192 || !strings.Contains(c.Message, "and 4997 more") || !strings.Contains(c.Message, "cluster-0000") {
@@ -85,12 +95,76 @@ func TestClustersReadyStaysShort(t *testing.T) {
 	}
 }
 
-// A cause that many clusters have is told once, before one that few have.
+// TestCauses has the three clusters of a stack, whose ClusterAddons say why they aren't ready.
 func TestCauses(t *testing.T) {
+	s := &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Name: "platform"}, Status: addonsv1.AddonStackStatus{LatestRevision: "platform-2"}}
+	addon := func(name string, phase addonsv1.AddonPhase, reason, message string) func(*addonsv1.ClusterAddon) {
+		return func(ca *addonsv1.ClusterAddon) {
+			ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{Name: name, Namespace: "default", Stack: "platform", Phase: phase, Reason: reason, Message: message})
+		}
+	}
+	is := func(kind string, status metav1.ConditionStatus, reason, message string) func(*addonsv1.ClusterAddon) {
+		return func(ca *addonsv1.ClusterAddon) {
+			conditions.Set(ca, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+		}
+	}
+	noSecret := addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret a doesn't exist")
+	for name, tc := range map[string]struct {
+		a, b, c func(*addonsv1.ClusterAddon)
+		want    []string
+	}{
+		"nothing is wrong":                     {},
+		"a Secret is missing on all":           {noSecret, noSecret, noSecret, []string{"a, b, c: add-on web: ValuesNotFound: Secret a doesn't exist"}},
+		"two other Secrets are":                {a: noSecret, b: addon("web", addonsv1.AddonPending, "ValuesNotFound", "Secret b doesn't exist"), want: []string{"a: add-on web: ValuesNotFound: Secret a doesn't exist", "b: add-on web: ValuesNotFound: Secret b doesn't exist"}},
+		"an image is, and clusters are as far": {addon("web", addonsv1.AddonInstalling, "WaitingForObjects", "Deployment web: 0/2"), addon("web", addonsv1.AddonUpgrading, "WaitingForObjects", "Deployment web: 1/2"), nil, []string{"a, b: add-on web: WaitingForObjects: Deployment web: 0/2"}},
+		"a failure comes first": {noSecret, noSecret, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
+			"c: add-on db: HookFailed: Job migrate", "a, b: add-on web: ValuesNotFound: Secret a doesn't exist"}},
+		"a dependency comes last": {addon("web", addonsv1.AddonPending, "WaitingForDependency", "Waiting for add-on db to be ready"), nil, addon("db", addonsv1.AddonFailed, "HookFailed", "Job migrate"), []string{
+			"c: add-on db: HookFailed: Job migrate", "a: add-on web: WaitingForDependency: Waiting for add-on db to be ready"}},
+		"one is down, one is paused, one's records can't be read": {
+			is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "it never answers"),
+			is(addonsv1.PausedCondition, metav1.ConditionTrue, "Paused", "spec.paused of Cluster b is true"),
+			is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "RecordsUnreadable", "Secrets is forbidden"),
+			[]string{"a: ProbeFailed: it never answers", "b: Paused", "c: RecordsUnreadable: Secrets is forbidden"},
+		},
+		"two are down, in words of their own": {is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://a"), is(addonsv1.ClusterReachableCondition, metav1.ConditionFalse, "ProbeFailed", "https://b"), nil, []string{"a, b: ProbeFailed: https://a"}},
+		"two have no control plane yet": {is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster a"), nil, is(addonsv1.ControlPlaneInitializedCondition, metav1.ConditionFalse, "ControlPlaneNotInitialized", "of Cluster c"), []string{
+			"a, c: ControlPlaneNotInitialized"}},
+		"nobody knows what it runs": {a: is(addonsv1.AddonsReadyCondition, metav1.ConditionUnknown, "AddonsUnknown", "they are being read"), want: []string{"a: AddonsUnknown: they are being read"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := causes{}
+			for at, change := range []func(*addonsv1.ClusterAddon){tc.a, tc.b, tc.c} {
+				ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + at))}}
+				ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-2"}}
+				ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: "platform-2"}}
+				if change != nil {
+					change(ca)
+				}
+				state, why := standingOf(ca, s, nil)
+				if isReady := state == ready; isReady != (change == nil) {
+					t.Errorf("%s is ready: %t", ca.Name, isReady)
+				}
+				for _, each := range why {
+					told.add(ca.Name, each)
+				}
+			}
+			if got := told.describe(); !slices.Equal(got, tc.want) {
+				t.Errorf("describe() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A cause that many clusters have is told once, before one that few have.
+func TestCauseOfManyClusters(t *testing.T) {
 	failures := causes{}
-	failures.add("a", &addonsv1.AddonStatus{Name: "db", Reason: "RenderFailed", Message: "no such value"})
+	failed := func(name, reason, message string) cause {
+		return causeOfAddon(&addonsv1.AddonStatus{Name: name, Phase: addonsv1.AddonFailed, Reason: reason, Message: message})
+	}
+	failures.add("a", failed("db", "RenderFailed", "no such value"))
 	for i := range 40 {
-		failures.add(fmt.Sprintf("c-%02d", 39-i), &addonsv1.AddonStatus{Name: "web", Reason: "HookFailed", Message: "Job x failed"})
+		failures.add(fmt.Sprintf("c-%02d", 39-i), failed("web", "HookFailed", "Job x failed"))
 	}
 	want := []string{
 		"c-00, c-01, c-02, c-03, c-04, and 35 more: add-on web: HookFailed: Job x failed",

@@ -67,7 +67,8 @@ func reportUnkept(s *addonsv1.AddonStack, err error) {
 		"The spec is valid, but can't be kept as a ControllerRevision: "+message.Shorten(err.Error(), maxProblem)))
 }
 
-// summarize writes the Ready condition from the others.
+// summarize writes the Ready condition from the others, and Stalled if somebody has to act. A pause is wanted, so
+// it makes nothing worse.
 func summarize(s *addonsv1.AddonStack) {
 	ready := newCondition(addonsv1.ReadyCondition, metav1.ConditionTrue, addonsv1.ReadyReason, "")
 	parts := []string{addonsv1.ValidCondition, addonsv1.ClustersReadyCondition}
@@ -89,9 +90,16 @@ func summarize(s *addonsv1.AddonStack) {
 		ready.Message += ". " + sources.Message
 	}
 	if conditions.IsTrue(s, addonsv1.PausedCondition) {
-		ready = newCondition(ready.Type, metav1.ConditionFalse, addonsv1.PausedReason, conditions.GetMessage(s, addonsv1.PausedCondition))
+		if ready.Message = strings.TrimPrefix(ready.Message+". ", ". ") + conditions.GetMessage(s, addonsv1.PausedCondition); ready.Status == metav1.ConditionTrue {
+			ready.Reason = addonsv1.PausedReason
+		}
 	}
 	conditions.Set(s, ready)
+	if ready.Status == metav1.ConditionFalse && ready.Reason != addonsv1.ClustersProgressingReason && ready.Reason != addonsv1.RemovalHeldReason {
+		conditions.Set(s, newCondition(addonsv1.StalledCondition, metav1.ConditionTrue, ready.Reason, ready.Message))
+	} else {
+		conditions.Delete(s, addonsv1.StalledCondition)
+	}
 }
 
 // warn writes a condition that says what is wrong, and sends an event if its message is new.

@@ -3,9 +3,7 @@
 package addonstack
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -31,33 +29,6 @@ func firstOf(texts []string) string {
 		shown[i] = message.Shorten(shown[i], maxProblem/min(len(shown), shownProblems))
 	}
 	return message.List(shown, "; ", shownProblems)
-}
-
-// shownClusters of many are in a message.
-const shownClusters = 5
-
-// causes holds the names of failed clusters by what failed there, as in "add-on web: HookFailed: ...".
-type causes map[string][]string
-
-// add notes the add-on that failed on a cluster.
-func (c causes) add(cluster string, addon *addonsv1.AddonStatus) {
-	cause := fmt.Sprintf("add-on %s: %s: %s", addon.Name, addon.Reason, addon.Message)
-	c[cause] = append(c[cause], cluster)
-}
-
-// describe returns a text for each cause, as "cluster, cluster: cause", the one of most clusters first.
-func (c causes) describe() []string {
-	for _, clusters := range c {
-		slices.Sort(clusters)
-	}
-	mostFirst := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(c[b]), len(c[a])), slices.Compare(c[a], c[b]), cmp.Compare(a, b))
-	})
-	texts := make([]string, 0, len(c))
-	for _, cause := range mostFirst {
-		texts = append(texts, message.List(c[cause], ", ", shownClusters)+": "+cause)
-	}
-	return texts
 }
 
 // held are the removals of a stack that wait for confirmation.

@@ -98,7 +98,7 @@ func (r *Reconciler) retryRejected(ctx context.Context, s *addonsv1.AddonStack) 
 }
 
 // inspect keeps the spec as a revision, and writes into the status what is to be seen. It
-// returns when to poll for newer versions, 0 for never.
+// returns when to look again, as for newer versions, 0 for never.
 func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again time.Duration, err error) {
 	s.Status.ObservedGeneration = s.Generation
 	revisions, err := r.knownRevisions(ctx, s)
@@ -128,16 +128,16 @@ func (r *Reconciler) inspect(ctx context.Context, s *addonsv1.AddonStack) (again
 	}
 	var clusters []*addonsv1.ClusterAddon
 	if inForce != nil {
-		if clusters, err = r.count(ctx, s, inForce); err != nil {
+		if clusters, again, err = r.count(ctx, s, inForce); err != nil {
 			return 0, err
 		}
 	}
 	s.Status.Sources = sourcesOf(s, inForce, clusters, f)
 	if f == nil {
-		return 0, nil
+		return again, nil
 	}
 	if f.kept != nil {
 		r.reportSources(s, f)
 	}
-	return f.again, nil
+	return management.Sooner(again, f.again), nil
 }

@@ -6,11 +6,14 @@ package assignment
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
@@ -199,6 +202,17 @@ func shape(ca *addonsv1.ClusterAddon, cluster *member.Member, stacks []addonsv1.
 	if cluster.Owner != nil {
 		ca.OwnerReferences = util.EnsureOwnerRef(ca.OwnerReferences, *cluster.Owner)
 	}
+	labelStacks(ca, stacks)
 	ca.Spec.ClusterName, ca.Spec.ClusterRef = cluster.Name, cluster.Reference()
 	ca.Spec.Stacks = stacks
+}
+
+// labelStacks sets a label for each of the stacks.
+func labelStacks(ca *addonsv1.ClusterAddon, stacks []addonsv1.StackRevision) {
+	maps.DeleteFunc(ca.Labels, func(key, _ string) bool { return strings.HasPrefix(key, addonsv1.AssignedStackLabelPrefix) })
+	for _, s := range stacks {
+		if key := addonsv1.AssignedStackLabelPrefix + s.Name; len(content.IsLabelKey(key)) == 0 { // else no AddonStack has the name
+			ca.Labels[key] = ""
+		}
+	}
 }

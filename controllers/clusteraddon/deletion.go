@@ -73,6 +73,7 @@ func (q *request) removeBeforeDeletion(ctx context.Context) (ctrl.Result, error)
 	}
 	slices.Sort(left)
 	report(q.ca, slices.Concat(q.kept, all.statuses), nil, nil)
+	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.reportProofs()
 	setDeletion(q.ca, left, hold, time.Time{}, q.now)
 	if !all.unreachable {

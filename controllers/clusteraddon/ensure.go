@@ -75,7 +75,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = q.correctDrift(ctx, a, record, one)
+	one = q.correctDrift(ctx, a, record, q.stillFailed(a, one))
 	one.followUp = one.and(written)
 	return one
 }

@@ -67,6 +67,9 @@ func eventsOf(before, after *addonsv1.ClusterAddon) []event {
 	if e := reachabilityEvent(before, after); e != nil {
 		events = append(events, *e)
 	}
+	if e := recordsEvent(before, after); e != nil {
+		events = append(events, *e)
+	}
 	events = append(events, upgradeEvents(before.Status.Upgrade, after.Status.Upgrade)...)
 	if e := deletionEvent(before.Status.Deletion, after.Status.Deletion); e != nil {
 		events = append(events, *e)
@@ -132,6 +135,15 @@ func reachabilityEvent(before, after *addonsv1.ClusterAddon) *event {
 	default:
 		return nil
 	}
+}
+
+// recordsEvent tells that nobody knows what the cluster runs.
+func recordsEvent(before, after *addonsv1.ClusterAddon) *event {
+	is := conditions.Get(after, addonsv1.AddonsReadyCondition)
+	if is == nil || is.Reason != addonsv1.RecordsUnreadableReason || conditions.GetReason(before, is.Type) == is.Reason {
+		return nil
+	}
+	return &event{kind: corev1.EventTypeWarning, reason: is.Reason, action: "Read", note: is.Message}
 }
 
 // becameReady says how an add-on became ready, "" if there is nothing to tell. What only

@@ -113,3 +113,32 @@ func TestMissingValuesNameTheWayOut(t *testing.T) {
 		}
 	}
 }
+
+// An add-on stays Failed while its source is asked again for what it didn't give, and no longer.
+func TestStaysFailedWhileItsSourceIsAskedAgain(t *testing.T) {
+	const at = "platform-1"
+	for name, tc := range map[string]struct {
+		phase          addonsv1.AddonPhase
+		was, is        string
+		seen, assigned string // revisions
+		stays          bool
+	}{
+		"it is asked again":               {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, at, true},
+		"it is asked for something else":  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.ArtifactPending, at, "platform-2", false},
+		"it is down now":                  {addonsv1.AddonFailed, failure.ArtifactInvalid, failure.SourceUnavailable, at, at, false},
+		"it was another failure":          {addonsv1.AddonFailed, deliver.ReasonHookFailed, failure.ArtifactPending, at, at, false},
+		"it waited for something already": {addonsv1.AddonPending, reasons.ValuesNotFound, failure.ArtifactPending, at, at, false},
+	} {
+		q := &request{ca: &addonsv1.ClusterAddon{}}
+		a := &addon{Addon: addonsv1.Addon{Name: "web"}, stack: "platform"}
+		was := a.status()
+		was.Phase, was.Reason, was.Message = tc.phase, tc.was, "what is wrong"
+		q.ca.Status.Addons = []addonsv1.AddonStatus{was}
+		q.ca.Status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: tc.seen}}
+		q.ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: tc.assigned}}
+		one := q.stillFailed(a, because(a.status(), tc.is, "it is slow"))
+		if stays := one.status.Phase == was.Phase && one.status.Reason == was.Reason && one.status.Message == was.Message; stays != tc.stays {
+			t.Errorf("%s: %+v", name, one.status)
+		}
+	}
+}

@@ -188,15 +188,19 @@ func askedFor(ca *addonsv1.ClusterAddon) string {
 // doesn't say yet that its add-on is left behind.
 func (q *request) finish(all result, untold error) (ctrl.Result, error) {
 	all.err = errors.Join(all.err, untold)
-	if !all.unreachable && untold == nil { // else some add-ons weren't looked at
+	isWhole := !all.unreachable && untold == nil // else some add-ons weren't looked at
+	if isWhole {
 		q.ca.Status.ObservedGeneration = q.ca.Generation
-		q.ca.Status.Stacks = observedStacks(q.ca.Spec.Stacks)
 		q.ca.Status.LastReconcileNow = askedFor(q.ca)
 	}
 	q.ca.Status.KubernetesVersions = q.kubernetesVersions()
 	q.reportDeletable()
 	held := q.reportUpgrade(all.statuses)
 	report(q.ca, slices.Concat(q.kept, all.statuses), q.heldRemovals, q.openQuestions())
+	noteSince(&q.stored.Status, &q.ca.Status, q.now)
+	if isWhole {
+		q.ca.Status.Stacks = stackStates(&q.stored.Status, &q.ca.Status, q.ca.Spec.Stacks, q.unresolved, q.now)
+	}
 	q.reportProofs()
 	if err := q.records.Failure(q.workload.name); fleetwatch.IsLasting(err) {
 		conditions.Set(q.ca, recordsUnread(err)) // what was read before may not be so any more

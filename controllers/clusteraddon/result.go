@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/render"
+	"github.com/cluster-chandler/chandler/internal/stack"
 )
 
 // followUp is what a step leaves to the steps after it, and to the next reconcile.
@@ -106,6 +108,20 @@ func (q *request) inputFailed(ctx context.Context, err error, a *addon, record d
 		one.err = fmt.Errorf("add-on %s: %w", a.Name, err)
 	}
 	return q.keepReady(ctx, a, record, one)
+}
+
+// stillFailed keeps an add-on Failed for its source, with what is wrong, while the source is asked again for the same
+// revision of the stack.
+func (q *request) stillFailed(a *addon, one addonResult) addonResult {
+	was := q.previousStatus(a.status())
+	if one.status.Reason != failure.ArtifactPending || was.Phase != addonsv1.AddonFailed || !reasons.Of(was.Reason).Is(reasons.SourceBad) {
+		return one
+	}
+	revision := stack.AssignedRevision(q.ca.Spec.Stacks, a.stack)
+	if slices.ContainsFunc(q.ca.Status.Stacks, func(s addonsv1.StackStatus) bool { return s.Name == a.stack && s.Revision == revision }) {
+		one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
+	}
+	return one
 }
 
 // keepReady keeps an add-on Ready whose source can't be read, if its record proves that its chart is the wanted

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/fleetwatch"
 	"github.com/cluster-chandler/chandler/internal/message"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 )
@@ -24,6 +25,7 @@ func (q *request) announce(ctx context.Context) error {
 		return nil
 	}
 	q.ca.Status.Addons, q.ca.Status.ObservedUID = statuses, q.ca.UID
+	noteSince(&q.stored.Status, &q.ca.Status, q.now)
 	q.reportProofs() // those that a backup brought aren't of this ClusterAddon's records
 	if err := q.statuses.Patch(ctx, q.stored, q.ca); err != nil {
 		return err
@@ -68,24 +70,30 @@ func report(ca *addonsv1.ClusterAddon, statuses []addonsv1.AddonStatus, held, op
 	ca.Status.Addons, ca.Status.ObservedUID = statuses, ca.UID
 	ready, all := count(statuses, addonsv1.AddonReady), len(statuses)-count(statuses, addonsv1.AddonUnassigned)
 	ca.Status.ReadyAddons = fmt.Sprintf("%d/%d", ready, all)
+	ca.Status.DriftedObjects, ca.Status.StackNames = drifted(statuses), message.Shorten(message.List(namesOf(ca.Spec.Stacks), ",", named), 256)
 	c := addonsReady(statuses, held, open, ready, all)
 	if c.Reason == addonsv1.NoStackMatchesReason && len(ca.Spec.Stacks) > 0 {
-		names := make([]string, 0, len(ca.Spec.Stacks))
-		for _, s := range ca.Spec.Stacks {
-			names = append(names, s.Name)
-		}
-		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(names, ", ", named))
+		c.Reason, c.Message = addonsv1.AddonsReadyReason, shorten("No add-on is wanted now of AddonStack "+message.List(namesOf(ca.Spec.Stacks), ", ", named))
 	}
 	conditions.Set(ca, c)
 }
 
-// observedStacks returns the assigned stacks as the status is about them.
-func observedStacks(assigned []addonsv1.StackRevision) []addonsv1.StackStatus {
-	var all []addonsv1.StackStatus
-	for _, s := range assigned {
-		all = append(all, addonsv1.StackStatus{Name: s.Name, Revision: s.Revision})
+func namesOf(stacks []addonsv1.StackRevision) []string {
+	names := make([]string, 0, len(stacks))
+	for _, s := range stacks {
+		names = append(names, s.Name)
 	}
-	return all
+	return names
+}
+
+// drifted counts the objects that differ from what was installed.
+func drifted(statuses []addonsv1.AddonStatus) (n int64) {
+	for i := range statuses {
+		if d := statuses[i].Drift; d != nil {
+			n += int64(d.Objects)
+		}
+	}
+	return n
 }
 
 // recordsUnread returns AddonsReady until it is known what the cluster runs, and while that
@@ -96,6 +104,9 @@ func recordsUnread(err error) metav1.Condition {
 		Message: "The release records of the workload cluster are being read",
 	}
 	if err != nil {
+		if fleetwatch.IsLasting(err) {
+			c.Reason = addonsv1.RecordsUnreadableReason
+		}
 		c.Message = shorten(fmt.Sprintf("The release records of the workload cluster can't be read: %v. See if its kubeconfig's user may list and watch Secrets", err))
 	}
 	return c

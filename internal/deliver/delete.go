@@ -72,7 +72,8 @@ func (r *run) waitGone(ctx context.Context, remaining []going, late, what string
 	for _, g := range remaining {
 		left = min(left, g.since.Add(r.deadline()).Sub(r.now()))
 		status, known := r.s.tracker.Status(g.object.Resource, g.object.Key)
-		if !known || !r.s.tracker.Live(g.object.Resource) {
+		if !known || status.Final || !r.s.tracker.Live(g.object.Resource) {
+			status = g.object.Status // which can become Gone, as a Job's that has ended can't
 			watch = append(watch, g.object)
 		}
 		if g.unlabelled {

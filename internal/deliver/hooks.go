@@ -5,6 +5,7 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -125,13 +126,23 @@ func (r *run) runHook(ctx context.Context, h hook) error {
 	})
 	if _, ok := r.s.hooks[h.key()]; !ok {
 		if err := r.applyHook(ctx, h, object, attempt); err != nil {
-			return err
+			return r.stillFailed(h, err)
 		}
 	}
 	if starts {
 		r.startRun(h)
 	}
-	return r.awaitHook(ctx, h, object)
+	return r.stillFailed(h, r.awaitHook(ctx, h, object))
+}
+
+// stillFailed returns the outcome of a hook that is waited for. One that is tried again has failed, with the words of
+// its last attempt, until it succeeds.
+func (r *run) stillFailed(h hook, err error) error {
+	waits, ok := errors.AsType[*stopped](err)
+	if progress := r.progressOf(h); ok && progress != nil && progress.Message != "" && waits.Phase != addonsv1.AddonFailed {
+		waits.Phase, waits.Reason, waits.Message = addonsv1.AddonFailed, ReasonHookFailed, progress.Message
+	}
+	return err
 }
 
 // awaitHook looks whether a running hook is done.
@@ -147,7 +158,7 @@ func (r *run) awaitHook(ctx context.Context, h hook, object *unstructured.Unstru
 	what := fmt.Sprintf("%s hook %s %s", h.event, h.Kind, a.Key)
 	switch status.Phase {
 	case observe.Current:
-		progress.Phase = helmrelease.HookPhaseSucceeded
+		progress.Phase, progress.Message = helmrelease.HookPhaseSucceeded, ""
 		h.LastRun.CompletedAt, h.LastRun.Phase = r.now(), helmrelease.HookPhaseSucceeded
 		return nil
 	case observe.Failed:
@@ -177,7 +188,7 @@ func (r *run) startRun(h hook) *record.HookRun {
 		progress = &r.rec.State.Hooks[len(r.rec.State.Hooks)-1]
 	}
 	progress.Attempt++
-	progress.Phase, progress.StartedAt, progress.Message = helmrelease.HookPhaseRunning, r.now(), ""
+	progress.Phase, progress.StartedAt = helmrelease.HookPhaseRunning, r.now()
 	h.LastRun = helmrelease.HookExecution{StartedAt: r.now(), Phase: helmrelease.HookPhaseRunning}
 	return progress
 }

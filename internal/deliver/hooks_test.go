@@ -103,22 +103,56 @@ func TestFailedHook(t *testing.T) {
 
 	// After the backoff it runs anew.
 	e.clock.step(11 * time.Second)
-	deadline := time.Now().Add(20 * time.Second)
-	for time.Now().Before(deadline) {
-		o, err = e.d.Ensure(e.ctx, e.target, want)
-		e.Expect(err).NotTo(HaveOccurred())
-		if o.Reason == deliver.ReasonRunningHook {
-			break
-		}
-		<-e.wakeup
-	}
+	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
+		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
+		there := e.get("batch/v1", "Job", ns, "migrate")
+		return there != nil && there.GetUID() != uid
+	})
 	next := e.get("batch/v1", "Job", ns, "migrate")
 	e.Expect(next.GetUID()).NotTo(Equal(uid))
 	e.Expect(next.GetAnnotations()).To(HaveKeyWithValue(deliver.HookRunAnnotation, HavePrefix("1.pre-install.2.")))
 	// A patch, as the job controller writes the Job at the same time.
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
 	e.Expect(e.target.Client.Patch(e.ctx, next, resume)).To(Succeed())
+	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
+		return o.Phase != addonsv1.AddonFailed
+	})
 	e.install(want)
+}
+
+// TestFailedHookIsTriedAgainInTime has a hook's Job that failed, and a cluster in which nothing else happens. The former
+// Job is gone as soon as it is deleted, and nothing but the watch tells. All the while the add-on is Failed.
+func TestFailedHookIsTriedAgainInTime(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	failing := strings.Replace(job("migrate", false), "backoffLimit: 0", "activeDeadlineSeconds: 0", 1)
+	want := e.want(ns, chart{version: "1", manifest: configMap("a", "x"), hooks: []render.Hook{hook("migrate", 0, failing, []string{"pre-install"})}})
+	failed := e.settle(want)
+	e.Expect(failed.Reason).To(Equal(deliver.ReasonHookFailed), failed.Message)
+	for quiet := false; !quiet; { // the Job's last changes have been told of
+		select {
+		case <-e.wakeup:
+		case <-time.After(8 * time.Second):
+			quiet = true
+		}
+	}
+	e.clock.step(11 * time.Second)
+	for limit := time.After(30 * time.Second); e.meter.made("migrate") < 2; {
+		o, err := e.d.Ensure(e.ctx, e.target, want)
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
+		e.Expect(o.Reason).To(Equal(deliver.ReasonHookFailed))
+		e.Expect(o.Message).To(Equal(failed.Message), "what is wrong stays to be read")
+		if e.meter.made("migrate") == 2 {
+			break
+		}
+		select {
+		case <-e.wakeup:
+		case <-limit:
+			t.Fatalf("the hook isn't tried again: %+v", o)
+		}
+	}
 }
 
 // TestHookSparesWhatIsSomebodyElses has an object of a hook's name in the cluster, whatever the
@@ -175,8 +209,8 @@ func TestFailedHookTakesEarlierOnesAlong(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "settings")).To(BeNil())
 
 	e.clock.step(11 * time.Second)
-	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(o deliver.Outcome) bool {
-		return o.Reason == deliver.ReasonRunningHook || o.Phase == addonsv1.AddonFailed
+	e.drive(func() (deliver.Outcome, error) { return e.d.Ensure(e.ctx, e.target, want) }, func(deliver.Outcome) bool {
+		return e.meter.made("fails") == 2
 	})
 	e.Expect(e.meter.made("first")).To(Equal(1), "it has run")
 	e.Expect(e.meter.made("fails")).To(Equal(2))

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +55,7 @@ var (
 // Program is a compiled expression of type bool.
 type Program struct {
 	program cel.Program
+	text    string
 	size    int64 // in memory, about
 }
 
@@ -142,7 +145,7 @@ func compile(text string, cost uint64, variables []string) (Program, error) {
 	// Of the base, as a program keeps its environment.
 	program, err := base.Program(checked, cel.CustomDecoratorV2(counted), cel.InterruptCheckFrequency(celconfig.CheckFrequency),
 		cel.CostTracking(&library.CostEstimator{}), cel.CostLimit(cost))
-	return Program{program, int64(programBytes + nodeKept*ast.NodeCount(checked.NativeRep()))}, err
+	return Program{program, text, int64(programBytes + len(text) + nodeKept*ast.NodeCount(checked.NativeRep()))}, err
 }
 
 // Holds evaluates the expression on the variables, for 0.8 s at most. An error, as of a field that isn't there yet,
@@ -157,7 +160,7 @@ func (p Program) Holds(ctx context.Context, variables map[string]any) (bool, err
 	variables[meterVariable] = &meter{maxBytes}
 	result, _, err := p.program.ContextEval(ctx, variables)
 	if err != nil {
-		return false, causeOf(err)
+		return false, p.causeOf(err)
 	}
 	holds, ok := result.Value().(bool)
 	if !ok {
@@ -165,6 +168,9 @@ func (p Program) Holds(ctx context.Context, variables map[string]any) (bool, err
 	}
 	return holds, nil
 }
+
+// words of an expression. A field that it names isn't a value.
+var words = regexp.MustCompile(`\w+`)
 
 // Causes of errors. CEL's own words quote values, which may be of a Secret.
 var (
@@ -180,7 +186,7 @@ var (
 	}
 )
 
-func causeOf(err error) error {
+func (p Program) causeOf(err error) error {
 	cancelled := interpreter.EvalCancelledError{}
 	switch {
 	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
@@ -190,9 +196,13 @@ func causeOf(err error) error {
 	}
 	text := err.Error()
 	for start, cause := range causes {
-		if strings.HasPrefix(text, start) {
-			return cause
+		if !strings.HasPrefix(text, start) {
+			continue
 		}
+		if field := strings.TrimPrefix(text, "no such key: "); field != text && slices.Contains(words.FindAllString(p.text, -1), field) {
+			return fmt.Errorf("%w: %s", cause, field)
+		}
+		return cause
 	}
 	return errOther
 }

@@ -27,8 +27,8 @@ func TestHolds(t *testing.T) {
 			t.Errorf("with %d ready: %t, %v", ready, got, err)
 		}
 	}
-	if got, err := condition.Holds(t.Context(), map[string]any{"agents": map[string]any{}}); err == nil || got {
-		t.Errorf("without a status: %t, %v; want an error", got, err)
+	if got, err := condition.Holds(t.Context(), map[string]any{"agents": map[string]any{}}); got || err == nil || !strings.HasSuffix(err.Error(), ": status") {
+		t.Errorf("without a status: %t, %v; want an error that names it", got, err)
 	}
 	endless := &addonsv1.ObjectsCondition{Expression: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, [1,2,3,4,5,6,7,8,9].all(d, [1,2,3,4,5,6,7,8,9].all(e, [1,2,3,4,5,6,7,8,9].all(f, [1,2,3,4,5,6,7,8,9].all(g, a+b+c+d+e+f+g > 0)))))))"}
 	costly, err := expression.Of(endless)

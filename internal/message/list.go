@@ -4,6 +4,7 @@ package message
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -15,13 +16,15 @@ func List(texts []string, separator string, most int) string {
 	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:most], separator), separator, len(texts)-most)
 }
 
+var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
+
 // gap stands for what was cut.
 const gap = " ... "
 
-// Shorten cuts the middle out of a text that is longer than the limit in bytes: its start
-// names what is wrong, and its end the way out.
+// Shorten returns a text in one line, as tables show no more of it. It cuts the middle out of one that is longer than the
+// limit in bytes: its start names what is wrong, and its end the way out.
 func Shorten(text string, limit int) string {
-	if len(text) <= limit {
+	if text = lineBreaks.ReplaceAllString(strings.TrimSpace(text), " "); len(text) <= limit {
 		return text
 	}
 	left := (limit - len(gap)) / 2

@@ -28,6 +28,9 @@ func TestShorten(t *testing.T) {
 	if got := message.Shorten("short", 20); got != "short" {
 		t.Errorf("got %q", got)
 	}
+	if got := message.Shorten("a.yaml:4:20:\r\n  cause \n\n- b\n", 40); got != "a.yaml:4:20: cause - b" {
+		t.Errorf("lines became %q", got)
+	}
 	if got := message.Shorten("chart of web"+strings.Repeat(" é", 400)+"; correct web", 900); len(got) > 900 || !strings.HasSuffix(got, "; correct web") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}

@@ -99,7 +99,7 @@ var Table = []Reason{
 	{deliver.ReasonObjectFailed, failed, 0, "an object says that it failed, as a Job whose pods do"},
 	{deliver.ReasonHookFailed, failed, 0,
 		"a hook failed, takes longer than `progressDeadlineSeconds`, or its object of before isn't gone by then. It is " +
-			"tried again. The message of a removal says how to go on without the hook"},
+			"tried again, and is `Failed` until it succeeds. The message of a removal says how to go on without the hook"},
 	{deliver.ReasonRollingBack, []addonsv1.AddonPhase{addonsv1.AddonUpgrading}, Passing, "an upgrade failed, and what was deployed before is installed again"},
 	{deliver.ReasonRolledBack, failed, 0,
 		"an upgrade failed, and what was deployed before is installed again; correct the add-on, or ask for another try with the annotation `addons.cluster.x-k8s.io/reconcile-now`"},

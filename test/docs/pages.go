@@ -131,6 +131,9 @@ func cells(line string) []string {
 	return texts
 }
 
+// Text of the column, from 0.
+func (r Row) Text(column int) string { return r.cells[column] }
+
 // Code is what is in backquotes in the column, from 0.
 func (r Row) Code(column int) []string {
 	var code []string

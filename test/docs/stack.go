@@ -36,12 +36,12 @@ func Schema(root, plural, version string) (apiextensionsv1.JSONSchemaProps, erro
 	return apiextensionsv1.JSONSchemaProps{}, fmt.Errorf("%s has no version %s", file, version)
 }
 
-// clusterctlKeys are the keys of clusterctl's configuration that pages show.
-var clusterctlKeys = []string{"providers", "cert-manager"}
+// foreignKeys are keys of what pages show for clusterctl and Flux.
+var foreignKeys = []string{"providers", "cert-manager", "healthCheckExprs"}
 
 // Objects are those that a block of YAML shows. Of a part of an AddonStack, which is
-// known by its fields, an AddonStack with that part is made. Pieces of clusterctl's
-// configuration aren't objects: they are left out.
+// known by its fields, an AddonStack with that part is made. Pieces for other tools
+// aren't objects: they are left out.
 func (b Block) Objects(stack apiextensionsv1.JSONSchemaProps) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(b.Text, "\n---\n") {
@@ -50,7 +50,7 @@ func (b Block) Objects(stack apiextensionsv1.JSONSchemaProps) ([]*unstructured.U
 			return nil, fmt.Errorf("%s: %w", b.Where, err)
 		}
 		_, whole := content["kind"]
-		if !whole && among(content, clusterctlKeys) {
+		if !whole && among(content, foreignKeys) {
 			continue
 		}
 		if !whole {

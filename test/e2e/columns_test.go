@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/test/controlplane"
 )
 
@@ -38,7 +39,15 @@ func TestColumns(t *testing.T) {
 		g.Expect(rows["platform"][:5]).To(Equal([]string{"platform", "1", "1", "0", "True"}))
 		g.Expect(rows["wrong"][:5]).To(Equal([]string{"wrong", "1", "0", "0", "False"}))
 		g.Expect(rows["nobody"][:5]).To(Equal([]string{"nobody", "0", "0", "0", "True"}))
-		g.Expect(strings.Join(rows["nobody"], " ")).To(ContainSubstring("No Cluster of this namespace matches"))
+		g.Expect(strings.Join(rows["nobody"], " ")).To(And(ContainSubstring("No Cluster of this namespace matches"), ContainSubstring("the namespace has 1 cluster")))
+	})
+	t.Run("kubectl get -o wide", func(t *testing.T) {
+		tn := tn.in(t)
+		g := NewWithT(t)
+		g.Expect(tn.kubectlGet(t, "as", "-o", "wide")[0]).To(ContainElements("WAITING", "REVISION", "SOURCES"))
+		table := tn.kubectlGet(t, "ca", "-o", "wide", "-l", addonsv1.AssignedStackLabelPrefix+"platform", "-l", addonsv1.AssignedStackLabelPrefix+"wrong")
+		g.Expect(table[0]).To(ContainElements("STACKS", "DRIFT"))
+		g.Expect(byName(table)["prod"]).To(ContainElement("platform,wrong"))
 	})
 	t.Run("kubectl get ca", func(t *testing.T) {
 		tn := tn.in(t)
@@ -63,9 +72,9 @@ func TestColumns(t *testing.T) {
 }
 
 // kubectlGet returns the words of each line.
-func (tn *tenant) kubectlGet(t *testing.T, what string) [][]string {
+func (tn *tenant) kubectlGet(t *testing.T, what ...string) [][]string {
 	t.Helper()
-	out := tn.kubectl(t, "get", what)
+	out := tn.kubectl(t, append([]string{"get"}, what...)...)
 	var table [][]string
 	for line := range strings.Lines(out) {
 		if words := strings.Fields(line); len(words) > 0 {

@@ -106,6 +106,7 @@ func applyOtherwiseWritten(t *testing.T, s *server) {
 	set(manifest, "Lenient", "spec", "valuesTemplateMode")
 	set(manifest, map[string]any{"timeout": "10m", "install": map[string]any{}}, "spec", "options")
 	g.Expect(s.apply(t, manifest, "gitops")).To(Succeed())
+	g.Expect(s.apply(t, manifest, "gitops")).To(Succeed()) // until there is a status, a write stores its default
 	first := s.hub(t, "otherwise")
 	g.Expect(first.Spec.ClusterSelector).To(Equal(&metav1.LabelSelector{}))
 	g.Expect(first.Spec.Addons[0].Chart.OCI.URL).To(Equal("oci://registry.example.org/charts/cilium"))

@@ -28,6 +28,9 @@ func (c Checks) Judge() observe.Judge {
 			if held, err := check.program.Holds(context.Background(), map[string]any{"self": o.Object}); !held || err != nil {
 				s.Phase, s.Final = observe.InProgress, false
 				s.Message = fmt.Sprintf("Readiness check is not true: %s", check.Expression)
+				if err != nil {
+					s.Message += fmt.Sprintf(" (%v)", err)
+				}
 				return s
 			}
 		}

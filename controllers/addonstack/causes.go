@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package addonstack
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/message"
+	"github.com/cluster-chandler/chandler/internal/reasons"
+	"github.com/cluster-chandler/chandler/internal/stack"
+)
+
+// clusterState is where a cluster is with the stack's newest revision.
+type clusterState int
+
+const (
+	progressing clusterState = iota
+	ready
+	failed
+	waiting
+)
+
+// urgency says which causes are told first.
+type urgency int
+
+const (
+	// addonFailed: an add-on did.
+	addonFailed urgency = iota
+	// somebodyActs: somebody is to do something, or has stopped the work.
+	somebodyActs
+	// passesByItself: people are told once it has lasted for tellAfter.
+	passesByItself
+)
+
+// tellAfter is how long something may pass by itself before people are told. An installation that goes well is told of
+// in numbers only.
+const tellAfter = 3 * time.Second
+
+// cause is why a cluster isn't ready.
+type cause struct {
+	urgency urgency
+	key     string // causes of clusters with the same one are one cause
+	text    string
+	since   time.Time // zero if that isn't known
+}
+
+// standingOf decides from a ClusterAddon's status where its cluster is with the stack, which has these add-ons, and why
+// it isn't ready.
+func standingOf(ca *addonsv1.ClusterAddon, s *addonsv1.AddonStack, addons []addonsv1.Addon) (clusterState, []cause) {
+	if c := blocking(ca); c != nil {
+		return waiting, []cause{causeOfCondition(c)}
+	}
+	assigned := stack.AssignedRevision(ca.Spec.Stacks, s.Name)
+	if assigned != s.Status.LatestRevision && !isHeld(ca, s.Name) {
+		return progressing, nil // a failure of an older revision is no news of this one
+	}
+	if !slices.ContainsFunc(ca.Status.Stacks, func(is addonsv1.StackStatus) bool { return is.Name == s.Name && is.Revision == assigned }) {
+		return progressing, nil // what the status says is of another revision
+	}
+	var why []cause
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Status == metav1.ConditionUnknown {
+		why = append(why, causeOfCondition(c))
+	}
+	missing := stack.Presences(addons)
+	maps.DeleteFunc(missing, func(_ string, present addonsv1.Present) bool { return present != addonsv1.PresentAlways }) // in the status if wanted
+	for i := range ca.Status.Addons {
+		addon := &ca.Status.Addons[i]
+		if addon.Stack != s.Name {
+			continue
+		}
+		delete(missing, addon.Namespace+"/"+addon.Name)
+		if addon.Phase != addonsv1.AddonReady {
+			why = append(why, causeOfAddon(addon))
+		}
+	}
+	switch {
+	case slices.ContainsFunc(why, func(c cause) bool { return c.urgency == addonFailed }):
+		return failed, why
+	case len(why) == 0 && len(missing) == 0 && assigned == s.Status.LatestRevision:
+		return ready, nil
+	}
+	return progressing, why
+}
+
+// isHeld reports whether a removal of the stack waits for confirmation, and the cluster stays at an older revision.
+func isHeld(ca *addonsv1.ClusterAddon, stack string) bool {
+	return slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == stack && s.HeldRemoval != nil })
+}
+
+// blocking returns the condition that says why nothing can be done on a cluster now, nil if there is none.
+func blocking(ca *addonsv1.ClusterAddon) *metav1.Condition {
+	for _, kind := range []string{addonsv1.DeletingCondition, addonsv1.PausedCondition} {
+		if c := conditions.Get(ca, kind); c != nil && c.Status == metav1.ConditionTrue {
+			return c
+		}
+	}
+	for _, kind := range []string{addonsv1.ControlPlaneInitializedCondition, addonsv1.ClusterReachableCondition} {
+		if c := conditions.Get(ca, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return c
+		}
+	}
+	if c := conditions.Get(ca, addonsv1.AddonsReadyCondition); c != nil && c.Reason == addonsv1.RecordsUnreadableReason {
+		return c
+	}
+	return nil
+}
+
+// causeOfCondition returns why a cluster waits. A message that names the cluster is left out: the cause does that.
+func causeOfCondition(c *metav1.Condition) cause {
+	is := cause{urgency: somebodyActs, key: c.Reason, text: c.Reason, since: c.LastTransitionTime.Time}
+	if c.Status == metav1.ConditionUnknown && c.Reason != addonsv1.RecordsUnreadableReason {
+		is.urgency = passesByItself
+	}
+	if kind := c.Type; c.Message != "" && (kind == addonsv1.ClusterReachableCondition || kind == addonsv1.AddonsReadyCondition) {
+		is.text += ": " + c.Message
+	}
+	return is
+}
+
+// causeOfAddon returns why an add-on isn't ready. While it waits for what comes by itself, its message counts as equal
+// on all clusters, as it says how far each one is.
+func causeOfAddon(addon *addonsv1.AddonStatus) cause {
+	is := cause{urgency: somebodyActs, since: addon.Since.Time}
+	is.text = "add-on " + addon.Name + ": " + cmp.Or(addon.Reason, string(addon.Phase))
+	is.key = is.text
+	if addon.Message != "" {
+		is.text += ": " + addon.Message
+	}
+	switch {
+	case addon.Phase == addonsv1.AddonFailed:
+		is.urgency, is.key = addonFailed, is.text
+	case reasons.Of(addon.Reason).Is(reasons.Passing):
+		is.urgency = passesByItself
+	default:
+		is.key = is.text
+	}
+	return is
+}
+
+// shownClusters of many are in a message.
+const shownClusters = 5
+
+// causes are those of several clusters, by their keys.
+type causes map[string]*sharedCause
+
+type sharedCause struct {
+	cause
+	clusters []string
+}
+
+// add notes why a cluster isn't ready. The words are those of the first cluster that is added.
+func (c causes) add(cluster string, why cause) {
+	shared := c[why.key]
+	if shared == nil {
+		shared = &sharedCause{cause: why}
+		c[why.key] = shared
+	}
+	shared.clusters = append(shared.clusters, cluster)
+}
+
+// describe returns a text for each cause, as "cluster, cluster: cause": failures first, and of those the one of most clusters.
+func (c causes) describe() []string {
+	for _, shared := range c {
+		slices.Sort(shared.clusters)
+	}
+	sorted := slices.SortedFunc(maps.Values(c), func(a, b *sharedCause) int {
+		return cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(len(b.clusters), len(a.clusters)),
+			slices.Compare(a.clusters, b.clusters), cmp.Compare(a.key, b.key))
+	})
+	texts := make([]string, 0, len(c))
+	for _, shared := range sorted {
+		texts = append(texts, message.List(shared.clusters, ", ", shownClusters)+": "+shared.text)
+	}
+	return texts
+}

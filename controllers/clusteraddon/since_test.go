@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestSince has an add-on and its stack that change, or don't.
+func TestSince(t *testing.T) {
+	then := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := then.Add(time.Hour + time.Millisecond)
+	type seen struct {
+		phase            addonsv1.AddonPhase
+		reason, revision string
+		unresolved       map[string]unresolvedStack
+		uid              string
+	}
+	undecided := func(s unresolvedStack) map[string]unresolvedStack { return map[string]unresolvedStack{"platform": s} }
+	was := seen{phase: addonsv1.AddonReady, revision: "platform-1"}
+	for name, tc := range map[string]struct {
+		is               seen
+		addonNow         bool // since is now
+		stackNow         bool
+		state            addonsv1.StackState
+		neverNoted, none bool // by the version before; there was no status
+	}{
+		"nothing changes":              {is: was, state: addonsv1.StackReady},
+		"it upgrades":                  {is: seen{phase: addonsv1.AddonUpgrading, revision: "platform-2"}, addonNow: true, stackNow: true, state: addonsv1.StackProgressing},
+		"it goes":                      {is: seen{phase: addonsv1.AddonRemoving, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackProgressing},
+		"it waits":                     {is: seen{phase: addonsv1.AddonPending, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackPending},
+		"it fails":                     {is: seen{phase: addonsv1.AddonFailed, reason: "HookFailed", revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackFailed},
+		"its source is down":           {is: seen{phase: addonsv1.AddonReady, reason: "SourceUnavailable", revision: "platform-1"}, addonNow: true, state: addonsv1.StackReady},
+		"a revision changes nothing":   {is: seen{phase: addonsv1.AddonReady, revision: "platform-2"}, stackNow: true, state: addonsv1.StackReady},
+		"its stack can't be read":      {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{})}, stackNow: true, state: addonsv1.StackUnknown},
+		"it can't for a moment":        {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{isNew: true})}, state: addonsv1.StackReady},
+		"its removal is held":          {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", unresolved: undecided(unresolvedStack{keepsStatus: true})}, state: addonsv1.StackReady},
+		"nobody wants it":              {is: seen{phase: addonsv1.AddonUnassigned, revision: "platform-1"}, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
+		"the status is from a backup":  {is: seen{phase: addonsv1.AddonReady, revision: "platform-1", uid: "other"}, addonNow: true, stackNow: true, state: addonsv1.StackReady},
+		"an older version made it":     {is: was, neverNoted: true, stackNow: true, state: addonsv1.StackReady},
+		"there was nothing before it":  {is: was, none: true, addonNow: true, stackNow: true, state: addonsv1.StackReady},
+		"an unread stack is there now": {is: seen{phase: addonsv1.AddonReady, unresolved: undecided(unresolvedStack{isNew: true})}, none: true, addonNow: true, stackNow: true, state: addonsv1.StackUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			statusOf := func(s seen) *addonsv1.ClusterAddonStatus {
+				status := &addonsv1.ClusterAddonStatus{ObservedUID: "own"}
+				status.Addons = []addonsv1.AddonStatus{{Name: "web", Namespace: "default", Stack: "platform", Phase: s.phase, Reason: s.reason}}
+				status.Stacks = []addonsv1.StackStatus{{Name: "platform", Revision: s.revision, State: addonsv1.StackReady, Since: metav1.NewTime(then)}}
+				return status
+			}
+			before, after := statusOf(was), statusOf(tc.is)
+			before.Addons[0].Since = metav1.NewTime(then)
+			if tc.is.uid != "" {
+				after.ObservedUID = "other"
+			}
+			if tc.neverNoted {
+				before.Addons[0].Since, before.Stacks[0].Since, before.Stacks[0].State = metav1.Time{}, metav1.Time{}, ""
+			}
+			if tc.none {
+				before = &addonsv1.ClusterAddonStatus{}
+			}
+			noteSince(before, after, now)
+			stacks := stackStates(before, after, []addonsv1.StackRevision{{Name: "platform", Revision: tc.is.revision}}, tc.is.unresolved, now)
+			of := func(isNow bool) time.Time {
+				switch {
+				case isNow:
+					return then.Add(time.Hour)
+				case tc.neverNoted:
+					return time.Time{}
+				}
+				return then
+			}
+			if got := after.Addons[0].Since.Time; !got.Equal(of(tc.addonNow)) {
+				t.Errorf("the add-on is so since %s", got)
+			}
+			if len(stacks) != 1 || stacks[0].State != tc.state || !stacks[0].Since.Time.Equal(of(tc.stackNow)) {
+				t.Errorf("the stack is %+v", stacks)
+			}
+		})
+	}
+}

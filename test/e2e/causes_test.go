@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+)
+
+// TestStackNamesCauses has a stack on four clusters. All lack a Secret, one is paused, and one doesn't let its records
+// be read. The stack alone says so, and nothing of it once it is over.
+func TestStackNamesCauses(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	path := tn.writeChart("settings", "1.0.0", configMapChart)
+	s := workloadServer(t, 2)
+	tn.makeCluster("bergen", workloadServer(t, 0), nil)
+	tn.makeCluster("genoa", workloadServer(t, 1), nil)
+	tn.makeCluster("osaka", workloadServer(t, 0), nil, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	user, err := s.AddUser(tn.clusterUser("porto"))
+	g.Expect(err).NotTo(HaveOccurred())
+	all := []string{"*"}
+	role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{NonResourceURLs: all, Verbs: all}}}
+	role.Name = "limited-" + tn.namespace
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tn.clusterUser("porto")}},
+	}
+	binding.Name = role.Name
+	g.Expect(s.Create(t.Context(), role)).To(Succeed())
+	g.Expect(s.Create(t.Context(), binding)).To(Succeed())
+	tn.writeKubeconfig("porto", user.Kubeconfig)
+	tn.makeClusterObject("porto", nil)
+
+	tn.startManager()
+	tn.makeStack("platform", nil,
+		tn.addon("base", path, func(a *addonsv1.Addon) { a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "late"}} }),
+		tn.addon("above", path, after("base")))
+	for _, cause := range []string{
+		"0 of 4 clusters are ready; 2 can't be worked on now. ",
+		"bergen, genoa: add-on base: ValuesNotFound: addons[base].valuesFrom[0]: Secret " + tn.namespace + "/late doesn't exist",
+		"osaka: Paused", "porto: RecordsUnreadable: ", "Secrets",
+	} {
+		tn.awaitStack("platform", "it names the causes", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason, cause)
+	}
+	g.Expect(tn.warningsOf("ClusterAddon", addonsv1.RecordsUnreadableReason)).To(Equal(1))
+	waits := tn.awaitCluster("bergen", "it waits", phase("base", addonsv1.AddonPending, "ValuesNotFound", ""))
+	since := statusOf(waits, "base").Since
+	g.Expect(since.IsZero()).To(BeFalse())
+	g.Expect(waits.Status.Stacks).To(HaveLen(1))
+	g.Expect(waits.Status.Stacks[0].State).To(Equal(addonsv1.StackPending))
+	tn.stopManager()
+	tn.startManager()
+	tn.poke("bergen", "restarted")
+	tn.awaitReconcile("clusteraddon", 0)
+	tn.settle()
+	again := tn.awaitCluster("bergen", "it waits still", phase("base", addonsv1.AddonPending, "ValuesNotFound", ""))
+	g.Expect(statusOf(again, "base").Since).To(Equal(since), "a restart changes nothing")
+	g.Expect(again.Status.Stacks).To(Equal(waits.Status.Stacks))
+
+	tn.create(tn.secret("late", map[string]string{"values.yaml": "text: here\n"}))
+	changeOn(t, s, role, func(r *rbacv1.ClusterRole) {
+		r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: all, Resources: all, Verbs: all})
+	})
+	tn.awaitStack("platform", "all but a pause is over", addonsv1.ReadyCondition, metav1.ConditionFalse, addonsv1.ClustersProgressingReason,
+		"3 of 4 clusters are ready; 1 can't be worked on now. osaka: Paused")
+	is := tn.awaitCluster("bergen", "it is installed", ready("base", "above"))
+	g.Expect(is.Status.Stacks[0].State).To(Equal(addonsv1.StackReady))
+}

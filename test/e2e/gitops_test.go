@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/cel-go/cel"
+	. "github.com/onsi/gomega"
+	lua "github.com/yuin/gopher-lua"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/controlplane"
+	"github.com/cluster-chandler/chandler/test/docs"
+)
+
+// health is how GitOps tools judge a stack.
+type health struct{ kstatus, flux, argo string }
+
+// TestGitOps brings stacks into all states of docs/gitops.md, and compares the verdicts of kstatus, and of the page's
+// checks for Flux and Argo CD, with its table.
+func TestGitOps(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	tn := newTenant(t)
+	page, err := docs.Read(filepath.Join("..", ".."), "docs/gitops.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	judge := judgeOf(t, page)
+
+	settings := tn.writeChart("settings", "1.0.0", configMapChart)
+	stuck := tn.writeChart("stuck", "1.0.0", chart{"templates/hook.yaml": hookJob("pre-install", controlplane.PodFate+": "+controlplane.PodStuck)})
+	broken := tn.writeChart("broken", "1.0.0", chart{"templates/text.yaml": "{{ fail \"no\" }}"})
+	tn.makeCluster("up", workloadServer(t, 0), labels("up=yes"))
+	tn.makeCluster("two", workloadServer(t, 1), labels("two=yes"))
+	tn.makeCluster("three", workloadServer(t, 2), labels("two=yes"))
+	tn.makeClusterObject("down", labels("down=yes"))
+	up := labels("up=yes")
+	tn.makeStack("new", up, tn.addon("new", settings))
+	seen := map[string]health{"new": judge(tn.read("AddonStack", "new"))}
+
+	tn.startManager()
+	tn.makeStack("edited", up, tn.addon("edited", settings))
+	tn.makeStack("installing", up, tn.addon("installing", stuck))
+	tn.makeStack("secret-missing", up, tn.addon("secret-missing", settings, func(a *addonsv1.Addon) {
+		a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "none"}}
+	}))
+	from := tn.newStack("source-missing", up, tn.addon("source-missing", "settings"))
+	from.Spec.Source = &addonsv1.BundleSource{ArtifactSource: addonsv1.ArtifactSource{ConfigMap: &addonsv1.ArtifactReference{Name: "none"}}}
+	tn.create(from)
+	tn.makeStack("cluster-down", labels("down=yes"), tn.addon("cluster-down", settings))
+	held := tn.newStack("removal-held", labels("two=yes"), tn.addon("held", settings), tn.addon("stays", settings))
+	limit := intstr.FromInt32(1)
+	held.Spec.RemovalLimit = &limit
+	tn.create(held)
+	tn.makeStack("ready", up, tn.addon("ready", settings))
+	tn.makeStack("no-cluster", labels("none=yes"), tn.addon("none", settings))
+	tn.makeStack("paused", up, tn.addon("paused", settings))
+	tn.makeStack("failed", up, tn.addon("failed", broken))
+	tn.makeStack("invalid", up, tn.addon("invalid", settings))
+	for _, name := range []string{"edited", "removal-held", "ready", "paused", "invalid"} {
+		tn.awaitReady(name, "all is well at first")
+	}
+	change(tn, tn.newStack("paused", nil), func(s *addonsv1.AddonStack) {
+		s.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	})
+	tn.changeStack("invalid", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].DependsOn = []string{"nobody"} })
+	tn.changeStack("removal-held", func(spec *addonsv1.AddonStackSpec) { spec.Addons = spec.Addons[1:] })
+	for name, is := range map[string]struct {
+		status metav1.ConditionStatus
+		reason string
+	}{
+		"installing":     {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
+		"secret-missing": {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
+		"source-missing": {metav1.ConditionUnknown, "ArtifactNotFound"},
+		"cluster-down":   {metav1.ConditionFalse, addonsv1.ClustersProgressingReason},
+		"removal-held":   {metav1.ConditionFalse, addonsv1.RemovalHeldReason},
+		"ready":          {metav1.ConditionTrue, addonsv1.ReadyReason},
+		"no-cluster":     {metav1.ConditionTrue, addonsv1.ReadyReason},
+		"paused":         {metav1.ConditionTrue, addonsv1.PausedReason},
+		"failed":         {metav1.ConditionFalse, addonsv1.ClustersFailedReason},
+		"invalid":        {metav1.ConditionFalse, addonsv1.UnknownDependencyReason},
+	} {
+		tn.awaitStack(name, "it comes into its state", addonsv1.ReadyCondition, is.status, is.reason, "")
+		seen[name] = judge(tn.read("AddonStack", name))
+	}
+	tn.stopManager()
+	tn.changeStack("edited", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0].Chart.Path = stuck })
+	seen["edited"] = judge(tn.read("AddonStack", "edited"))
+
+	want := map[string]health{}
+	for _, row := range page.Rows("state") {
+		want[row.Code(0)[0]] = health{row.Text(1), row.Text(1), row.Text(2)}
+	}
+	g.Expect(want).To(HaveLen(12))
+	g.Expect(seen).To(Equal(want))
+}
+
+// judgeOf returns how kstatus, and the page's checks for Flux and Argo CD, judge a stack.
+func judgeOf(t *testing.T, page docs.Page) func(*unstructured.Unstructured) health {
+	t.Helper()
+	g := NewWithT(t)
+	blocks, err := page.Blocks("yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(blocks).To(HaveLen(1))
+	flux := struct {
+		HealthCheckExprs []struct{ Current, Failed string }
+	}{}
+	g.Expect(yaml.Unmarshal([]byte(blocks[0].Text), &flux)).To(Succeed())
+	env, err := cel.NewEnv(cel.Variable("status", cel.DynType), cel.Variable("metadata", cel.DynType))
+	g.Expect(err).NotTo(HaveOccurred())
+	holds := func(expression string, o *unstructured.Unstructured) bool {
+		ast, issues := env.Compile(expression)
+		g.Expect(issues.Err()).NotTo(HaveOccurred())
+		program, err := env.Program(ast)
+		g.Expect(err).NotTo(HaveOccurred())
+		value, _, err := program.Eval(map[string]any{"status": o.Object["status"], "metadata": o.Object["metadata"]})
+		g.Expect(err).NotTo(HaveOccurred())
+		return value.Value() == true
+	}
+	scripts, err := page.Blocks("lua")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(scripts).To(HaveLen(1))
+	return func(o *unstructured.Unstructured) health {
+		result, err := status.Compute(o)
+		g.Expect(err).NotTo(HaveOccurred())
+		is := health{kstatus: result.Status.String(), flux: "InProgress"}
+		switch checks := flux.HealthCheckExprs[0]; {
+		case holds(checks.Failed, o):
+			is.flux = "Failed"
+		case holds(checks.Current, o):
+			is.flux = "Current"
+		}
+		state := lua.NewState()
+		defer state.Close()
+		state.SetGlobal("obj", luaOf(t, state, o))
+		g.Expect(state.DoString(scripts[0].Text)).To(Succeed())
+		is.argo = state.GetField(state.Get(-1), "status").String()
+		return is
+	}
+}
+
+// luaOf returns an object as a table.
+func luaOf(t *testing.T, state *lua.LState, o *unstructured.Unstructured) lua.LValue {
+	t.Helper()
+	data, err := json.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain any
+	if err := json.Unmarshal(data, &plain); err != nil {
+		t.Fatal(err)
+	}
+	var convert func(any) lua.LValue
+	convert = func(value any) lua.LValue {
+		switch v := value.(type) {
+		case nil:
+			return lua.LNil
+		case bool:
+			return lua.LBool(v)
+		case float64:
+			return lua.LNumber(v)
+		case string:
+			return lua.LString(v)
+		case []any:
+			list := state.NewTable()
+			for _, each := range v {
+				list.Append(convert(each))
+			}
+			return list
+		case map[string]any:
+			fields := state.NewTable()
+			for key, each := range v {
+				fields.RawSetString(key, convert(each))
+			}
+			return fields
+		}
+		panic(fmt.Sprintf("%T isn't JSON", value))
+	}
+	return convert(plain)
+}
