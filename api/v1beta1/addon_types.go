@@ -3,6 +3,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -301,4 +303,5 @@ const (
 	DefaultValuesKey               = "values.yaml"
 	DefaultProgressDeadlineSeconds = 600
 	DefaultHistoryLimit            = 5
+	DefaultDegradedAfter           = time.Minute
 )

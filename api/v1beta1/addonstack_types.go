@@ -90,6 +90,13 @@ type AddonStackSpec struct {
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
 
+	// degradedAfterSeconds is how long a workload of an installed add-on may not be ready, in seconds, before the
+	// add-on is Degraded. Defaults to 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=86400
+	DegradedAfterSeconds *int32 `json:"degradedAfterSeconds,omitempty"`
+
 	// serviceAccountName is the name of a ServiceAccount of the workload clusters, in the
 	// namespace there that has the name of this object's namespace. The add-ons are
 	// delivered, repaired and removed with its rights. Without it the rights are those of

@@ -131,7 +131,7 @@ type StackStatus struct {
 }
 
 // StackState says where the add-ons of a stack stand on a cluster.
-// +kubebuilder:validation:Enum=Unknown;Pending;Progressing;Ready;Failed
+// +kubebuilder:validation:Enum=Unknown;Pending;Progressing;Ready;Degraded;Failed
 type StackState string
 
 const (
@@ -143,6 +143,8 @@ const (
 	StackProgressing StackState = "Progressing"
 	// StackReady says that all add-ons are Ready.
 	StackReady StackState = "Ready"
+	// StackDegraded says that an add-on is Degraded.
+	StackDegraded StackState = "Degraded"
 	// StackFailed says that an add-on is Failed.
 	StackFailed StackState = "Failed"
 )
@@ -270,7 +272,7 @@ type ClusterAddonStatus struct {
 }
 
 // AddonPhase says where an add-on stands.
-// +kubebuilder:validation:Enum=Pending;Installing;Upgrading;Ready;Failed;Removing;Unassigned
+// +kubebuilder:validation:Enum=Pending;Installing;Upgrading;Ready;Degraded;Failed;Removing;Unassigned
 type AddonPhase string
 
 const (
@@ -280,8 +282,10 @@ const (
 	AddonInstalling AddonPhase = "Installing"
 	// AddonUpgrading is being brought from one revision to another.
 	AddonUpgrading AddonPhase = "Upgrading"
-	// AddonReady is installed as wanted, and was ready.
+	// AddonReady is installed as wanted, and its workloads are ready.
 	AddonReady AddonPhase = "Ready"
+	// AddonDegraded is installed as wanted, and a workload of it hasn't been ready for some time.
+	AddonDegraded AddonPhase = "Degraded"
 	// AddonFailed can't go on without a change, or is tried again with backoff.
 	AddonFailed AddonPhase = "Failed"
 	// AddonRemoving is being uninstalled.

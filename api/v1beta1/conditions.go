@@ -139,6 +139,8 @@ const (
 	AddonsProgressingReason = "AddonsProgressing"
 	AddonsFailedReason      = "AddonsFailed"
 	AddonsUnknownReason     = "AddonsUnknown"
+	// AddonsDegradedReason: an add-on is Degraded.
+	AddonsDegradedReason = "AddonsDegraded"
 	// RecordsUnreadableReason: the release records of the workload cluster can't be read, so nobody knows what it runs.
 	RecordsUnreadableReason = "RecordsUnreadable"
 	NoStackMatchesReason    = "NoStackMatches"

@@ -257,6 +257,11 @@ func (in *AddonStackSpec) DeepCopyInto(out *AddonStackSpec) {
 		*out = new(Drift)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.DegradedAfterSeconds != nil {
+		in, out := &in.DegradedAfterSeconds, &out.DegradedAfterSeconds
+		*out = new(int32)
+		**out = **in
+	}
 	if in.RemovalLimit != nil {
 		in, out := &in.RemovalLimit, &out.RemovalLimit
 		*out = new(intstr.IntOrString)

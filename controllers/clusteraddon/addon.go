@@ -24,6 +24,8 @@ type addon struct {
 	bundle         *addonsv1.BundleSource // of the stack, nil if it has none
 	deletionPolicy addonsv1.DeletionPolicy
 	stackDrift     *addonsv1.Drift
+	// degradedAfterSeconds is the stack's.
+	degradedAfterSeconds *int32
 	// serviceAccount is the name of the one that the add-on is delivered as, "" for none.
 	serviceAccount string
 	// ranges are those of Kubernetes versions that the spec has.

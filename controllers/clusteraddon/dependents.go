@@ -93,7 +93,7 @@ func (q *request) mayBringKinds(a *addon, before, after string) bool {
 func mayTakeOver(one addonResult) bool {
 	phase, reason := one.status.Phase, one.status.Reason
 	switch {
-	case phase == addonsv1.AddonReady && reason != reasons.Retrying:
+	case isInstalled(phase) && reason != reasons.Retrying:
 		return false
 	case reason == reasons.ReleaseTaken:
 		return false // another one has the release, and counts itself

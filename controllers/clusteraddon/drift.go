@@ -62,7 +62,7 @@ func (q *request) followObjects() {
 			continue
 		}
 		followed[a.release()] = fleetwatch.Expected{
-			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Busy: !record.Repairable(),
+			Applied: record.Applied, Objects: int(record.Objects), Terms: hash([]any{policy, rules, a.AdoptionPolicy}), Judges: a.judges(), Busy: !record.Repairable(),
 		}
 	}
 	q.watched.Follow(q.workload.name, q.workload.conn, followed)

@@ -37,10 +37,16 @@ func (q *request) ensureAll(ctx context.Context) (all result, successors []*addo
 		}
 		// What waits for a point of an upgrade runs as it was.
 		runs := isHeldBack(one.status.Reason) && q.installed[a.release()].Status == deliver.StatusDeployed
-		ready[a.stack+"/"+a.Name] = one.status.Phase == addonsv1.AddonReady || runs
+		ready[a.stack+"/"+a.Name] = isInstalled(one.status.Phase) || runs
 		all.add(one)
 	}
 	return all, successors
+}
+
+// isInstalled reports whether an add-on of the phase is installed as wanted, and was ready. Others don't wait for one
+// that is Degraded since: their change may be what helps.
+func isInstalled(phase addonsv1.AddonPhase) bool {
+	return phase == addonsv1.AddonReady || phase == addonsv1.AddonDegraded
 }
 
 // ensure takes one add-on as far as it can go. Ready are those that others may depend on.
@@ -75,7 +81,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 			one = q.change(ctx, is.in, ready, status)
 		}
 	}
-	one = q.correctDrift(ctx, a, record, q.stillFailed(a, one))
+	one = q.judgeHealth(ctx, a, record, q.correctDrift(ctx, a, record, q.stillFailed(a, one)))
 	one.followUp = one.and(written)
 	return one
 }

@@ -152,6 +152,8 @@ func becameReady(was, is addonsv1.AddonStatus) string {
 	switch {
 	case was.Revision != is.Revision:
 		return "Installed"
+	case was.Phase == addonsv1.AddonDegraded:
+		return "Healthy again:"
 	case was.Phase == addonsv1.AddonReady, isPassing(was):
 		return ""
 	case was.Phase == addonsv1.AddonPending, was.Phase == addonsv1.AddonUnassigned: // somebody was told of it
@@ -198,6 +200,8 @@ func addonEvent(was, is addonsv1.AddonStatus) *event {
 		}
 	case addonsv1.AddonFailed:
 		return warning("Install", "failed")
+	case addonsv1.AddonDegraded:
+		return warning("Watch", "is degraded")
 	case addonsv1.AddonUnassigned:
 		return warning("Keep", "is left as it is")
 	case addonsv1.AddonPending:

@@ -122,6 +122,8 @@ type memory struct {
 	// drifts are what is known of changes by others, repairs how many may be repaired.
 	drifts  map[deliver.Release]*driftMemory
 	repairs *rate.Limiter
+	// health is what was seen of installed add-ons' workloads.
+	health map[deliver.Release]*healthMemory
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates sets.Set[gateLabels]
 	// proofs are those of the records.
@@ -134,6 +136,7 @@ func newMemory() *memory {
 	return &memory{
 		unmetSince: map[conditionsKey]time.Time{}, installs: newInstalls(), began: map[deliver.Release]time.Time{},
 		leavingSince: map[deliver.Release]time.Time{}, agreed: sets.New[string](),
+		health: map[deliver.Release]*healthMemory{},
 		drifts: map[deliver.Release]*driftMemory{}, repairs: rate.NewLimiter(repairRate, repairBurst),
 	}
 }

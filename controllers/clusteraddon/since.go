@@ -64,6 +64,8 @@ func stateOf(stack string, addons []addonsv1.AddonStatus) addonsv1.StackState {
 		return addonsv1.StackUnknown
 	case has[addonsv1.AddonInstalling], has[addonsv1.AddonUpgrading], has[addonsv1.AddonRemoving]:
 		return addonsv1.StackProgressing
+	case has[addonsv1.AddonDegraded]:
+		return addonsv1.StackDegraded
 	case has[addonsv1.AddonPending]:
 		return addonsv1.StackPending
 	}

@@ -140,6 +140,8 @@ func (a *assignedStack) addons(outdated bool) []addon {
 			bundle:         a.spec.Source,
 			deletionPolicy: cmp.Or(a.spec.DeletionPolicy, addonsv1.DeletionPolicyDelete),
 			stackDrift:     a.spec.Drift,
+
+			degradedAfterSeconds: a.spec.DegradedAfterSeconds,
 			lifecycle:      a.spec.Lifecycle,
 			serviceAccount: a.spec.ServiceAccountName,
 		})

@@ -121,6 +121,9 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 	case count(statuses, addonsv1.AddonFailed) > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)
+	case count(statuses, addonsv1.AddonDegraded) > 0:
+		c.Reason = addonsv1.AddonsDegradedReason
+		c.Message = describeAll(statuses, addonsv1.AddonDegraded)
 	case len(open) > 0:
 		c.Reason = addonsv1.AddonsProgressingReason
 		c.Message = message.List(open, "; ", named)

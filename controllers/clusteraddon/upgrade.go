@@ -148,7 +148,7 @@ func (q *request) causes(statuses []addonsv1.AddonStatus) upgrade.Causes {
 			})
 			continue
 		}
-		if a.awaitedAt() == addonsv1.UpgradeIndependent || status.Phase == addonsv1.AddonReady {
+		if a.awaitedAt() == addonsv1.UpgradeIndependent || isInstalled(status.Phase) {
 			continue
 		}
 		causes.Waiting = append(causes.Waiting, upgrade.Cause{

@@ -54,6 +54,8 @@ type Expected struct {
 	// Terms identify what is said about drift: when they change, what was accepted before
 	// isn't any more.
 	Terms string
+	// Judges reports whether objects of a kind are judged when they change. Nil judges none.
+	Judges func(schema.GroupKind) bool
 	// Busy says that the add-on is being changed: nothing is compared until it isn't.
 	Busy bool
 }
@@ -78,6 +80,7 @@ type clusterObjects struct {
 	kinds    map[schema.GroupKind]*kindOfObjects
 	releases map[deliver.Release]*followed
 	objects  int // that are kept
+	changes  map[deliver.Release]*changes
 }
 
 // followed is an add-on that is watched.
@@ -101,7 +104,9 @@ func (w *Objects) Follow(name multicluster.ClusterName, conn *fleet.Connection, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *followed) bool { _, wanted := releases[release]; return !wanted })
+	isUnwanted := func(release deliver.Release) bool { _, wanted := releases[release]; return !wanted }
+	maps.DeleteFunc(c.releases, func(release deliver.Release, _ *followed) bool { return isUnwanted(release) })
+	maps.DeleteFunc(c.changes, func(release deliver.Release, _ *changes) bool { return isUnwanted(release) })
 	for release, expected := range releases {
 		c.expect(release, expected)
 	}
@@ -128,7 +133,8 @@ func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 	case f != nil && expected.Busy:
 		f.Busy = true
 		return
-	case f != nil && f.Expected == expected:
+	case f != nil && f.isSame(expected):
+		f.Judges = expected.Judges
 		return
 	}
 	next := &followed{Expected: expected}
@@ -138,6 +144,11 @@ func (c *clusterObjects) expect(release deliver.Release, expected Expected) {
 	}
 	c.releases[release] = next
 	c.settle(release, next, settlesAfterUpgrade)
+}
+
+// isSame reports whether the same is expected as before.
+func (e Expected) isSame(other Expected) bool {
+	return e.Applied == other.Applied && e.Objects == other.Objects && e.Terms == other.Terms && e.Busy == other.Busy
 }
 
 // of returns what is known of a connection. It is nil if there is nothing yet, unless one is to
@@ -152,6 +163,7 @@ func (w *Objects) of(name multicluster.ClusterName, conn *fleet.Connection, make
 	c = &clusterObjects{
 		name: name.String(), conn: conn, clock: w.clock, limit: w.limit, notify: func() { w.changed(name) },
 		kinds: map[schema.GroupKind]*kindOfObjects{}, releases: map[deliver.Release]*followed{},
+		changes: map[deliver.Release]*changes{},
 	}
 	w.clusters[conn] = c
 	context.AfterFunc(conn.Context(), func() {

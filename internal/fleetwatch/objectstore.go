@@ -3,6 +3,8 @@
 package fleetwatch
 
 import (
+	"hash/fnv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,6 +17,7 @@ import (
 type object struct {
 	release deliver.Release
 	fields  drift.Fields
+	version uint64 // a hash of its resourceVersion
 }
 
 func objectName(key deliver.ObjectKey) types.NamespacedName {
@@ -41,11 +44,17 @@ func slim(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 
 // objectOf returns what is kept of an object; no fields if nothing of it is to be compared.
 func objectOf(m *metav1.PartialObjectMetadata) object {
-	o := object{release: deliver.OwnerOf(&m.ObjectMeta)}
+	o := object{release: deliver.OwnerOf(&m.ObjectMeta), version: versionOf(m.ResourceVersion)}
 	if m.Annotations[deliver.HookRunAnnotation] == "" { // hooks run when their time comes
 		o.fields = drift.FieldsOf(m.ManagedFields, deliver.FieldManager(o.release))
 	}
 	return o
+}
+
+func versionOf(resourceVersion string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(resourceVersion))
+	return h.Sum64()
 }
 
 // replace takes in a list, which is complete.
@@ -68,6 +77,11 @@ func (k *kindOfObjects) replace(list *metav1.PartialObjectMetadataList) error {
 			changed = append(changed, release)
 		}
 	}
+	for name, o := range objects {
+		if k.objects[name].version != o.version {
+			c.noteChange(k.kind, name, o.release)
+		}
+	}
 	k.objects, k.sums, k.err = objects, sums, nil
 	return c.unlockAndTell(c.anyNews(changed) || wasUnwatched)
 }
@@ -80,8 +94,18 @@ func (k *kindOfObjects) change(m *metav1.PartialObjectMetadata, there bool) erro
 	}
 	name, c := nameOf(m), k.cluster
 	c.mu.Lock()
-	was := k.objects[name]
-	if c.kinds[k.kind] != k || k.objects == nil || was == now {
+	if c.kinds[k.kind] != k || k.objects == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	was, known := k.objects[name]
+	if known {
+		c.noteChange(k.kind, name, was.release)
+	}
+	if was.release == now.release && was.fields == now.fields {
+		if known {
+			k.objects[name] = now
+		}
 		c.mu.Unlock()
 		return nil
 	}

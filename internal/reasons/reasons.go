@@ -91,7 +91,7 @@ func (r Reason) Phase() addonsv1.AddonPhase {
 // Warns reports whether a Warning tells of an add-on that comes into the phase for the reason.
 func (r Reason) Warns(phase addonsv1.AddonPhase) bool {
 	switch phase {
-	case addonsv1.AddonFailed: // with Retrying it failed before, and its cluster doesn't answer
+	case addonsv1.AddonFailed, addonsv1.AddonDegraded: // with Retrying it failed before, and its cluster doesn't answer
 		return r.Name != Retrying
 	case addonsv1.AddonPending:
 		return !r.Is(Passing)

@@ -6,6 +6,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/artifact/failure"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/health"
 	"github.com/cluster-chandler/chandler/internal/render"
 )
 
@@ -17,6 +18,7 @@ var (
 	unassigned         = []addonsv1.AddonPhase{addonsv1.AddonUnassigned}
 	installing         = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading}
 	underWay           = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonRemoving}
+	degraded           = []addonsv1.AddonPhase{addonsv1.AddonDegraded}
 	removing           = []addonsv1.AddonPhase{addonsv1.AddonRemoving}
 	anyPhase           []addonsv1.AddonPhase
 )
@@ -126,6 +128,14 @@ var Table = []Reason{
 	{deliver.ReasonWaitingForTurn, underWay, Passing, ""},
 	{deliver.ReasonWaitingForDeletion, underWay, Passing, ""},
 	{deliver.ReasonWaitingForWebhook, underWay, Passing, ""},
+	{health.ReasonCrashLoopBackOff, degraded, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
+	{health.ReasonImagePullBackOff, degraded, 0, "an image can't be pulled: see the pod's events"},
+	{health.ReasonContainerError, degraded, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},
+	{health.ReasonUnschedulable, degraded, 0, "a pod finds no node: see its events"},
+	{health.ReasonPodsRefused, degraded, 0, "the API server refuses pods, as for a quota: see the workload's condition `ReplicaFailure`"},
+	{health.ReasonUpdateStuck, degraded, 0, "a rolling update that somebody else began doesn't end: see the workload's condition `Progressing`"},
+	{health.ReasonReplicasUnavailable, degraded, 0, "fewer replicas are available than were before, as when a node is lost"},
+	{health.ReasonObjectNotReady, degraded, 0, "a check of `readiness` isn't true any more"},
 	{WaitingForSuccessor, removing, Passing,
 		"a wanted add-on isn't ready yet, and may take over objects of this one: see why, or take it out of its stack"},
 	{StackUndecided, unassigned, Passing,

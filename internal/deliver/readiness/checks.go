@@ -5,10 +5,12 @@
 package readiness
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/expression"
@@ -44,6 +46,24 @@ type Checks []Check
 // For returns the checks that are about an object.
 func (c Checks) For(o *unstructured.Unstructured) Checks {
 	return slices.DeleteFunc(slices.Clone(c), func(check Check) bool { return !check.matches(o) })
+}
+
+// About reports whether a check is about objects of the kind.
+func (c Checks) About(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(c, func(check Check) bool {
+		return schema.FromAPIVersionAndKind(check.APIVersion, check.Kind).GroupKind() == kind
+	})
+}
+
+// FirstUnmet returns the first of the checks about an object that isn't true of it; false if all are. An error counts as
+// false.
+func (c Checks) FirstUnmet(ctx context.Context, o *unstructured.Unstructured) (Check, bool) {
+	for _, check := range c.For(o) {
+		if holds, err := check.program.Holds(ctx, map[string]any{"self": o.Object}); err != nil || !holds {
+			return check, true
+		}
+	}
+	return Check{}, false
 }
 
 // Unmatched returns the first check that names an object which isn't among these.

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/health"
+)
+
+const (
+	// maxLooks is how many objects of a cluster are looked at, at once.
+	maxLooks = 5
+	// pauseForRequest is how long the next look waits for each request that an object took.
+	pauseForRequest = 10 * time.Second
+)
+
+// healthMemory is what is remembered of the objects of an add-on that is installed. Losing it has them looked at, and
+// what is wrong with them counted from then on.
+type healthMemory struct {
+	revision int
+	looked   bool // at all of them, since the cluster was connected
+	objects  map[deliver.ObjectKey]objectHealth
+}
+
+// objectHealth is what was seen of an object last.
+type objectHealth struct {
+	before  health.Before
+	finding *health.Finding // nil if nothing is wrong
+	since   time.Time       // when it was found first
+}
+
+// judges returns whether objects of a kind are judged of the add-on.
+func (a *addon) judges() func(schema.GroupKind) bool {
+	checks, err := readiness.Compile(a.Readiness)
+	if err != nil {
+		checks = nil
+	}
+	return func(kind schema.GroupKind) bool { return health.Judges(kind, checks) }
+}
+
+// degradedAfter is how long something has to be wrong with an installed add-on before it is Degraded.
+func (a *addon) degradedAfter() time.Duration {
+	if a.degradedAfterSeconds == nil {
+		return addonsv1.DefaultDegradedAfter
+	}
+	return time.Duration(*a.degradedAfterSeconds) * time.Second
+}
+
+// judgeHealth looks at the workloads that have changed of an add-on that is Ready, and returns it as Degraded once one
+// of them hasn't been ready for long enough. It changes nothing on the cluster.
+func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summary, one addonResult) addonResult {
+	release := a.release()
+	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
+		return one // nothing is watched
+	}
+	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && !one.applied {
+		return one
+	}
+	memory := q.memory.healthOf(release, int(one.status.Revision))
+	changed, listed := q.watched.Changed(q.workload.conn, release)
+	if one.applied { // each object was found ready just now
+		memory.looked = true
+		return one
+	}
+	pause, err := q.look(ctx, a, memory, changed)
+	if pause > 0 {
+		q.watched.LookAgain(q.workload.conn, release, pause)
+	}
+	if err != nil {
+		q.watched.LookAgain(q.workload.conn, release, pauseForRequest, changed...)
+	}
+	was := q.previousStatus(one.status)
+	if !memory.looked && was.Phase == addonsv1.AddonDegraded && was.Revision == one.status.Revision {
+		if !listed || err != nil { // nothing says that it is otherwise now
+			one.status.Phase, one.status.Reason, one.status.Message = was.Phase, was.Reason, was.Message
+			return one
+		}
+		memory.countFrom(q.now.Add(-a.degradedAfter()))
+	}
+	memory.looked = memory.looked || listed && err == nil
+	worst := memory.worst()
+	if worst == nil {
+		return one
+	}
+	if left := worst.since.Add(a.degradedAfter()).Sub(q.now); left > 0 {
+		one.retryAfter = management.Sooner(one.retryAfter, left)
+		return one
+	}
+	one.status.Phase, one.status.Reason, one.status.Message = addonsv1.AddonDegraded, worst.finding.Reason, shorten(worst.finding.Message)
+	return one
+}
+
+// look reads objects, and notes what is wrong with them. It returns how long the next look is to wait.
+func (q *request) look(ctx context.Context, a *addon, memory *healthMemory, objects []deliver.ObjectKey) (pause time.Duration, _ error) {
+	if len(objects) == 0 {
+		return 0, nil
+	}
+	target, err := q.targetAs(a.serviceAccount)
+	if err != nil {
+		return 0, err
+	}
+	checks, err := readiness.Compile(a.Readiness)
+	if err != nil {
+		return 0, nil //nolint:nilerr // the add-on is refused for it at its next upgrade
+	}
+	found, requests := make([]objectHealth, len(objects)), make([]int, len(objects))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxLooks)
+	for i, key := range objects {
+		group.Go(func() (err error) {
+			found[i].finding, found[i].before, requests[i], err = health.Look(ctx, target.Client, key, checks, memory.objects[key].before)
+			return err
+		})
+	}
+	err = group.Wait()
+	if err == nil {
+		for i, key := range objects {
+			memory.note(key, found[i], q.now)
+		}
+	}
+	return time.Duration(slices.Max(requests)) * pauseForRequest, err
+}
+
+// note takes in how an object is now.
+func (m *healthMemory) note(key deliver.ObjectKey, is objectHealth, now time.Time) {
+	was := m.objects[key]
+	switch {
+	case is.finding == nil && is.before == (health.Before{}):
+		delete(m.objects, key)
+		return
+	case is.finding != nil && was.finding != nil:
+		is.since = was.since
+	case is.finding != nil:
+		is.since = now
+	}
+	m.objects[key] = is
+}
+
+// countFrom has all that is wrong count as found at that time.
+func (m *healthMemory) countFrom(since time.Time) {
+	for key, is := range m.objects {
+		if is.finding != nil {
+			is.since = since
+			m.objects[key] = is
+		}
+	}
+}
+
+// worst returns the object that something has been wrong with for the longest time; nil if nothing is wrong.
+func (m *healthMemory) worst() *objectHealth {
+	var worst *objectHealth
+	var of deliver.ObjectKey
+	for key, is := range m.objects {
+		if is.finding == nil {
+			continue
+		}
+		if worst == nil || is.since.Before(worst.since) || is.since.Equal(worst.since) && key.String() < of.String() {
+			worst, of = &is, key
+		}
+	}
+	return worst
+}
+
+// healthOf returns what is remembered of an add-on's revision.
+func (m *memory) healthOf(release deliver.Release, revision int) *healthMemory {
+	known := m.health[release]
+	if known == nil || known.revision != revision {
+		known = &healthMemory{revision: revision, objects: map[deliver.ObjectKey]objectHealth{}}
+		m.health[release] = known
+	}
+	return known
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+const (
+	// lookPause is how long after a look at an add-on's objects the next one may come.
+	lookPause = 10 * time.Second
+	// changesSettle is how long changes are gathered before they are told of.
+	changesSettle = 500 * time.Millisecond
+)
+
+// changes are those of an add-on's objects that are judged, since they were taken last. Losing them has all objects
+// looked at once.
+type changes struct {
+	objects map[deliver.ObjectKey]bool
+	next    time.Time // when they may be taken again
+	told    time.Time // when somebody was told of them
+	waits   bool      // until somebody is
+}
+
+// noteChange notes that an object has changed in some way, if it is judged. The caller has the lock.
+func (c *clusterObjects) noteChange(kind schema.GroupKind, name types.NamespacedName, release deliver.Release) {
+	f := c.releases[release]
+	if f == nil || f.Judges == nil || !f.Judges(kind) {
+		return
+	}
+	is := c.changes[release]
+	if is == nil {
+		is = &changes{objects: map[deliver.ObjectKey]bool{}}
+		c.changes[release] = is
+	}
+	is.objects[deliver.ObjectKey{Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name}] = true
+	c.tellLater(release, is)
+}
+
+// tellLater tells of changes once they may be taken. The caller has the lock.
+func (c *clusterObjects) tellLater(release deliver.Release, is *changes) {
+	if is.waits {
+		return
+	}
+	is.waits = true
+	now := c.clock.Now()
+	c.clock.AfterFunc(max(changesSettle, is.next.Sub(now), is.told.Add(lookPause).Sub(now)), func() {
+		c.mu.Lock()
+		is.waits, is.told = false, c.clock.Now()
+		tell := c.conn.Context().Err() == nil && c.changes[release] == is && len(is.objects) > 0
+		c.mu.Unlock()
+		if tell {
+			c.notify()
+		}
+	})
+}
+
+// Changed takes the objects of an add-on that have changed since the last call, none if that was a moment ago. listed
+// says that all kinds have been listed, or can't be.
+func (w *Objects) Changed(conn *fleet.Connection, release deliver.Release) (objects []deliver.ObjectKey, listed bool) {
+	w.with(conn, release, func(c *clusterObjects, f *followed) {
+		listed = !f.Busy
+		for kind := range f.wanted {
+			k := c.kinds[kind]
+			listed = listed && (k == nil || k.objects != nil || k.err != nil)
+		}
+		is := c.changes[release]
+		if is == nil || c.clock.Now().Before(is.next) {
+			return
+		}
+		objects = slices.SortedFunc(maps.Keys(is.objects), compareObjects)
+		clear(is.objects)
+		is.next = c.clock.Now().Add(lookPause)
+	})
+	return objects, listed
+}
+
+// LookAgain has objects looked at once more, and none of the add-on's before the pause is over.
+func (w *Objects) LookAgain(conn *fleet.Connection, release deliver.Release, pause time.Duration, objects ...deliver.ObjectKey) {
+	w.with(conn, release, func(c *clusterObjects, _ *followed) {
+		is := c.changes[release]
+		if is == nil {
+			return
+		}
+		is.next = c.clock.Now().Add(pause)
+		for _, key := range objects {
+			is.objects[key] = true
+		}
+		if len(is.objects) > 0 {
+			c.tellLater(release, is)
+		}
+	})
+}
+
+func compareObjects(a, b deliver.ObjectKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Finding is why an object isn't ready any more. Its message has no words of the cluster's but names.
+type Finding struct{ Reason, Message string }
+
+// Before is what was seen of a workload when it was found well last: how many replicas were available at the most since
+// then. Zero means that this isn't known.
+type Before struct{ Available int32 }
+
+// Judge returns what is wrong with a workload, nil if nothing is known to be, and what is to be given to the next call.
+// Pods are its own, or some of them. An object that isn't as Kubernetes has it isn't judged.
+func Judge(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Finding, Before) {
+	is, err := replicasOf(o)
+	if err != nil {
+		return nil, before
+	}
+	if !is.lacks() {
+		return nil, Before{Available: is.available}
+	}
+	finding := verdict(is, pods, cmp.Or(before.Available, is.wanted))
+	if before.Available != 0 && finding == nil {
+		before.Available = max(before.Available, is.available)
+	}
+	return finding, before
+}
+
+// verdict decides what is wrong with a workload that has fewer available replicas than it is to have; nil if nothing is
+// known to be. Pods are its own, or some of them. Before is how many replicas were available at the most since it was
+// found well last, as many as it is to have if that isn't known.
+func verdict(is replicas, pods []corev1.Pod, before int32) *Finding {
+	counts := fmt.Sprintf("%d of %d replicas are available", is.available, is.wanted)
+	if is.refused != "" {
+		return &Finding{ReasonPodsRefused, counts + ", and no pod can be made. See its condition ReplicaFailure"}
+	}
+	unschedulable := ""
+	for i := range pods {
+		if reason, container := whyNotRunning(&pods[i]); reason != "" {
+			return &Finding{reason, fmt.Sprintf("%s. Container %s of pod %s: %s", counts, container, pods[i].Name, reason)}
+		}
+		if isUnschedulable(&pods[i]) && unschedulable == "" {
+			unschedulable = pods[i].Name
+		}
+	}
+	isLess := is.available < min(before, is.wanted)
+	switch {
+	case is.stuck:
+		return &Finding{ReasonUpdateStuck, counts + ", and its rolling update didn't come to its end in time"}
+	case is.updating || !isLess:
+		return nil
+	case unschedulable != "":
+		return &Finding{ReasonUnschedulable, fmt.Sprintf("%s. Pod %s has no node", counts, unschedulable)}
+	}
+	return &Finding{ReasonReplicasUnavailable, counts}
+}

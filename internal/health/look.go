@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+)
+
+// maxPods is how many pods of a workload are looked at.
+const maxPods = 50
+
+// Judges reports whether objects of a kind are judged of an add-on with these readiness checks. Jobs aren't: they end.
+func Judges(kind schema.GroupKind, checks readiness.Checks) bool {
+	if kind.String() == "Job.batch" {
+		return false
+	}
+	return isWorkload(kind) || checks.About(kind)
+}
+
+// Look reads an object, and for a workload that lacks replicas some of its pods. It returns what is wrong, nil if nothing
+// is known to be, what is to be given to the next look, and the number of requests.
+func Look(ctx context.Context, c client.Client, key deliver.ObjectKey, checks readiness.Checks, before Before) (*Finding, Before, int, error) {
+	kind := schema.GroupKind{Group: key.Group, Kind: key.Kind}
+	mapping, err := c.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, Before{}, 0, nil // it is a matter of drift that it is gone
+	}
+	if err != nil {
+		return nil, before, 0, fmt.Errorf("looking at %s: %w", key, err)
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return nil, Before{}, 1, nil
+	}
+	if err != nil {
+		return nil, before, 1, fmt.Errorf("looking at %s: %w", key, err)
+	}
+	requests := 1
+	if isWorkload(kind) {
+		var finding *Finding
+		finding, before, requests, err = lookAtWorkload(ctx, c, o, before)
+		if finding != nil || err != nil {
+			return named(key, finding), before, requests, err
+		}
+	}
+	if check, isUnmet := checks.FirstUnmet(ctx, o); isUnmet {
+		return named(key, &Finding{ReasonObjectNotReady, "readiness check isn't true any more: " + check.Expression}), before, requests, nil
+	}
+	return nil, before, requests, nil
+}
+
+// named puts the object in front of a finding's message.
+func named(key deliver.ObjectKey, finding *Finding) *Finding {
+	if finding == nil {
+		return nil
+	}
+	return &Finding{finding.Reason, fmt.Sprintf("%s: %s", key, finding.Message)}
+}
+
+// lookAtWorkload judges a workload that was read.
+func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstructured, before Before) (*Finding, Before, int, error) {
+	is, err := replicasOf(o)
+	if err != nil || !is.lacks() {
+		finding, before := Judge(o, nil, before)
+		return finding, before, 1, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(is.selector)
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing()
+	}
+	pods := &corev1.PodList{}
+	err = c.List(ctx, pods, client.InNamespace(o.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, before, 2, fmt.Errorf("listing the pods of %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+	}
+	finding, before := Judge(o, pods.Items, before)
+	return finding, before, 2, nil
+}

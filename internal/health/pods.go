@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Reasons of findings. They are stable API.
+const (
+	// ReasonCrashLoopBackOff: a container ends again and again.
+	ReasonCrashLoopBackOff = "CrashLoopBackOff"
+	// ReasonImagePullBackOff: an image can't be pulled.
+	ReasonImagePullBackOff = "ImagePullBackOff"
+	// ReasonContainerError: a container can't be made or started, as for a Secret that it names.
+	ReasonContainerError = "ContainerError"
+	// ReasonUnschedulable: there is no node for a pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonPodsRefused: the API server refuses pods, as for a quota.
+	ReasonPodsRefused = "PodsRefused"
+	// ReasonUpdateStuck: a rolling update didn't come to its end in its time.
+	ReasonUpdateStuck = "UpdateStuck"
+	// ReasonReplicasUnavailable: fewer replicas are available than before.
+	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	// ReasonObjectNotReady: a readiness check isn't true any more.
+	ReasonObjectNotReady = "ObjectNotReady"
+)
+
+// waitingReasons are those of containers that don't run, by the kubelet's words
+// (k8s.io/kubernetes/pkg/kubelet/images/types.go and container/sync_result.go).
+var waitingReasons = map[string]string{
+	"CrashLoopBackOff": ReasonCrashLoopBackOff,
+
+	"ImagePullBackOff": ReasonImagePullBackOff, "ErrImagePull": ReasonImagePullBackOff, "ErrImageNeverPull": ReasonImagePullBackOff,
+	"InvalidImageName": ReasonImagePullBackOff, "ImageInspectError": ReasonImagePullBackOff, "RegistryUnavailable": ReasonImagePullBackOff,
+
+	"CreateContainerConfigError": ReasonContainerError, "CreateContainerError": ReasonContainerError, "RunContainerError": ReasonContainerError,
+	"PostStartHookError": ReasonContainerError, "PreCreateHookError": ReasonContainerError, "PreStartHookError": ReasonContainerError,
+}
+
+// whyNotRunning returns why a container of a pod doesn't run; "" if it runs, or may soon.
+func whyNotRunning(pod *corev1.Pod) (reason, container string) {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		switch {
+		case c.State.Waiting != nil && waitingReasons[c.State.Waiting.Reason] != "":
+			return waitingReasons[c.State.Waiting.Reason], c.Name
+		// Between its ends, a container that crashes runs for a moment, or has ended.
+		case c.RestartCount >= crashes && !c.Ready && c.LastTerminationState.Terminated != nil && c.LastTerminationState.Terminated.ExitCode != 0:
+			return ReasonCrashLoopBackOff, c.Name
+		}
+	}
+	return "", ""
+}
+
+// crashes is after how many restarts a container that isn't ready counts as one that crashes.
+const crashes = 3
+
+// isUnschedulable reports whether there is no node for a pod.
+func isUnschedulable(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
