@@ -63,13 +63,16 @@ func (q *request) judgeHealth(ctx context.Context, a *addon, record deliver.Summ
 	if policy, _ := a.driftOf(); policy == addonsv1.DriftPolicyIgnore {
 		return one // nothing is watched
 	}
-	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && !one.applied {
+	if one.status.Phase != addonsv1.AddonReady || one.unreachable || one.status.Revision != int32(record.Revision) && one.available == nil {
 		return one
 	}
 	memory := q.memory.healthOf(release, int(one.status.Revision))
 	changed, listed := q.watched.Changed(q.workload.conn, release)
-	if one.applied { // each object was found ready just now
+	if one.available != nil { // each object was found ready just now
 		memory.looked = true
+		for key, n := range one.available {
+			memory.objects[key] = objectHealth{before: health.Before{Available: n}}
+		}
 		return one
 	}
 	pause, err := q.look(ctx, a, memory, changed)
@@ -171,12 +174,18 @@ func (m *healthMemory) worst() *objectHealth {
 	return worst
 }
 
-// healthOf returns what is remembered of an add-on's revision.
+// healthOf returns what is remembered of an add-on's revision. Nothing is wrong with a new one at first, and its workloads
+// have as many replicas as before.
 func (m *memory) healthOf(release deliver.Release, revision int) *healthMemory {
 	known := m.health[release]
 	if known == nil || known.revision != revision {
-		known = &healthMemory{revision: revision, objects: map[deliver.ObjectKey]objectHealth{}}
-		m.health[release] = known
+		next := &healthMemory{revision: revision, objects: map[deliver.ObjectKey]objectHealth{}}
+		if known != nil {
+			for key, is := range known.objects {
+				next.objects[key] = objectHealth{before: is.before}
+			}
+		}
+		known, m.health[release] = next, next
 	}
 	return known
 }

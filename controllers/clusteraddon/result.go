@@ -56,6 +56,8 @@ type addonResult struct {
 	applied bool // all of its objects were, in this reconcile
 	tried   bool // each of its objects was
 	gone    bool // it was removed, and has no status
+	// available replicas of workloads, if it became Ready in this reconcile
+	available map[deliver.ObjectKey]int32
 }
 
 // because returns the result of an add-on that doesn't go on, in the phase of the reason.
@@ -77,7 +79,9 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 		status.Revision, status.Digest = outcome.Revision, outcome.Digest
 		status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}
 	}
-	return addonResult{status: status, applied: outcome.Applied, tried: outcome.Tried, followUp: followUp{retryAfter: outcome.RetryAfter}}
+	return addonResult{
+		status: status, applied: outcome.Applied, tried: outcome.Tried, available: outcome.Available, followUp: followUp{retryAfter: outcome.RetryAfter},
+	}
 }
 
 // result is what came of several add-ons.

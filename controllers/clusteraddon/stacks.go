@@ -142,8 +142,8 @@ func (a *assignedStack) addons(outdated bool) []addon {
 			stackDrift:     a.spec.Drift,
 
 			degradedAfterSeconds: a.spec.DegradedAfterSeconds,
-			lifecycle:      a.spec.Lifecycle,
-			serviceAccount: a.spec.ServiceAccountName,
+			lifecycle:            a.spec.Lifecycle,
+			serviceAccount:       a.spec.ServiceAccountName,
 		})
 	}
 	return wanted

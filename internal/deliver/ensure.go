@@ -126,7 +126,20 @@ func (r *run) advance(ctx context.Context) (Outcome, error) {
 	if r.isRollback() {
 		return rolledBackOutcome(r.rec.Summary, r.now()), nil
 	}
-	return readyOutcome(r.rec.Summary), nil
+	o := readyOutcome(r.rec.Summary)
+	o.Available = r.available()
+	return o, nil
+}
+
+// available returns how many replicas of workloads are available, as they were seen last.
+func (r *run) available() map[ObjectKey]int32 {
+	available := map[ObjectKey]int32{}
+	for key, a := range r.s.applied {
+		if n := r.statusOf(a).Available; n > 0 {
+			available[key] = n
+		}
+	}
+	return available
 }
 
 // resume goes on with the newest revision.

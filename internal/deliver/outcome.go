@@ -32,6 +32,8 @@ type Outcome struct {
 	Kinds string
 	// Total is the number of objects, Ready that of those that are applied and ready.
 	Total, Ready int32
+	// Available is how many replicas of workloads were available when the add-on became Ready, if that was just now.
+	Available map[ObjectKey]int32
 
 	// Applied says that each object was applied, and none refused: what the add-on has in
 	// common with one that goes is its own now.

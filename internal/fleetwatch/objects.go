@@ -27,8 +27,8 @@ const (
 
 // Objects watches the objects of add-ons: one watch for each kind that is installed on a
 // cluster. It keeps only a hash of the fields of an object that its add-on owns. So what
-// others do to the object costs nothing, and one comparison shows whether an add-on has
-// all it applied.
+// others do to the object costs nothing, unless its health is judged. One comparison shows
+// whether an add-on has all it applied.
 type Objects struct {
 	changed func(multicluster.ClusterName)
 	clock   clock.WithDelayedExecution

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cluster-chandler/chandler/internal/health"
 )
@@ -105,6 +106,49 @@ func TestDeployment(t *testing.T) {
 			g.Expect(found.Reason).To(Equal(tc.want))
 			g.Expect(found.Message).To(ContainSubstring(" of 4 replicas are available"))
 			g.Expect(strings.Contains(found.Message, "secret")).To(BeFalse(), fmt.Sprint("the cluster's words: ", found.Message))
+		})
+	}
+}
+
+// TestOtherWorkloads has workloads of three replicas, of which two are available.
+func TestOtherWorkloads(t *testing.T) {
+	set := func(current string, observed int64) client.Object {
+		s := &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: objectMeta("db")}
+		s.Spec.Replicas = ptr.To[int32](3)
+		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: observed, AvailableReplicas: 2, CurrentRevision: current, UpdateRevision: "2"}
+		return s
+	}
+	daemons := func(updated int32) client.Object {
+		d := &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: objectMeta("agent")}
+		d.Status = appsv1.DaemonSetStatus{ObservedGeneration: 2, DesiredNumberScheduled: 3, NumberAvailable: 2, UpdatedNumberScheduled: updated}
+		return d
+	}
+	for name, tc := range map[string]struct {
+		is     client.Object
+		before int32
+		want   string
+	}{
+		"a StatefulSet lost one":               {set("2", 2), 3, health.ReasonReplicasUnavailable},
+		"a StatefulSet is updated":             {set("1", 2), 3, ""},
+		"a StatefulSet is about to be":         {set("2", 1), 3, ""},
+		"a StatefulSet has one more":           {set("2", 2), 2, ""},
+		"a DaemonSet lost one":                 {daemons(3), 3, health.ReasonReplicasUnavailable},
+		"a DaemonSet is updated":               {daemons(1), 3, ""},
+		"a DaemonSet has a node more":          {daemons(3), 2, ""},
+		"nothing is known of before the start": {daemons(3), 0, health.ReasonReplicasUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.is)
+			g.Expect(err).NotTo(HaveOccurred())
+			found, before := health.Judge(&unstructured.Unstructured{Object: o}, nil, health.Before{Available: tc.before})
+			if tc.want == "" {
+				g.Expect(found).To(BeNil())
+				g.Expect(before.Available).To(BeEquivalentTo(max(tc.before, 2)), "the most that were seen")
+				return
+			}
+			g.Expect(found).NotTo(BeNil())
+			g.Expect(found.Reason).To(Equal(tc.want))
 		})
 	}
 }

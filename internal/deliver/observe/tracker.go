@@ -40,6 +40,8 @@ type Status struct {
 	// Final says that the object has come to its end: it stays Current or Failed, also
 	// when it is deleted, as a Job is by its ttlSecondsAfterFinished.
 	Final bool
+	// Available is how many replicas of a workload are available.
+	Available int32
 }
 
 // Judge tells an object's status. It is called for each change of the object, so

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); IsJob(o) && !suspended {
 		return jobDone(o)
 	}
-	s := observe.Status{}
+	s := observe.Status{Available: availableOf(o)}
 	result, err := status.Compute(o)
 	if err != nil {
 		s.Message = "Its status can't be read: " + err.Error()
@@ -62,6 +63,16 @@ func byKind(o *unstructured.Unstructured) observe.Status {
 		}
 	}
 	return s
+}
+
+// availableOf returns how many replicas of a workload are available, zero for any other object.
+func availableOf(o *unstructured.Unstructured) int32 {
+	if o.GroupVersionKind().Group != "apps" {
+		return 0
+	}
+	replicas, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas")
+	daemons, _, _ := unstructured.NestedInt64(o.Object, "status", "numberAvailable")
+	return int32(min(max(replicas, daemons, 0), math.MaxInt32))
 }
 
 // IsJob says whether an object is a Job.

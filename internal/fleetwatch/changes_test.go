@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetwatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cluster-chandler/chandler/internal/deliver"
+)
+
+// TestChangesThatAreJudged tells of any change of an object that is judged, at most once in ten seconds, and of none
+// while nothing changes.
+func TestChangesThatAreJudged(t *testing.T) {
+	t.Parallel()
+	w := watchObjects(t)
+	took := func(why string, want ...deliver.ObjectKey) {
+		t.Helper()
+		if objects, listed := w.Changed(w.conn, web); fmt.Sprint(objects) != fmt.Sprint(want) || !listed {
+			t.Errorf("%s: %v changed, listed: %t; want %v", why, objects, listed, want)
+		}
+	}
+	turn := 0
+	changes := func(o metav1.PartialObjectMetadata) {
+		t.Helper()
+		turn++
+		w.server.put(with(o, func(o *metav1.PartialObjectMetadata) { o.Annotations = map[string]string{"their": fmt.Sprint(turn)} }))
+		w.sync(o.Kind)
+	}
+	w.server.put(deployment())
+	w.server.put(settings("a"))
+	judged := schema.GroupKind{Group: keyOf(deployment()).Group, Kind: "Deployment"}
+	expected := Expected{Objects: 2, Applied: sumsOf(deployment(), settings("a")), Judges: func(kind schema.GroupKind) bool { return kind == judged }}
+	w.follow(map[deliver.Release]Expected{web: expected})
+	w.awaitListed(deployment(), settings("a"))
+	w.clock.step(settlesAfterUpgrade)
+	w.expectTold(1, "nobody has looked at the object yet")
+	took("at first", keyOf(deployment()))
+	took("a moment later")
+
+	changes(deployment())
+	changes(settings("a"))
+	w.clock.step(lookPause / 2)
+	w.expectTold(1, "it was looked at a moment ago")
+	took("too early")
+	w.clock.step(lookPause)
+	w.expectTold(2, "its status has changed")
+	w.server.cut(true)
+	w.sync("Deployment")
+	took("once more", keyOf(deployment()))
+
+	w.LookAgain(w.conn, web, 3*lookPause)
+	changes(deployment())
+	w.clock.step(2 * lookPause)
+	w.expectTold(2, "its look took several requests")
+	w.clock.step(2 * lookPause)
+	w.expectTold(3, "the pause is over")
+	took("after a pause", keyOf(deployment()))
+
+	w.clock.step(time.Hour)
+	w.expectTold(3, "nothing has changed")
+	w.server.remove(deployment())
+	w.sync("Deployment")
+	w.clock.step(time.Second)
+	took("it is gone", keyOf(deployment()))
+}
