@@ -74,10 +74,10 @@ func named(key deliver.ObjectKey, finding *Finding) *Finding {
 
 // lookAtWorkload judges a workload that was read.
 func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstructured, before Before) (*Finding, Before, int, error) {
+	finding, before := Judge(o, nil, before)
 	is, err := replicasOf(o)
 	if err != nil || !is.lacks() {
-		finding, before := Judge(o, nil, before)
-		return finding, before, 1, nil
+		return finding, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
 	}
 	selector, err := metav1.LabelSelectorAsSelector(is.selector)
 	if err != nil || selector.Empty() {
@@ -88,6 +88,6 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, before, 2, fmt.Errorf("listing the pods of %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	}
-	finding, before := Judge(o, pods.Items, before)
+	finding, before = Judge(o, pods.Items, before)
 	return finding, before, 2, nil
 }

@@ -46,7 +46,7 @@ func hostileWords() map[string]fleettest.Misbehaviour {
 	}
 	return map[string]fleettest.Misbehaviour{
 		"version": func(*http.Request) http.HandlerFunc { return nil },
-		"kinds": answer(listing, http.StatusOK, records(2, fmt.Sprintf(`"addons.cluster.x-k8s.io/kinds":%q`, strings.Join(kinds, ",")))),
+		"kinds":   answer(listing, http.StatusOK, records(2, fmt.Sprintf(`"addons.cluster.x-k8s.io/kinds":%q`, strings.Join(kinds, ",")))),
 		"message": answer(func(r *http.Request) bool { return r.Method == http.MethodPatch || r.Method == http.MethodPost }, http.StatusUnprocessableEntity,
 			fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":%q}`, strings.Repeat("no ", 1<<18))),
 		"records": answer(listing, http.StatusOK, records(10_000, `"addons.cluster.x-k8s.io/owner":"x/y"`)),
