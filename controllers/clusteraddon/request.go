@@ -67,6 +67,10 @@ func (q *request) read(ctx context.Context) (known bool, err error) {
 	// Two Clusters may share an API server: releases of other ClusterAddons stay out of this.
 	maps.DeleteFunc(q.installed, func(_ deliver.Release, record deliver.Summary) bool { return !record.IsOwnedBy(ownerOf(q.ca)) })
 	if known {
+		maps.DeleteFunc(q.memory.health, func(release deliver.Release, _ *healthMemory) bool {
+			_, isInstalled := q.installed[release] // one that has just been may not be seen yet
+			return !isInstalled && !slices.ContainsFunc(q.wanted, func(a addon) bool { return a.release() == release })
+		})
 		q.leaving, q.kept = q.unwanted()
 		maps.DeleteFunc(q.memory.leavingSince, func(release deliver.Release, _ time.Time) bool {
 			return !slices.Contains(q.leavingReleases(), release)

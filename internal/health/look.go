@@ -44,8 +44,11 @@ func Look(ctx context.Context, c client.Client, key deliver.ObjectKey, checks re
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(mapping.GroupVersionKind)
 	err = c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, o)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, Before{}, 1, nil
+	case apierrors.IsForbidden(err): // nothing is known of it, until it changes again
+		return nil, before, 1, nil
 	}
 	if err != nil {
 		return nil, before, 1, fmt.Errorf("looking at %s: %w", key, err)
