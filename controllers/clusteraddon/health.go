@@ -41,10 +41,7 @@ type objectHealth struct {
 
 // judges returns whether objects of a kind are judged of the add-on.
 func (a *addon) judges() func(schema.GroupKind) bool {
-	checks, err := readiness.Compile(a.Readiness)
-	if err != nil {
-		checks = nil
-	}
+	checks := a.Readiness
 	return func(kind schema.GroupKind) bool { return health.Judges(kind, checks) }
 }
 

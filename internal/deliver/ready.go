@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -144,9 +143,6 @@ func (r *run) awaitReady(ctx context.Context) error {
 	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter)
 }
 
-// workloads are kinds whose pods may hold what others wait for.
-var workloads = sets.New("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps")
-
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.
 func (r *run) inTheWay() string {
 	obsolete, err := r.obsolete()
@@ -155,7 +151,7 @@ func (r *run) inTheWay() string {
 	}
 	var texts []string
 	for _, e := range obsolete {
-		if workloads.Has(e.GroupVersionKind().GroupKind().String()) {
+		if readiness.IsWorkload(e.GroupVersionKind().GroupKind()) { // its pods may hold what others wait for
 			texts = append(texts, e.Key().String())
 		}
 	}

@@ -24,6 +24,10 @@ func Judge(o *unstructured.Unstructured, pods []corev1.Pod, before Before) (*Fin
 	if err != nil {
 		return nil, before
 	}
+	return is.judge(pods, before)
+}
+
+func (is replicas) judge(pods []corev1.Pod, before Before) (*Finding, Before) {
 	if !is.lacks() {
 		return nil, Before{Available: is.available}
 	}

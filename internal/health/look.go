@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
 )
@@ -23,11 +24,11 @@ import (
 const maxPods = 50
 
 // Judges reports whether objects of a kind are judged of an add-on with these readiness checks. Jobs aren't: they end.
-func Judges(kind schema.GroupKind, checks readiness.Checks) bool {
+func Judges(kind schema.GroupKind, checks []addonsv1.ReadinessCheck) bool {
 	if kind.String() == "Job.batch" {
 		return false
 	}
-	return isWorkload(kind) || checks.About(kind)
+	return readiness.IsWorkload(kind) || readiness.IsAbout(checks, kind)
 }
 
 // Look reads an object, and for a workload that lacks replicas some of its pods. It returns what is wrong, nil if nothing
@@ -54,7 +55,7 @@ func Look(ctx context.Context, c client.Client, key deliver.ObjectKey, checks re
 		return nil, before, 1, fmt.Errorf("looking at %s: %w", key, err)
 	}
 	requests := 1
-	if isWorkload(kind) {
+	if readiness.IsWorkload(kind) {
 		var finding *Finding
 		finding, before, requests, err = lookAtWorkload(ctx, c, o, before)
 		if finding != nil || err != nil {
@@ -77,10 +78,13 @@ func named(key deliver.ObjectKey, finding *Finding) *Finding {
 
 // lookAtWorkload judges a workload that was read.
 func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstructured, before Before) (*Finding, Before, int, error) {
-	finding, before := Judge(o, nil, before)
 	is, err := replicasOf(o)
-	if err != nil || !is.lacks() {
-		return finding, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
+	if err != nil {
+		return nil, before, 1, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
+	}
+	if !is.lacks() {
+		finding, before := is.judge(nil, before)
+		return finding, before, 1, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(is.selector)
 	if err != nil || selector.Empty() {
@@ -91,6 +95,6 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, before, 2, fmt.Errorf("listing the pods of %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	}
-	finding, before = Judge(o, pods.Items, before)
+	finding, before := is.judge(pods.Items, before)
 	return finding, before, 2, nil
 }

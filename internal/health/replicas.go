@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
 
@@ -24,16 +23,7 @@ type replicas struct {
 }
 
 // lacks reports whether replicas are missing, or refused.
-func (r replicas) lacks() bool { return r.available < r.wanted || r.refused != "" }
-
-// isWorkload reports whether a kind has replicas.
-func isWorkload(kind schema.GroupKind) bool {
-	switch kind.String() {
-	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps":
-		return true
-	}
-	return false
-}
+func (is replicas) lacks() bool { return is.available < is.wanted || is.refused != "" }
 
 // replicasOf reads a workload. The error says that it isn't one.
 func replicasOf(o *unstructured.Unstructured) (replicas, error) {

@@ -48,9 +48,9 @@ func (c Checks) For(o *unstructured.Unstructured) Checks {
 	return slices.DeleteFunc(slices.Clone(c), func(check Check) bool { return !check.matches(o) })
 }
 
-// About reports whether a check is about objects of the kind.
-func (c Checks) About(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(c, func(check Check) bool {
+// IsAbout reports whether a check is about objects of the kind.
+func IsAbout(checks []addonsv1.ReadinessCheck, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(checks, func(check addonsv1.ReadinessCheck) bool {
 		return schema.FromAPIVersionAndKind(check.APIVersion, check.Kind).GroupKind() == kind
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/cluster-chandler/chandler/internal/deliver/observe"
@@ -79,6 +80,11 @@ func availableOf(o *unstructured.Unstructured) int32 {
 func IsJob(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind().String() == "Job.batch"
 }
+
+var workloads = sets.New("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps")
+
+// IsWorkload reports whether a kind is one of Kubernetes that keeps replicas of a pod.
+func IsWorkload(kind schema.GroupKind) bool { return workloads.Has(kind.String()) }
 
 // withoutStatus are kinds that are ready once they are there.
 var withoutStatus = sets.New(
