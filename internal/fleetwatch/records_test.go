@@ -160,17 +160,18 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	for title, tc := range map[string]struct {
 		handler http.HandlerFunc
 		want    func(error) bool
+		timeout time.Duration
 	}{
-		"a list that hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says("context deadline exceeded")},
+		"a list that hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says("context deadline exceeded"), 2 * time.Second},
 		"a list that asks to come back in years": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1000000")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, says("context deadline exceeded")},
-		"a list that is refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden},
+		}, says("context deadline exceeded"), 2 * time.Second},
+		"a list that is refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden, 0},
 		"pages without end": {func(w http.ResponseWriter, _ *http.Request) {
 			large := recordOf("x", map[string]string{record.DigestAnnotation: strings.Repeat("x", 1<<20)})
 			writeList(w, "more", large, large, large)
-		}, limit(reasons.ResponseTooLarge, "GET /api/v1/secrets")},
+		}, limit(reasons.ResponseTooLarge, "GET /api/v1/secrets"), 0},
 		"an event without end": {func(w http.ResponseWriter, r *http.Request) {
 			if !watches(r) {
 				writeList(w, "")
@@ -180,7 +181,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 			for err == nil {
 				_, err = io.WriteString(w, strings.Repeat("x", 1<<20))
 			}
-		}, says("an event of more than 4096 KiB")},
+		}, says("an event of more than 4096 KiB"), 0},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -195,7 +196,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				default:
 					writeList(w, "", recordOf("one", nil))
 				}
-			}, func(w *Records) { w.timeout = 2 * time.Second })
+			}, func(w *Records) { w.timeout = tc.timeout })
 			eventually(t, "told", func() bool { return tc.want(w.Failure("ns/prod")) })
 			healed.Store(true)
 			eventually(t, "read", func() bool {

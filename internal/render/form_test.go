@@ -129,7 +129,7 @@ func pair(cert, key string) string {
 
 // otherForms returns texts that a function doesn't return in place of a good one.
 func otherForms(function, good string) []string {
-	forms := []string{"", "{", "null", " " + good, good + " ", good + "\n\n", good + "\x00", good + good, "x\nevil: true", good + "\n---\nkind: Pod\n", `x", "evil": "true`, "\xff\xfe" + good}
+	forms := []string{"", "{", "null", " " + good, good + " ", good + "\n\n", good + "\x00", good + good, "x\nintruder: true", good + "\n---\nkind: Pod\n", `x", "intruder": "true`, "\xff\xfe" + good}
 	wrapped := func(text string) string { return text[:len(text)/2] + "\n" + text[len(text)/2:] }
 	switch {
 	case isCert(function):
@@ -137,16 +137,16 @@ func otherForms(function, good string) []string {
 		if err := json.Unmarshal([]byte(good), &made); err != nil {
 			panic(err)
 		}
-		for _, cert := range []string{"", "evil: true", made.Cert + "evil: true\n", "evil: true\n" + made.Cert, made.Key, strings.Replace(made.Cert, "CERTIFICATE-----\n", "CERTIFICATE-----\nevil: true\n\n", 1),
-			strings.ReplaceAll(made.Cert, "CERTIFICATE", "EVIL"), strings.Repeat(made.Cert, 17), strings.ReplaceAll(made.Cert, "\n", "\r\n"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
+		for _, cert := range []string{"", "intruder: true", made.Cert + "intruder: true\n", "intruder: true\n" + made.Cert, made.Key, strings.Replace(made.Cert, "CERTIFICATE-----\n", "CERTIFICATE-----\nintruder: true\n\n", 1),
+			strings.ReplaceAll(made.Cert, "CERTIFICATE", "INTRUDER"), strings.Repeat(made.Cert, 17), strings.ReplaceAll(made.Cert, "\n", "\r\n"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
 			forms = append(forms, pair(cert, made.Key))
 		}
-		for _, key := range []string{"", "evil: true", made.Key + "evil: true\n", "evil: true\n" + made.Key, made.Key + made.Key, made.Cert} {
+		for _, key := range []string{"", "intruder: true", made.Key + "intruder: true\n", "intruder: true\n" + made.Key, made.Key + made.Key, made.Cert} {
 			forms = append(forms, pair(made.Cert, key))
 		}
 	case function == "genPrivateKey":
-		forms = append(forms, "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", "evil: true\n"+good, good+"evil: true\n", strings.ReplaceAll(good, "EC PRIVATE KEY", "EVIL"),
-			strings.Replace(good, "KEY-----\n", "KEY-----\nevil: true\n\n", 1))
+		forms = append(forms, "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", "intruder: true\n"+good, good+"intruder: true\n", strings.ReplaceAll(good, "EC PRIVATE KEY", "INTRUDER"),
+			strings.Replace(good, "KEY-----\n", "KEY-----\nintruder: true\n\n", 1))
 	case function == "randInt":
 		forms = append(forms, "999999999", "2000000000", "-1", "1e9", "0x10", `"1500000000"`)
 	case function == "uuidv4":
@@ -158,7 +158,7 @@ func otherForms(function, good string) []string {
 	case function == "bcrypt":
 		forms = append(forms, "$2a$31"+good[len("$2a$10"):], good[:len(good)-1]+":", "password")
 	case function == "now":
-		return []string{"", "{", "evil: true", good + "\nevil: true", good + " evil", "2020-01-01", "@1"}
+		return []string{"", "{", "intruder: true", good + "\nintruder: true", good + " intruder", "2020-01-01", "@1"}
 	default:
 		forms = append(forms, wrapped(good), good[1:], good+"a", strings.Repeat("\t", len(good)), strings.Repeat("é", len(good)/2))
 	}
@@ -182,7 +182,7 @@ func TestGeneratedValuesHaveTheFormOfTheirFunction(t *testing.T) {
 				result := b.render(t, text, tampered(t, first.Generated, other))
 				got := result.Objects[0].Object["data"].(map[string]any)["v"]
 				same := strings.TrimSpace(other) == good && (isCert(function) || function == "randInt") // as JSON
-				if same != (got == came) || got == other || function != "now" && result.Made == same || strings.Contains(result.Manifest, "evil") {
+				if same != (got == came) || got == other || function != "now" && result.Made == same || strings.Contains(result.Manifest, "intruder") {
 					t.Errorf("%q in place of %q led to %q", other, good, got)
 				}
 			}
@@ -198,7 +198,7 @@ func TestTimeOfARecordIsShownInUTC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := at.In(time.FixedZone("evil", 3600)).Format(time.RFC3339Nano)
+	elsewhere := at.In(time.FixedZone("intruder", 3600)).Format(time.RFC3339Nano)
 	if got := b.render(t, text, tampered(t, first.Generated, elsewhere)); got.Manifest != first.Manifest || !maps.Equal(got.Generated, first.Generated) {
 		t.Errorf("%s led to %s", elsewhere, got.Manifest)
 	}
@@ -221,28 +221,28 @@ func TestGeneratedValuesWriteNoYAML(t *testing.T) {
 			if again := b.render(t, text, first.Generated); again.Manifest != first.Manifest || !maps.Equal(again.Generated, first.Generated) {
 				t.Fatal("it changed")
 			}
-			evils := []string{"x\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: evil}\n", "x\n  evil: true", "{evil: true}", "x # evil", "!!binary evil", "&evil x", "evil: true"}
+			intruders := []string{"x\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: intruder}\n", "x\n  intruder: true", "{intruder: true}", "x # intruder", "!!binary intruder", "&intruder x", "intruder: true"}
 			if isCert(function) {
-				evils = evils[:2] // each takes new keys
+				intruders = intruders[:2] // each takes new keys
 			}
-			for _, evil := range evils {
+			for _, intruder := range intruders {
 				earlier := render.Generated{}
 				for key, good := range first.Generated {
-					earlier[key] = evil
+					earlier[key] = intruder
 					if isCert(function) {
 						var made struct{ Cert, Key string }
 						if err := json.Unmarshal([]byte(good), &made); err != nil {
 							t.Fatal(err)
 						}
-						earlier[key] = pair(made.Cert+evil, made.Key)
+						earlier[key] = pair(made.Cert+intruder, made.Key)
 					}
 				}
 				result := b.render(t, text, earlier)
-				if strings.Contains(result.Manifest, "evil") || strings.Contains(result.Hooks[0].Manifest, "evil") {
-					t.Errorf("%q came out", evil)
+				if strings.Contains(result.Manifest, "intruder") || strings.Contains(result.Hooks[0].Manifest, "intruder") {
+					t.Errorf("%q came out", intruder)
 				}
 				if diff := cmp.Diff(shapeOf(first), shapeOf(result)); diff != "" {
-					t.Errorf("%q: %s", evil, diff)
+					t.Errorf("%q: %s", intruder, diff)
 				}
 			}
 		})
