@@ -25,6 +25,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) || (has(self.classNames) && size(self.classNames) > 0)",message="set spec.clusterSelector or spec.classNames; an empty clusterSelector ({}) selects every Cluster of the namespace"
 // +kubebuilder:validation:XValidation:rule="has(self.addons) || has(self.source)",message="set spec.addons, or spec.source to a release of a Cluster Stack"
+// +kubebuilder:validation:XValidation:rule="!has(self.addons) || !has(self.allowedRemovals) || !has(self.allowedRemovals.addons) || !self.addons.exists(a, a.name in self.allowedRemovals.addons)",message="spec.allowedRemovals.addons names an add-on that is in spec.addons; take it out of one of them"
 type AddonStackSpec struct {
 	// clusterSelector selects Clusters of this object's namespace by their labels.
 	// An empty selector ({}) selects all of them. When classNames is set too, a
@@ -116,6 +117,31 @@ type AddonStackSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="removalLimit is a number, from 0, or a percentage, from 0% to 100%"
 	RemovalLimit *intstr.IntOrString `json:"removalLimit,omitempty"`
+
+	// allowedRemovals lets the edit that brings it take add-ons away from more clusters than removalLimit allows. It
+	// may stay afterwards: it allows nothing that isn't named in it.
+	// +optional
+	AllowedRemovals *AllowedRemovals `json:"allowedRemovals,omitempty"`
+}
+
+// AllowedRemovals names what is meant to go.
+// +kubebuilder:validation:MinProperties=1
+type AllowedRemovals struct {
+	// addons are the names of add-ons that the stack doesn't have any more, and that may be removed from all of its
+	// clusters. At most 64. None of them may be in spec.addons.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=53
+	Addons []string `json:"addons,omitempty"`
+
+	// clusterSelector selects, by their labels, Clusters that this edit of the stack doesn't select any more, and that
+	// may lose all of its add-ons. It is for the edit that brings it alone: a Cluster that is relabelled later is held
+	// as without it.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
 // DefaultRemovalLimit is the default of spec.removalLimit.

@@ -358,7 +358,7 @@ type AddonStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	RecordDigest string `json:"recordDigest,omitempty"`
 
-	// objects counts the add-on's objects.
+	// objects counts the add-on's objects. It isn't there while none of them was applied.
 	// +optional
 	Objects *ObjectCounts `json:"objects,omitempty"`
 

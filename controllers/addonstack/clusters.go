@@ -57,7 +57,11 @@ func (r *Reconciler) count(ctx context.Context, s *addonsv1.AddonStack, spec *ad
 		}
 	}
 	if held := heldRemovals(s, all); len(held.clusters) > 0 {
-		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, held.describe(s))
+		text := held.describe(s)
+		if s.Status.Clusters.Failed > 0 {
+			text += ". Beside that, " + c.Message
+		}
+		c = newCondition(c.Type, metav1.ConditionFalse, addonsv1.RemovalHeldReason, text)
 		if conditions.GetReason(s, c.Type) != c.Reason {
 			r.event(s, corev1.EventTypeWarning, c.Reason, "Assign", c.Message)
 		}

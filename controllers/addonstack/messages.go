@@ -35,13 +35,13 @@ func firstOf(texts []string) string {
 type held struct {
 	clusters      []string
 	addons        sets.Set[string]
-	confirmations sets.Set[string]
+	confirmations map[string]*addonsv1.HeldRemoval
 	having        int // clusters to which the stack is assigned
 }
 
 // heldRemovals collects what is held of the stack on the namespace's clusters.
 func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
-	h := held{addons: sets.New[string](), confirmations: sets.New[string]()}
+	h := held{addons: sets.New[string](), confirmations: map[string]*addonsv1.HeldRemoval{}}
 	for i := range all.Items {
 		ca := &all.Items[i]
 		for _, assigned := range ca.Spec.Stacks {
@@ -52,7 +52,7 @@ func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
 			if assigned.HeldRemoval != nil {
 				h.clusters = append(h.clusters, ca.Name)
 				h.addons.Insert(assigned.HeldRemoval.Addons...)
-				h.confirmations.Insert(assigned.HeldRemoval.Confirmation)
+				h.confirmations[assigned.HeldRemoval.Confirmation] = assigned.HeldRemoval
 			}
 		}
 	}
@@ -62,10 +62,13 @@ func heldRemovals(s *addonsv1.AddonStack, all *addonsv1.ClusterAddonList) held {
 
 // describe returns what would go, and the ways out.
 func (h held) describe(s *addonsv1.AddonStack) string {
-	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing is removed. ",
+	text := fmt.Sprintf("The removal of %s from %d of %d clusters is held, as it is beyond spec.removalLimit: %s. Nothing of it is removed. ",
 		message.List(sets.List(h.addons), ", ", shownProblems), len(h.clusters), h.having, message.List(h.clusters, ", ", shownClusters))
-	if h.confirmations.Len() > 1 {
+	if len(h.confirmations) > 1 {
 		return text + "Several changes are held: spec.stacks of each ClusterAddon names its confirmation"
 	}
-	return text + stack.HeldWaysOut(s.Namespace, sets.List(h.confirmations)[0])
+	for _, only := range h.confirmations {
+		text += stack.HeldWaysOut(s.Namespace, only)
+	}
+	return text
 }

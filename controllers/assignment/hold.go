@@ -25,11 +25,11 @@ type plan struct {
 	removed    []string // stacks whose add-ons go
 }
 
-// hold takes a change out of the plan that would take add-ons away from too many clusters at once, and isn't
+// hold takes out of the plan what would take add-ons away from too many clusters at once, and isn't
 // confirmed. What isn't held counts towards the limit. A cluster that hasn't been told that add-ons are left
 // behind is told first.
 func (r *Reconciler) hold(ctx context.Context, p *plan) error {
-	lost := losses(p.ca, p.wanted, p.candidates)
+	lost, unallowed := losses(p.ca, p.wanted, p.candidates), guarded(p.cluster, p.ca, p.wanted, p.candidates)
 	for _, former := range p.ca.Spec.Stacks {
 		switch {
 		case len(lost[former.Name]) == 0:
@@ -40,52 +40,81 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && former.HeldRemoval == nil:
 			continue
 		}
-		held := heldRemoval(former, find(p.candidates, former.Name), p.wanted, lost[former.Name])
-		holds, err := r.holds(ctx, p, former, held)
+		held, err := r.held(ctx, p, former, unallowed[former.Name])
 		if err != nil {
 			return err
 		}
-		if holds {
-			p.keep(former, held)
-			continue
+		isTold := names(p.wanted, former.Name) && stack.AssignedRevision(p.wanted, former.Name) == former.Revision
+		if confirmed := former.HeldRemoval != nil && held == nil; confirmed || !isTold && (held == nil || len(held.Addons) < len(lost[former.Name])) {
+			p.removed = append(p.removed, former.Name)
+			r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
 		}
-		p.removed = append(p.removed, former.Name)
-		r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
+		if held != nil {
+			p.keepHeld(former, held)
+		}
 	}
 	return nil
 }
 
-// holds decides about one stack of the cluster. What is held stays so until it is confirmed.
-func (r *Reconciler) holds(ctx context.Context, p *plan, former addonsv1.StackRevision, held *addonsv1.HeldRemoval) (bool, error) {
-	switch {
-	case p.ca.Annotations[addonsv1.ConfirmRemovalAnnotation] == held.Confirmation:
-		return false, nil
-	case former.HeldRemoval != nil, r.absences.isAmidst(stackKey(p.ca.Namespace, former.Name)):
-		return true, nil
+// held returns what of one stack is held on the cluster, nil for nothing. A change that is held stays so until it is
+// confirmed, or another one comes in its place.
+func (r *Reconciler) held(ctx context.Context, p *plan, former addonsv1.StackRevision, lost []string) (*addonsv1.HeldRemoval, error) {
+	key, target := stackKey(p.ca.Namespace, former.Name), find(p.candidates, former.Name)
+	change, cause := changeOf(key, former.Revision, target, p.wanted)
+	is := &addonsv1.HeldRemoval{Cause: cause}
+	isHeld := former.HeldRemoval != nil && isOf(former.HeldRemoval.Confirmation, change)
+	if isHeld {
+		is.Confirmation = former.HeldRemoval.Confirmation
+		if target != nil && former.Revision == target.revision { // the rest was let go
+			lost = slices.DeleteFunc(lost, func(release string) bool { return !slices.Contains(former.HeldRemoval.Addons, release) })
+		}
 	}
-	losing, all, err := r.losing(ctx, p, former.Name)
-	if err != nil {
-		return false, err
+	if len(lost) == 0 {
+		return nil, nil
 	}
-	limit := former.RemovalLimit
-	if target := find(p.candidates, former.Name); target != nil {
-		limit = target.spec.RemovalLimit
+	slices.Sort(lost)
+	is.Addons = lost[:min(len(lost), maxHeldAddons)]
+	if isHeld && !confirms(p.ca, is.Confirmation) {
+		return is, nil
 	}
-	return exceeds(limit, losing, all), nil
+	if isHeld {
+		r.confirmations.spend(change)
+		return nil, nil
+	}
+	cas := &addonsv1.ClusterAddonList{}
+	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace), client.UnsafeDisableDeepCopy); err != nil { // they are only read
+		return nil, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
+	}
+	if !r.absences.isAmidst(key) {
+		losing, all, err := r.losing(ctx, p, former.Name, cas.Items)
+		if err != nil {
+			return nil, err
+		}
+		limit := former.RemovalLimit
+		if target != nil {
+			limit = target.spec.RemovalLimit
+		}
+		if !exceeds(limit, losing, all) {
+			return nil, nil
+		}
+	}
+	if is.Confirmation = r.confirmations.of(change, cas.Items); confirms(p.ca, is.Confirmation) {
+		return nil, nil
+	}
+	return is, nil
 }
 
+// maxHeldAddons is how many add-ons a held removal names (heldRemoval.addons, MaxItems).
+const maxHeldAddons = 64
+
 // losing counts the clusters that lose add-ons of a stack now or lately, and all that have some.
-func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, all int, err error) {
+func (r *Reconciler) losing(ctx context.Context, p *plan, name string, cas []addonsv1.ClusterAddon) (losing, all int, err error) {
 	clusters, err := r.Members.List(ctx, p.ca.Namespace)
 	if err != nil {
 		return 0, 0, err
 	}
-	cas := &addonsv1.ClusterAddonList{}
-	if err := r.Client.List(ctx, cas, client.InNamespace(p.ca.Namespace)); err != nil {
-		return 0, 0, fmt.Errorf("listing ClusterAddons of namespace %s: %w", p.ca.Namespace, err)
-	}
-	for i := range cas.Items {
-		ca := &cas.Items[i]
+	for i := range cas {
+		ca := &cas[i]
 		cluster := clusters[ca.Name]
 		_, lately := r.removals.Get(removal{stackKey(ca.Namespace, name), ca.Name})
 		switch {
@@ -93,12 +122,30 @@ func (r *Reconciler) losing(ctx context.Context, p *plan, name string) (losing, 
 			losing++
 		case cluster == nil || cluster.Deleting || !has(ca, name):
 			continue
-		case !isPaused(cluster, ca) && len(losses(ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0:
+		case !isPaused(cluster, ca) && len(guarded(cluster, ca, assign(cluster, p.candidates, ca.Spec.Stacks), p.candidates)[name]) > 0:
 			losing++
 		}
 		all++
 	}
 	return losing, all, nil
+}
+
+// keepHeld leaves what is held. Add-ons that their stack has no more stay beside its newest revision; else the whole
+// stack stays at the revision that the cluster has.
+func (p *plan) keepHeld(former addonsv1.StackRevision, held *addonsv1.HeldRemoval) {
+	at := slices.IndexFunc(p.wanted, func(s addonsv1.StackRevision) bool { return s.Name == former.Name })
+	target := find(p.candidates, former.Name)
+	if at < 0 || target == nil || held.Cause != addonsv1.RemovalAddonsDropped || len(held.Addons) == maxHeldAddons || target.hasOneOf(held.Addons) {
+		p.keep(former, held)
+		return
+	}
+	p.wanted[at].HeldRemoval = held
+}
+
+// hasOneOf reports whether the stack has one of the releases, as "namespace/name": maybe at other times.
+func (c *candidate) hasOneOf(releases []string) bool {
+	presences := stack.Presences(c.spec.Addons)
+	return slices.ContainsFunc(releases, func(release string) bool { _, has := presences[release]; return has })
 }
 
 // keep leaves a stack in the assignment as it is, with what is held.
@@ -112,22 +159,24 @@ func stackKey(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// tellHeld sends events of changes that are held from now on, and of a confirmation that fits none.
-func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *member.Member, confirmation string) {
-	confirmed := confirmation == ""
-	for _, s := range before.Spec.Stacks {
-		confirmed = confirmed || s.HeldRemoval != nil && s.HeldRemoval.Confirmation == confirmation
-	}
-	if !confirmed {
-		r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
-			"Annotation %s=%s is of no removal that is held: see heldRemoval in spec.stacks", addonsv1.ConfirmRemovalAnnotation, confirmation)
+// tellHeld sends events of changes that are held from now on, and of confirmations that fit none.
+func (r *Reconciler) tellHeld(before, after *addonsv1.ClusterAddon, cluster *member.Member) {
+	for _, confirmation := range confirmationsOf(before) {
+		if !hasHeld(before, confirmation) {
+			r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, "ConfirmationIgnored", "Assign",
+				"Annotation %s=%s is of no removal that is held: see heldRemoval in spec.stacks", addonsv1.ConfirmRemovalAnnotation, confirmation)
+		}
 	}
 	for _, s := range after.Spec.Stacks {
-		if s.HeldRemoval == nil || slices.ContainsFunc(before.Spec.Stacks, func(b addonsv1.StackRevision) bool {
-			return b.Name == s.Name && b.HeldRemoval != nil && b.HeldRemoval.Confirmation == s.HeldRemoval.Confirmation
-		}) {
-			continue
+		if s.HeldRemoval != nil && !hasHeld(before, s.HeldRemoval.Confirmation) {
+			r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, addonsv1.RemovalHeldReason, "Assign", "%s", stack.DescribeHeld(after.Namespace, &s))
 		}
-		r.Recorder.Eventf(after, cluster.Object(), corev1.EventTypeWarning, addonsv1.RemovalHeldReason, "Assign", "%s", stack.DescribeHeld(after.Namespace, &s))
 	}
+}
+
+// hasHeld reports whether a removal with the confirmation is held on the cluster.
+func hasHeld(ca *addonsv1.ClusterAddon, confirmation string) bool {
+	return slices.ContainsFunc(ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {
+		return s.HeldRemoval != nil && s.HeldRemoval.Confirmation == confirmation
+	})
 }

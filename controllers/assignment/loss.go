@@ -4,10 +4,7 @@ package assignment
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -52,6 +49,15 @@ func losses(ca *addonsv1.ClusterAddon, wanted []addonsv1.StackRevision, candidat
 
 // presencesAt returns when each add-on was there by a revision, as "namespace/name"; nil if that can't be told.
 func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
+	spec := c.specAt(revision)
+	if spec == nil {
+		return nil
+	}
+	return stack.Presences(spec.Addons)
+}
+
+// specAt returns the spec that a revision keeps; nil if it can't be read.
+func (c *candidate) specAt(revision string) *addonsv1.AddonStackSpec {
 	i := slices.IndexFunc(c.revisions, func(r appsv1.ControllerRevision) bool { return r.Name == revision })
 	if i < 0 {
 		return nil
@@ -60,12 +66,12 @@ func (c *candidate) presencesAt(revision string) map[string]addonsv1.Present {
 	if err != nil {
 		return nil
 	}
-	return stack.Presences(spec.Addons)
+	return spec
 }
 
-// isInstalled reports whether the add-on has a release that may be removed, and isn't already.
+// isInstalled reports whether the add-on has a release with objects that may be removed, and isn't already.
 func isInstalled(a *addonsv1.AddonStatus) bool {
-	return a.Revision > 0 && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown
+	return a.Revision > 0 && a.Objects != nil && a.Phase != addonsv1.AddonRemoving && a.Reason != reasons.StackUnknown
 }
 
 // has reports whether the cluster has add-ons of the stack.
@@ -83,25 +89,3 @@ func exceeds(limit *intstr.IntOrString, losing, all int) bool {
 	}
 	return losing > max(allowed, 1)
 }
-
-// heldRemoval describes a change of a stack that is held on a cluster. The confirmation
-// is the same for each cluster that the same change concerns.
-func heldRemoval(assigned addonsv1.StackRevision, target *candidate, wanted []addonsv1.StackRevision, lost []string) *addonsv1.HeldRemoval {
-	held := &addonsv1.HeldRemoval{Cause: addonsv1.RemovalStackDeleted}
-	about := assigned.Revision
-	switch {
-	case target == nil:
-	case names(wanted, assigned.Name):
-		held.Cause, about = addonsv1.RemovalAddonsDropped, target.revision
-	default:
-		held.Cause, about = addonsv1.RemovalNotSelected, target.revision
-	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(held.Cause), assigned.Name, about}, "/")))
-	held.Confirmation = hex.EncodeToString(sum[:4])
-	slices.Sort(lost)
-	held.Addons = lost[:min(len(lost), maxHeldAddons)]
-	return held
-}
-
-// maxHeldAddons is how many add-ons a held removal names (heldRemoval.addons, MaxItems).
-const maxHeldAddons = 64

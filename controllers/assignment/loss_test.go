@@ -3,12 +3,21 @@
 package assignment
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/member"
 )
 
 func TestExceeds(t *testing.T) {
@@ -45,7 +54,7 @@ func TestExceeds(t *testing.T) {
 
 func TestLosses(t *testing.T) {
 	status := func(stack, name string, phase addonsv1.AddonPhase, revision int32) addonsv1.AddonStatus {
-		return addonsv1.AddonStatus{Stack: stack, Namespace: "default", Name: name, Phase: phase, Revision: revision}
+		return addonsv1.AddonStatus{Stack: stack, Namespace: "default", Name: name, Phase: phase, Revision: revision, Objects: &addonsv1.ObjectCounts{Total: 1}}
 	}
 	ca := &addonsv1.ClusterAddon{}
 	ca.Status.Addons = []addonsv1.AddonStatus{
@@ -53,6 +62,7 @@ func TestLosses(t *testing.T) {
 		status("a", "db", addonsv1.AddonFailed, 1),
 		status("a", "waits", addonsv1.AddonPending, 0),
 		status("a", "going", addonsv1.AddonRemoving, 1),
+		{Stack: "a", Namespace: "default", Name: "nothing", Phase: addonsv1.AddonFailed, Revision: 1}, // none of its objects was applied
 	}
 	in := func(name, revision string, addons ...string) candidate {
 		c := candidate{name: name, revision: revision}
@@ -82,24 +92,107 @@ func TestLosses(t *testing.T) {
 }
 
 // A confirmation is for one change: of one stack, by one cause, to one revision.
-func TestConfirmationsDiffer(t *testing.T) {
-	seen := map[string]string{}
-	for name, held := range map[string]*addonsv1.HeldRemoval{
-		"deleted":                 heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-1"}, nil, nil, []string{"x"}),
-		"deleted at another":      heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-2"}, nil, nil, []string{"x"}),
-		"another stack":           heldRemoval(addonsv1.StackRevision{Name: "b", Revision: "a-1"}, nil, nil, []string{"x"}),
-		"not selected":            heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-1"}, &candidate{name: "a", revision: "a-1"}, nil, []string{"x"}),
-		"not selected by an edit": heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-1"}, &candidate{name: "a", revision: "a-2"}, nil, []string{"x"}),
-		"add-ons dropped":         heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-1"}, &candidate{name: "a", revision: "a-2"}, []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}, []string{"x"}),
+func TestChangesDiffer(t *testing.T) {
+	a, b := client.ObjectKey{Namespace: "ns", Name: "a"}, client.ObjectKey{Namespace: "ns", Name: "b"}
+	at := func(revision string) *candidate { return &candidate{name: "a", revision: revision} }
+	seen := map[heldChange]string{}
+	for name, tc := range map[string]struct {
+		key      client.ObjectKey
+		assigned string
+		target   *candidate
+		wanted   []addonsv1.StackRevision
+		cause    addonsv1.RemovalCause
+	}{
+		"deleted":                 {a, "a-1", nil, nil, addonsv1.RemovalStackDeleted},
+		"deleted at another":      {a, "a-2", nil, nil, addonsv1.RemovalStackDeleted},
+		"another stack":           {b, "a-1", nil, nil, addonsv1.RemovalStackDeleted},
+		"not selected":            {a, "a-1", at("a-1"), nil, addonsv1.RemovalNotSelected},
+		"not selected by an edit": {a, "a-1", at("a-2"), nil, addonsv1.RemovalNotSelected},
+		"add-ons dropped":         {a, "a-1", at("a-2"), []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}, addonsv1.RemovalAddonsDropped},
 	} {
-		if other, taken := seen[held.Confirmation]; taken {
-			t.Errorf("%s and %s have one confirmation", name, other)
+		change, cause := changeOf(tc.key, tc.assigned, tc.target, tc.wanted)
+		if other, taken := seen[change]; taken || cause != tc.cause {
+			t.Errorf("%s is %s, and as %q", name, cause, other)
 		}
-		seen[held.Confirmation] = name
+		seen[change] = name
 	}
-	one := heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-1"}, &candidate{name: "a", revision: "a-2"}, nil, []string{"x"})
-	two := heldRemoval(addonsv1.StackRevision{Name: "a", Revision: "a-0"}, &candidate{name: "a", revision: "a-2"}, nil, []string{"y", "x"})
-	if one.Confirmation != two.Confirmation {
+	first, _ := changeOf(a, "a-1", at("a-2"), nil)
+	if other, _ := changeOf(a, "a-0", at("a-2"), nil); first != other {
 		t.Error("clusters that one change concerns have several confirmations")
+	}
+}
+
+func TestConfirmationsAreShared(t *testing.T) {
+	change, other := heldChange{"ns", "0123abcd"}, heldChange{"ns", "0123abce"}
+	held := func(confirmation string) []addonsv1.ClusterAddon {
+		ca := addonsv1.ClusterAddon{}
+		ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "b"}, {Name: "a", HeldRemoval: &addonsv1.HeldRemoval{Confirmation: confirmation}}}
+		return []addonsv1.ClusterAddon{{}, ca}
+	}
+	all := confirmations{known: cache.NewExpiring()}
+	first := all.of(change, nil)
+	if all.of(change, nil) != first || !isOf(first, change) || isOf(first, other) {
+		t.Errorf("a second cluster has another one than %s", first)
+	}
+	if all.of(other, held(first)) == first {
+		t.Error("another change has the same")
+	}
+	all.spend(change)
+	if all.of(change, nil) == first {
+		t.Error("one that was given is given out once more")
+	}
+	if restarted := (&confirmations{known: cache.NewExpiring()}); restarted.of(change, held(first)) != first {
+		t.Error("after a restart it is another one")
+	}
+}
+
+func TestAllowedRemovals(t *testing.T) {
+	revision := func(name string, allowed *addonsv1.AllowedRemovals) appsv1.ControllerRevision {
+		data, err := json.Marshal(addonsv1.AddonStackSpec{AllowedRemovals: allowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}}
+		r.Name = name
+		return r
+	}
+	leaving := &addonsv1.AllowedRemovals{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}}
+	elsewhere := &addonsv1.AllowedRemovals{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
+	web := &addonsv1.AllowedRemovals{Addons: []string{"web", "other"}}
+	stays := []addonsv1.StackRevision{{Name: "a", Revision: "a-2"}}
+	for name, tc := range map[string]struct {
+		was, is  *addonsv1.AllowedRemovals
+		assigned string
+		wanted   []addonsv1.StackRevision
+		want     []string
+	}{
+		"nothing is allowed":                {nil, nil, "a-1", stays, []string{"default/db", "default/web"}},
+		"an add-on is":                      {nil, web, "a-1", stays, []string{"default/db"}},
+		"it still is once that is assigned": {web, web, "a-2", stays, []string{"default/db"}},
+		"an add-on, and all go":             {nil, web, "a-1", nil, []string{"default/db", "default/web"}},
+		"the cluster may leave":             {nil, leaving, "a-1", nil, nil},
+		"others may leave":                  {nil, elsewhere, "a-1", nil, []string{"default/db", "default/web"}},
+		"it was allowed before":             {leaving, leaving, "a-1", nil, []string{"default/db", "default/web"}},
+		"the cluster was relabelled":        {leaving, leaving, "a-2", nil, []string{"default/db", "default/web"}},
+		"the assigned revision is lost":     {nil, leaving, "a-0", nil, []string{"default/db", "default/web"}},
+		"it may leave, and stays":           {nil, leaving, "a-1", stays, []string{"default/db", "default/web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := candidate{name: "a", revision: "a-2", spec: addonsv1.AddonStackSpec{AllowedRemovals: tc.is}}
+			target.revisions = []appsv1.ControllerRevision{revision("a-2", tc.is), revision("a-1", tc.was)}
+			ca := &addonsv1.ClusterAddon{}
+			ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "a", Revision: tc.assigned}}
+			for _, addon := range []string{"web", "db"} {
+				ca.Status.Addons = append(ca.Status.Addons, addonsv1.AddonStatus{
+					Stack: "a", Namespace: "default", Name: addon, Revision: 1, Objects: &addonsv1.ObjectCounts{},
+				})
+			}
+			cluster := &member.Member{Labels: map[string]string{"env": "test"}}
+			got := guarded(cluster, ca, tc.wanted, []candidate{target})["a"]
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }

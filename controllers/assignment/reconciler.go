@@ -43,6 +43,8 @@ type Reconciler struct {
 	// removals remembers the last ones of removalWindow, until the cache shows them.
 	removals *cache.Expiring
 	absences absences
+	// confirmations are those of removals that are held.
+	confirmations confirmations
 }
 
 // Reconcile brings one ClusterAddon up to date. A paused cluster keeps its assignment. The
@@ -124,7 +126,6 @@ func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	wanted := existing.DeepCopy()
 	shape(wanted, cluster, stacks)
 	noteRemovals(wanted, p.removed, time.Now())
-	confirmation := existing.Annotations[addonsv1.ConfirmRemovalAnnotation]
 	delete(wanted.Annotations, addonsv1.ConfirmRemovalAnnotation)
 	if equality.Semantic.DeepEqual(wanted, existing) {
 		return nil
@@ -137,7 +138,7 @@ func (r *Reconciler) write(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	r.tellHeld(existing, wanted, cluster, confirmation)
+	r.tellHeld(existing, wanted, cluster)
 	return wrap(r.Client.Patch(ctx, wanted, patch), "writing the ClusterAddon of %s", cluster)
 }
 

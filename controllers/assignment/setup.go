@@ -28,7 +28,7 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.removals = cache.NewExpiring()
+	r.removals, r.confirmations.known = cache.NewExpiring(), cache.NewExpiring()
 	r.absences.stacks, r.absences.whole = map[client.ObjectKey]*absence{}, cache.NewExpiring()
 	r.Members.Subscribe(r.queue.Add)
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).

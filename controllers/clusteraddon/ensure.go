@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/controllers/management"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/internal/stack"
@@ -98,7 +100,11 @@ func (q *request) installedStatus(a *addon) addonsv1.AddonStatus {
 		return status
 	}
 	// Of a revision that isn't deployed the record doesn't tell how many objects are ready.
-	if was := q.previousStatus(status); was.Revision == status.Revision && was.Objects != nil {
+	switch was := q.previousStatus(status); {
+	case was.Revision != status.Revision:
+	case was.Objects == nil:
+		status.Objects = nil
+	default:
 		status.Objects.Ready = min(was.Objects.Ready, status.Objects.Total)
 	}
 	return status
@@ -131,6 +137,10 @@ func (q *request) compare(ctx context.Context, a *addon, record deliver.Summary)
 func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool, status addonsv1.AddonStatus) addonResult {
 	a := in.addon
 	record, installed := q.installed[a.release()]
+	if !installed && q.awaitsHeld(a.stack) {
+		return because(status, reasons.WaitingForConfirmation, fmt.Sprintf(
+			"Waiting until the removal of other add-ons of AddonStack %s is confirmed or undone: it may come in the place of one of them", a.stack))
+	}
 	if i := slices.IndexFunc(a.DependsOn, func(d string) bool { return !ready[stack.Qualified(a.stack, d)] }); i >= 0 {
 		return because(status, reasons.WaitingForDependency, q.describeMissing(a, a.DependsOn[i]))
 	}
@@ -170,8 +180,16 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 	if outcome.Phase == addonsv1.AddonReady && q.mayBringKinds(a, record.Kinds, outcome.Kinds) {
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
-	return q.keepReady(ctx, a, record, delivered(outcome, status))
+	one := delivered(outcome, status)
+	if !installed {
+		one.retryAfter = management.Sooner(one.retryAfter, recordSeenWithin)
+	}
+	return q.keepReady(ctx, a, record, one)
 }
+
+// recordSeenWithin is when to look at the latest whether the watch of records shows that of an add-on that was
+// installed. Its event mostly comes first. A cluster that never sends it would have an add-on that is Ready for ever.
+const recordSeenWithin = 10 * time.Second
 
 // describeMissing says why a dependency isn't ready.
 func (q *request) describeMissing(a *addon, dependency string) string {

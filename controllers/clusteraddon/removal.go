@@ -32,6 +32,8 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		reason, message := whyKept(q.ca, record, q.isProven(record), q.unresolved)
 		status := q.unwantedStatus(record, addonsv1.AddonUnassigned)
 		switch {
+		case reason == "" && !isRemoving(record) && q.holdsAddon(record):
+			kept = append(kept, q.previousStatus(status))
 		case reason == "" && !q.mayRemove(record):
 			status.Reason, status.Message = reasons.ServiceAccountRequired, withoutServiceAccount
 			kept = append(kept, status)
@@ -45,6 +47,19 @@ func (q *request) unwanted() (leaving []deliver.Summary, kept []addonsv1.AddonSt
 		}
 	}
 	return leaving, withoutSurplus(kept)
+}
+
+// holdsAddon reports whether the removal of an add-on that its stack has no more waits for confirmation.
+func (q *request) holdsAddon(record deliver.Summary) bool {
+	return slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool {
+		return s.Name == record.Stack && s.HeldRemoval != nil && slices.Contains(s.HeldRemoval.Addons, record.String())
+	})
+}
+
+// awaitsHeld reports whether removals of the stack wait for confirmation. An add-on that is new may be meant to come in
+// the place of one that is held, so it waits, too.
+func (q *request) awaitsHeld(stack string) bool {
+	return slices.ContainsFunc(q.ca.Spec.Stacks, func(s addonsv1.StackRevision) bool { return s.Name == stack && s.HeldRemoval != nil })
 }
 
 // isUndecidedOnlyNow reports whether nobody has to be told yet that a stack can't be read.

@@ -77,7 +77,9 @@ func delivered(outcome deliver.Outcome, status addonsv1.AddonStatus) addonResult
 	}
 	if outcome.Revision != 0 {
 		status.Revision, status.Digest = outcome.Revision, outcome.Digest
-		status.Objects = &addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}
+		if status.Objects = (&addonsv1.ObjectCounts{Total: outcome.Total, Ready: outcome.Ready}); outcome.Untouched {
+			status.Objects = nil
+		}
 	}
 	return addonResult{
 		status: status, applied: outcome.Applied, tried: outcome.Tried, available: outcome.Available, followUp: followUp{retryAfter: outcome.RetryAfter},

@@ -118,6 +118,9 @@ func addonsReady(statuses []addonsv1.AddonStatus, held, open []string, ready, al
 	case len(held) > 0:
 		c.Reason = addonsv1.RemovalHeldReason
 		c.Message = message.List(held, "; ", named)
+		if failing := describeAll(statuses, addonsv1.AddonFailed, addonsv1.AddonDegraded); failing != "" {
+			c.Message += ". Beside that, " + failing
+		}
 	case count(statuses, addonsv1.AddonFailed) > 0:
 		c.Reason = addonsv1.AddonsFailedReason
 		c.Message = describeAll(statuses, addonsv1.AddonFailed)

@@ -32,6 +32,8 @@ type Outcome struct {
 	Kinds string
 	// Total is the number of objects, Ready that of those that are applied and ready.
 	Total, Ready int32
+	// Untouched says that none of its objects was applied yet, and none belongs to it for another reason.
+	Untouched bool
 	// Available is how many replicas of workloads were available when the add-on became Ready, if that was just now.
 	Available map[ObjectKey]int32
 

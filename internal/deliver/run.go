@@ -73,6 +73,7 @@ func (r *run) outcome(phase addonsv1.AddonPhase, reason, message string) Outcome
 	if r.rec != nil {
 		o.Version, o.Revision, o.Digest = r.rec.Version, int32(r.rec.Revision), r.rec.Digest
 		o.Total, o.Ready = r.rec.Objects, r.readyCount(r.rec.Summary)
+		o.Untouched = len(r.s.applied) == 0 && r.rec.State != nil && !slices.ContainsFunc(r.rec.State.Inventory, record.Entry.Touched)
 	}
 	return o
 }

@@ -17,6 +17,7 @@ const (
 	WaitingForControlPlane    = "WaitingForControlPlane"
 	WaitingForWorkers         = "WaitingForWorkers"
 	WaitingForUpgrade         = "WaitingForUpgrade"
+	WaitingForConfirmation    = "WaitingForConfirmation"
 	StackUndecided            = "StackUndecided"
 	StackUnknown              = "StackUnknown"
 	Retrying                  = "Retrying"

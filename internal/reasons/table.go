@@ -31,6 +31,8 @@ var Table = []Reason{
 	{WaitingForControlPlane, pending, Passing, "its change is delivered once the control plane is upgraded: `lifecycle.upgrade`"},
 	{WaitingForWorkers, pending, Passing, "its change is delivered once all workers are upgraded: `lifecycle.upgrade`"},
 	{WaitingForUpgrade, removing, Passing, "it is removed once the upgrade of Kubernetes is done"},
+	{WaitingForConfirmation, pending, 0,
+		"the removal of other add-ons of its stack is [held](../uninstall.md#large-removals-are-held), and it may come in their place"},
 	{NoCompatibleVersion, failed, 0,
 		"the add-on isn't for the version of Kubernetes that the cluster runs: see [Kubernetes versions](../kubernetes-versions.md)"},
 	{WaitingForDependent, removing, Passing, "an add-on that depends on this one goes first"},

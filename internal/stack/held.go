@@ -14,14 +14,27 @@ const maxHeldNamed = 3
 
 // DescribeHeld returns what a held removal would take away from one cluster, and the ways out.
 func DescribeHeld(namespace string, s *addonsv1.StackRevision) string {
-	return fmt.Sprintf("%s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing is removed. %s",
-		heldCause(s.Name, s.HeldRemoval.Cause), message.List(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval.Confirmation))
+	return fmt.Sprintf("%s; that would remove %s from this cluster and from others, more than the stack's removalLimit allows at once. Nothing of it is removed. %s",
+		heldCause(s.Name, s.HeldRemoval.Cause), message.List(s.HeldRemoval.Addons, ", ", maxHeldNamed), HeldWaysOut(namespace, s.HeldRemoval))
 }
 
-// HeldWaysOut returns how to confirm a removal for all clusters of a namespace, or not to.
-func HeldWaysOut(namespace, confirmation string) string {
-	return fmt.Sprintf("To remove them: kubectl annotate clusteraddons -n %s --all %s=%s. To keep them: undo the change",
-		namespace, addonsv1.ConfirmRemovalAnnotation, confirmation)
+// HeldWaysOut returns how to let a removal through on all clusters of a namespace, or not to.
+func HeldWaysOut(namespace string, held *addonsv1.HeldRemoval) string {
+	return fmt.Sprintf("To remove them: kubectl annotate clusteraddons -n %s --all %s=%s%s. To keep them: undo the change",
+		namespace, addonsv1.ConfirmRemovalAnnotation, held.Confirmation, heldByEdit(held.Cause))
+}
+
+// heldByEdit returns how the AddonStack itself can let a removal through.
+func heldByEdit(cause addonsv1.RemovalCause) string {
+	const limit = "; a higher spec.removalLimit lets it through, and others after it"
+	switch cause {
+	case addonsv1.RemovalStackDeleted:
+		return ""
+	case addonsv1.RemovalAddonsDropped:
+		return "; or name them in spec.allowedRemovals.addons of the AddonStack" + limit
+	default:
+		return "; or, if spec was edited, select the Clusters by spec.allowedRemovals.clusterSelector of the AddonStack" + limit
+	}
 }
 
 func heldCause(stack string, cause addonsv1.RemovalCause) string {

@@ -32,10 +32,9 @@ type Problem struct {
 func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 	var found problems
 	path := field.NewPath("spec")
-	if spec.ClusterSelector != nil {
-		if _, err := metav1.LabelSelectorAsSelector(spec.ClusterSelector); err != nil {
-			found.add(addonsv1.InvalidSelectorReason, path.Child("clusterSelector"), metav1.FormatLabelSelector(spec.ClusterSelector), err.Error())
-		}
+	found.checkSelector(spec.ClusterSelector, path.Child("clusterSelector"))
+	if spec.AllowedRemovals != nil {
+		found.checkSelector(spec.AllowedRemovals.ClusterSelector, path.Child("allowedRemovals", "clusterSelector"))
 	}
 	if spec.Source != nil {
 		found.checkVersion(bundleAddress(spec.Source), path.Child("source"))
@@ -53,6 +52,13 @@ func Validate(spec *addonsv1.AddonStackSpec) []Problem {
 
 // problems collects what is wrong.
 type problems []Problem
+
+// checkSelector adds that a selector can't be used.
+func (p *problems) checkSelector(selector *metav1.LabelSelector, path *field.Path) {
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+		p.add(addonsv1.InvalidSelectorReason, path, field.OmitValueType{}, err.Error())
+	}
+}
 
 // add adds that a field has a value which is invalid.
 func (p *problems) add(reason string, path *field.Path, value any, detail string) {

@@ -60,6 +60,9 @@ type Entry struct {
 	Unproven bool `json:"unproven,omitempty"`
 }
 
+// Touched reports whether the object may be there as the add-on's.
+func (e Entry) Touched() bool { return e.UID != "" || e.Helm || e.Unproven }
+
 // Key of the object.
 func (e Entry) Key() ObjectKey {
 	return ObjectKey{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
