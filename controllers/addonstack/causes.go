@@ -136,7 +136,7 @@ func causeOfAddon(addon *addonsv1.AddonStatus) cause {
 	switch {
 	case addon.Phase == addonsv1.AddonFailed:
 		is.urgency, is.key = addonFailed, is.text
-	case addon.Phase == addonsv1.AddonDegraded: // with pods and numbers of each cluster
+	case reasons.Of(addon.Reason).Phase() == addonsv1.AddonDegraded: // with pods and numbers of each cluster
 	case reasons.Of(addon.Reason).Is(reasons.Passing):
 		is.urgency = passesByItself
 	default:

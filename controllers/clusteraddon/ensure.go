@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
@@ -73,6 +72,7 @@ func (q *request) ensure(ctx context.Context, a *addon, ready map[string]bool) (
 		one = awaitPostcondition(a, is.unmet, status)
 	case is.settled:
 		one.status, one.status.Phase = status, addonsv1.AddonReady
+		one.status.Message = q.missingDependency(a)
 		if !record.RenewAt.IsZero() {
 			one.retryAfter = record.RenewAt.Sub(q.now)
 		}
@@ -154,10 +154,7 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 		return one
 	}
 	if pause := q.memory.installPause(a.release(), q.now); pause > 0 && !installed {
-		one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
-			"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
-		one.retryAfter = pause
-		return one
+		return recordLost(a, status, pause)
 	}
 	target, err := q.targetAs(a.serviceAccount)
 	if err != nil {
@@ -181,37 +178,26 @@ func (q *request) change(ctx context.Context, in *inputs, ready map[string]bool,
 		q.workload.conn.InvalidateFacts() // other charts may ask about them
 	}
 	one := delivered(outcome, status)
+	if pause := q.memory.installs.Get(a.release().String()); !installed && pause > firstInstallPause && one.status.Phase == addonsv1.AddonReady {
+		return recordLost(a, one.status, pause) // until the watch shows the record
+	}
 	if !installed {
 		one.retryAfter = management.Sooner(one.retryAfter, recordSeenWithin)
 	}
 	return q.keepReady(ctx, a, record, one)
 }
 
+// recordLost returns the result of an add-on whose records don't stay, and that is installed again after the pause.
+func recordLost(a *addon, status addonsv1.AddonStatus, pause time.Duration) addonResult {
+	one := because(status, reasons.RecordLost, fmt.Sprintf("Its release record in namespace %s of the cluster is gone after each installation; "+
+		"see what deletes Secrets with the label owner=helm there. It is installed again after a while", a.release().Namespace))
+	one.retryAfter = pause
+	return one
+}
+
 // recordSeenWithin is when to look at the latest whether the watch of records shows that of an add-on that was
 // installed. Its event mostly comes first. A cluster that never sends it would have an add-on that is Ready for ever.
 const recordSeenWithin = 10 * time.Second
-
-// describeMissing says why a dependency isn't ready.
-func (q *request) describeMissing(a *addon, dependency string) string {
-	wanted := stack.Qualified(a.stack, dependency)
-	if i := slices.IndexFunc(q.wanted, func(other addon) bool { return stack.Qualified(other.stack, other.Name) == wanted }); i < 0 {
-		return fmt.Sprintf("Waiting for add-on %s: this cluster is to have no such add-on. Add it, let its AddonStack select the Cluster, or take it out of dependsOn", wanted)
-	}
-	if cycle := q.cycleThrough(wanted); cycle != nil {
-		return fmt.Sprintf("The add-ons depend on each other: %s. Take one of these dependencies out", strings.Join(cycle, " -> "))
-	}
-	return fmt.Sprintf("Waiting for add-on %s to be ready", dependency)
-}
-
-// cycleThrough returns add-ons that depend on each other with the given one, nil if there are none.
-func (q *request) cycleThrough(wanted string) []string {
-	dependencies := map[string][]string{}
-	for i := range q.wanted {
-		a := &q.wanted[i]
-		dependencies[stack.Qualified(a.stack, a.Name)] = stack.QualifiedAll(a.stack, a.DependsOn)
-	}
-	return stack.CycleThrough(dependencies, wanted)
-}
 
 // statusOf returns the status of an add-on that only a record knows.
 func statusOf(record deliver.Summary, phase addonsv1.AddonPhase) addonsv1.AddonStatus {

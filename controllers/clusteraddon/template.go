@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,10 +52,11 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 	}
 	values, err := q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(text), Lenient: !strict})
 	if inner, ok := values["values"].(string); ok && ofClusterStack {
-		values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(inner), Lenient: !strict})
+		text = inner
+		values, err = q.Renderer.Values(ctx, render.ValuesRequest{Text: []byte(text), Lenient: !strict})
 	}
 	if failed, ok := errors.AsType[*render.Error](err); ok {
-		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w", name, failed.Err)
+		return nil, failure.New(failed.Reason, "%s makes what can't be used, correct it: %w%s", name, failed.Err, keyOfLine(text, failed.Err.Error()))
 	}
 	if err != nil {
 		return nil, err
@@ -64,6 +66,29 @@ func (q *request) valuesTemplate(ctx context.Context, a *addon) (map[string]any,
 		q.templates.Put(key, known)
 	}
 	return values, err
+}
+
+var (
+	lineNumber = regexp.MustCompile(`\bline (\d+)\b`)
+	yamlKey    = regexp.MustCompile(`^[\s-]*([\w.-]{1,63}:)`)
+)
+
+// keyOfLine returns words on the line that an error is about: the key that it begins with, as the value may be a secret.
+func keyOfLine(text, message string) string {
+	found := lineNumber.FindStringSubmatch(message)
+	if found == nil {
+		return ""
+	}
+	number, err := strconv.Atoi(found[1])
+	lines := strings.Split(text, "\n")
+	if err != nil || number < 1 || number > len(lines) {
+		return ""
+	}
+	key := yamlKey.FindStringSubmatch(lines[number-1])
+	if key == nil {
+		return ""
+	}
+	return fmt.Sprintf("; line %d begins with %q", number, key[1])
 }
 
 // templateData makes the roots that a template may refer to. An object is only

@@ -127,10 +127,12 @@ func (r *run) awaitReady(ctx context.Context) error {
 	if len(failed) > 0 {
 		return r.failed(ctx, ReasonObjectFailed, firstOf(failed), 0)
 	}
+	podsAgain := r.lookAtPods(ctx, r.want.ProgressDeadline-left)
+	reason, why := r.s.pods.seen(ReasonWaitingForObjects)
 	if left <= 0 {
 		return r.failed(ctx, ReasonReadinessTimeout, fmt.Sprintf(
-			"%d of %d objects aren't ready within %s: %s%s",
-			len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting), r.inTheWay()), 0)
+			"%s%d of %d objects aren't ready within %s: %s%s",
+			why, len(waiting), r.rec.Objects, r.want.ProgressDeadline, firstOf(waiting), r.inTheWay()), 0)
 	}
 	if r.s.tracker.Failing() != nil {
 		// What can't be watched is applied again, to see its status.
@@ -140,7 +142,7 @@ func (r *run) awaitReady(ctx context.Context) error {
 			}
 		}
 	}
-	return r.wait(ReasonWaitingForObjects, fmt.Sprintf("Waiting for %s", firstOf(waiting)), retryAfter)
+	return r.wait(reason, fmt.Sprintf("%sWaiting for %s", why, firstOf(waiting)), shorter(retryAfter, podsAgain))
 }
 
 // inTheWay names workloads that go once all is ready: what isn't ready may wait for them.

@@ -69,6 +69,7 @@ type session struct {
 	pruned bool
 	// appliedAt is when all objects were applied, if the record doesn't say so yet; else zero.
 	appliedAt time.Time
+	pods      podLook
 	// asDeployed are objects which the deployed revision applied just as they are wanted now.
 	asDeployed map[record.ObjectKey]record.Entry
 
@@ -172,6 +173,7 @@ func (s *session) turn(about subject) {
 	s.hooks = make(map[hookKey]applied)
 	s.cleaned = make(map[helmrelease.HookEvent]bool)
 	s.deleted = make(map[record.ObjectKey]going)
+	s.pods = podLook{}
 	s.pruned, s.appliedAt, s.recreates, s.asDeployed = false, time.Time{}, record.ObjectKey{}, nil
 }
 

@@ -13,6 +13,8 @@ import (
 const (
 	// listTimeout is how long a list may take, with all of its pages.
 	listTimeout = 2 * time.Minute
+	// pageTimeout is how long a page of it may take, also if the server asks to come back later.
+	pageTimeout = 45 * time.Second
 	// pageSize is how many objects are listed in one request.
 	pageSize = 500
 )
@@ -23,7 +25,7 @@ func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1
 	all := &metav1.PartialObjectMetadataList{}
 	o.Limit = pageSize
 	for {
-		page, err := objects.List(ctx, o)
+		page, err := onePage(ctx, objects, o)
 		if err != nil {
 			return nil, err
 		}
@@ -42,4 +44,10 @@ func listPages(ctx context.Context, objects metadata.ResourceInterface, o metav1
 		}
 		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
 	}
+}
+
+func onePage(ctx context.Context, objects metadata.ResourceInterface, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	return objects.List(ctx, o)
 }

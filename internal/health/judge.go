@@ -46,23 +46,20 @@ func verdict(is replicas, pods []corev1.Pod, before int32) *Finding {
 	if is.refused != "" {
 		return &Finding{ReasonPodsRefused, counts + ", and no pod can be made. See its condition ReplicaFailure"}
 	}
-	unschedulable := ""
-	for i := range pods {
-		if reason, container := whyNotRunning(&pods[i]); reason != "" {
-			return &Finding{reason, fmt.Sprintf("%s. Container %s of pod %s: %s", counts, container, pods[i].Name, reason)}
-		}
-		if isUnschedulable(&pods[i]) && unschedulable == "" {
-			unschedulable = pods[i].Name
-		}
+	waits := whyNoneRuns(pods)
+	if waits != nil {
+		waits.Message = counts + ". " + waits.Message
 	}
 	isLess := is.available < min(before, is.wanted)
 	switch {
+	case waits != nil && waits.Reason != ReasonUnschedulable:
+		return waits
 	case is.stuck:
 		return &Finding{ReasonUpdateStuck, counts + ", and its rolling update didn't come to its end in time"}
 	case is.updating || !isLess:
 		return nil
-	case unschedulable != "":
-		return &Finding{ReasonUnschedulable, fmt.Sprintf("%s. Pod %s has no node", counts, unschedulable)}
+	case waits != nil:
+		return waits
 	}
 	return &Finding{ReasonReplicasUnavailable, counts}
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
-	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // maxPods is how many pods of a workload are looked at.
@@ -33,7 +33,7 @@ func Judges(kind schema.GroupKind, checks []addonsv1.ReadinessCheck) bool {
 
 // Look reads an object, and for a workload that lacks replicas some of its pods. It returns what is wrong, nil if nothing
 // is known to be, what is to be given to the next look, and the number of requests.
-func Look(ctx context.Context, c client.Client, key deliver.ObjectKey, checks readiness.Checks, before Before) (*Finding, Before, int, error) {
+func Look(ctx context.Context, c client.Client, key record.ObjectKey, checks readiness.Checks, before Before) (*Finding, Before, int, error) {
 	kind := schema.GroupKind{Group: key.Group, Kind: key.Kind}
 	mapping, err := c.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
@@ -69,7 +69,7 @@ func Look(ctx context.Context, c client.Client, key deliver.ObjectKey, checks re
 }
 
 // named puts the object in front of a finding's message.
-func named(key deliver.ObjectKey, finding *Finding) *Finding {
+func named(key record.ObjectKey, finding *Finding) *Finding {
 	if finding == nil {
 		return nil
 	}
@@ -86,15 +86,35 @@ func lookAtWorkload(ctx context.Context, c client.Client, o *unstructured.Unstru
 		finding, before := is.judge(nil, before)
 		return finding, before, 1, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(is.selector)
+	pods, err := podsOf(ctx, c, o, is.selector)
+	if err != nil {
+		return nil, before, 2, err
+	}
+	finding, before := is.judge(pods, before)
+	return finding, before, 2, nil
+}
+
+// LookAtPods reads some pods of a workload that isn't ready yet, and returns why they don't run; nil if nothing is known.
+// Of the object only the selector counts.
+func LookAtPods(ctx context.Context, c client.Client, o *unstructured.Unstructured) (*Finding, error) {
+	is, err := replicasOf(o)
+	if err != nil {
+		return nil, nil //nolint:nilerr // an object that isn't as Kubernetes has it isn't judged
+	}
+	pods, err := podsOf(ctx, c, o, is.selector)
+	return whyNoneRuns(pods), err
+}
+
+// podsOf reads some pods of a workload; none if that is forbidden.
+func podsOf(ctx context.Context, c client.Client, o *unstructured.Unstructured, of *metav1.LabelSelector) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil || selector.Empty() {
 		selector = labels.Nothing()
 	}
 	pods := &corev1.PodList{}
 	err = c.List(ctx, pods, client.InNamespace(o.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods))
 	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, before, 2, fmt.Errorf("listing the pods of %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+		return nil, fmt.Errorf("listing the pods of %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
 	}
-	finding, before := is.judge(pods.Items, before)
-	return finding, before, 2, nil
+	return pods.Items, nil
 }

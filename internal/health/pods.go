@@ -3,6 +3,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,20 @@ var waitingReasons = map[string]string{
 
 	"CreateContainerConfigError": ReasonContainerError, "CreateContainerError": ReasonContainerError, "RunContainerError": ReasonContainerError,
 	"PostStartHookError": ReasonContainerError, "PreCreateHookError": ReasonContainerError, "PreStartHookError": ReasonContainerError,
+}
+
+// whyNoneRuns returns why the first pod doesn't run of which that is known: an end of its container, or else no node. It
+// returns nil if each pod runs, or may soon.
+func whyNoneRuns(pods []corev1.Pod) (found *Finding) {
+	for i := range pods {
+		if reason, container := whyNotRunning(&pods[i]); reason != "" {
+			return &Finding{reason, fmt.Sprintf("Container %s of pod %s: %s", container, pods[i].Name, reason)}
+		}
+		if isUnschedulable(&pods[i]) && found == nil {
+			found = &Finding{ReasonUnschedulable, fmt.Sprintf("Pod %s has no node", pods[i].Name)}
+		}
+	}
+	return found
 }
 
 // whyNotRunning returns why a container of a pod doesn't run; "" if it runs, or may soon.

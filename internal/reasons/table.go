@@ -19,6 +19,7 @@ var (
 	installing         = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading}
 	underWay           = []addonsv1.AddonPhase{addonsv1.AddonInstalling, addonsv1.AddonUpgrading, addonsv1.AddonRemoving}
 	degraded           = []addonsv1.AddonPhase{addonsv1.AddonDegraded}
+	degradedOrUnderWay = []addonsv1.AddonPhase{addonsv1.AddonDegraded, addonsv1.AddonInstalling, addonsv1.AddonUpgrading}
 	removing           = []addonsv1.AddonPhase{addonsv1.AddonRemoving}
 	anyPhase           []addonsv1.AddonPhase
 )
@@ -130,10 +131,10 @@ var Table = []Reason{
 	{deliver.ReasonWaitingForTurn, underWay, Passing, ""},
 	{deliver.ReasonWaitingForDeletion, underWay, Passing, ""},
 	{deliver.ReasonWaitingForWebhook, underWay, Passing, ""},
-	{health.ReasonCrashLoopBackOff, degraded, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
-	{health.ReasonImagePullBackOff, degraded, 0, "an image can't be pulled: see the pod's events"},
-	{health.ReasonContainerError, degraded, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},
-	{health.ReasonUnschedulable, degraded, 0, "a pod finds no node: see its events"},
+	{health.ReasonCrashLoopBackOff, degradedOrUnderWay, 0, "a container ends again and again: see its log, with `kubectl logs --previous`"},
+	{health.ReasonImagePullBackOff, degradedOrUnderWay, 0, "an image can't be pulled: see the pod's events"},
+	{health.ReasonContainerError, degradedOrUnderWay, 0, "a container can't be made or started, mostly for a Secret or ConfigMap that is gone: see the pod's events"},
+	{health.ReasonUnschedulable, degradedOrUnderWay, 0, "a pod finds no node: see its events"},
 	{health.ReasonPodsRefused, degraded, 0, "the API server refuses pods, as for a quota: see the workload's condition `ReplicaFailure`"},
 	{health.ReasonUpdateStuck, degraded, 0, "a rolling update that somebody else began doesn't end: see the workload's condition `Progressing`"},
 	{health.ReasonReplicasUnavailable, degraded, 0, "fewer replicas are available than were before, as when a node is lost"},

@@ -15,9 +15,10 @@ import (
 
 // PodFate annotates a pod that should not live happily: by default a pod becomes ready, and if a Job owns it completes.
 const (
-	PodFate  = "chandler.test/pod-fate"
-	PodStuck = "stuck" // stays Pending
-	PodFails = "fails" // ends with exit code 1; for pods of Jobs, as a ReplicaSet would replace it for ever
+	PodFate    = "chandler.test/pod-fate"
+	PodStuck   = "stuck"    // stays Pending
+	PodNoImage = "no-image" // stays Pending, as its image can't be pulled
+	PodFails   = "fails"    // ends with exit code 1; for pods of Jobs, as a ReplicaSet would replace it for ever
 )
 
 // stages tell kwok how nodes and pods live.

@@ -24,7 +24,7 @@ import (
 
 // webChart has a Deployment of .Values.replicas with an image of .Values.tag, a Service and a
 // ConfigMap, named after the release.
-var webChart = chart{"values.yaml": "replicas: 1\ntag: '1'\n", "templates/all.yaml": `
+var webChart = chart{"values.yaml": "replicas: 1\ntag: '1'\nfate: ''\n", "templates/all.yaml": `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: '{{ .Release.Name }}', labels: {tier: front}}
@@ -32,7 +32,7 @@ spec:
   replicas: {{ .Values.replicas }}
   selector: {matchLabels: {app: '{{ .Release.Name }}'}}
   template:
-    metadata: {labels: {app: '{{ .Release.Name }}'}}
+    metadata: {labels: {app: '{{ .Release.Name }}'}{{ with .Values.fate }}, annotations: {chandler.test/pod-fate: {{ . }}}{{ end }}}
     spec: {containers: [{name: main, image: 'registry.example/web:{{ .Values.tag }}'}]}
 ---
 apiVersion: v1

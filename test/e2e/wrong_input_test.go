@@ -44,16 +44,17 @@ func TestWrongAddons(t *testing.T) {
 		reason string // one of these, with | between
 		says   []string
 	}{
-		"missing-chart":   {addon: tn.addon("", "nowhere-1.0.0"), phase: addonsv1.AddonPending, reason: "ArtifactNotFound", says: []string{"chart.path", "nowhere-1.0.0"}},
-		"no-archive":      {addon: tn.addon("", "text.tgz"), phase: addonsv1.AddonFailed, reason: "ArtifactInvalid", says: []string{"chart.path", "text.tgz"}},
-		"broken-schema":   {addon: tn.addon("", strict, withValues(map[string]any{"replicas": "many"})), phase: addonsv1.AddonFailed, reason: "SchemaViolation", says: []string{"addons[broken-schema].values.replicas: got string, want"}},
-		"broken-chart":    {addon: tn.addon("", broken), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-chart].chart: broken/templates/text.yaml"}},
-		"no-yaml":         {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
-		"endless-chart":   {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
-		"missing-field":   {addon: tn.addon("", good, withTemplate("text: {{ .Cluster.spec.nowhere }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[missing-field].valuesTemplate", "nowhere"}},
-		"broken-template": {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
-		"template-no-map": {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
-		"no-infra":        {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
+		"missing-chart":    {addon: tn.addon("", "nowhere-1.0.0"), phase: addonsv1.AddonPending, reason: "ArtifactNotFound", says: []string{"chart.path", "nowhere-1.0.0"}},
+		"no-archive":       {addon: tn.addon("", "text.tgz"), phase: addonsv1.AddonFailed, reason: "ArtifactInvalid", says: []string{"chart.path", "text.tgz"}},
+		"broken-schema":    {addon: tn.addon("", strict, withValues(map[string]any{"replicas": "many"})), phase: addonsv1.AddonFailed, reason: "SchemaViolation", says: []string{"addons[broken-schema].values.replicas: got string, want"}},
+		"broken-chart":     {addon: tn.addon("", broken), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-chart].chart: broken/templates/text.yaml"}},
+		"no-yaml":          {addon: tn.addon("", notYAML), phase: addonsv1.AddonFailed, reason: "ManifestInvalid", says: []string{"addons[no-yaml].chart: no-yaml/templates/text.yaml"}},
+		"endless-chart":    {addon: tn.addon("", endless), phase: addonsv1.AddonFailed, reason: "RenderTimeout|OutOfMemory", says: nil},
+		"missing-field":    {addon: tn.addon("", good, withTemplate("text: {{ .Cluster.spec.nowhere }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[missing-field].valuesTemplate", "nowhere"}},
+		"broken-template":  {addon: tn.addon("", good, withTemplate("text: {{ index (list) 3 }}")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"addons[broken-template].valuesTemplate"}},
+		"template-no-yaml": {addon: tn.addon("", good, withTemplate("a: b\nlist: [{{ .Cluster.metadata.name }}")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-yaml].valuesTemplate", `begins with "list:"`}},
+		"template-no-map":  {addon: tn.addon("", good, withTemplate("- a list")), phase: addonsv1.AddonFailed, reason: "ValuesInvalid", says: []string{"addons[template-no-map].valuesTemplate"}},
+		"no-infra":         {addon: tn.addon("", good, withTemplate("text: '{{ .InfraCluster.spec.x }}'")), phase: addonsv1.AddonFailed, reason: "TemplateFailed", says: []string{"InfraCluster"}},
 		"missing-values": {addon: tn.addon("", good, func(a *addonsv1.Addon) {
 			a.ValuesFrom = []addonsv1.ValuesReference{{Kind: "Secret", Name: "none"}}
 		}), phase: addonsv1.AddonPending, reason: "ValuesNotFound", says: []string{"addons[missing-values].valuesFrom[0]: Secret", "none doesn't exist; create it, or set optional: true"}},

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cluster-chandler/chandler/internal/deliver/observe"
+	"github.com/cluster-chandler/chandler/internal/deliver/readiness"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
+	"github.com/cluster-chandler/chandler/internal/health"
+)
+
+// podLook is why pods of a revision's workloads didn't run when they were looked at last, and when to look again. A
+// session has one. Losing it has them looked at once more.
+type podLook struct {
+	found *health.Finding // nil if nothing was seen
+	about record.ObjectKey
+	next  time.Time
+}
+
+const (
+	// firstPodLook is how long workloads are waited for before their pods are looked at. Each next look comes after
+	// as long again as they have been waited for.
+	firstPodLook = 3 * time.Second
+	// maxPodLooks is how many workloads that aren't ready are looked at.
+	maxPodLooks = 3
+)
+
+// lookAtPods looks for what pods of workloads wait for that aren't ready, if it is time to. It returns when the next
+// look is due. A cluster that doesn't let pods be read is no failure of the add-on.
+func (r *run) lookAtPods(ctx context.Context, waited time.Duration) (next time.Duration) {
+	look := &r.s.pods
+	if look.next.IsZero() && waited < firstPodLook {
+		return firstPodLook - waited
+	}
+	if left := look.next.Sub(r.now()); left > 0 {
+		return left
+	}
+	look.next, look.found = r.now().Add(max(waited, firstPodLook)), nil
+	looked := 0
+	for _, o := range r.s.objects {
+		key := record.KeyOf(o)
+		a, isApplied := r.s.applied[key]
+		if !isApplied || !readiness.IsWorkload(o.GroupVersionKind().GroupKind()) || r.statusOf(a).Phase == observe.Current {
+			continue
+		}
+		if looked++; looked > maxPodLooks {
+			break
+		}
+		found, err := health.LookAtPods(ctx, r.t.Client, o)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("Could not look at pods", "object", key.String(), "error", err.Error())
+			break
+		}
+		if found != nil {
+			look.found, look.about = found, key
+			break
+		}
+	}
+	return look.next.Sub(r.now())
+}
+
+// seen returns what was seen of the pods, as words to put in front of a message, and its reason or else the given one.
+func (p *podLook) seen(reason string) (_, words string) {
+	if p.found == nil {
+		return reason, ""
+	}
+	return p.found.Reason, p.about.String() + ": " + p.found.Message + ". "
+}
