@@ -36,7 +36,7 @@ func TestDegraded(t *testing.T) {
 	d.stays(2*degradedSoon, "a rolling update is no alarm", ready("web"))
 	d.patch(d.deployment(), "kubectl-rollout", `{"spec":{"template":{"metadata":{"annotations":null}}}}`)
 
-	broken := d.breakPod()
+	broken := d.breakPod("CrashLoopBackOff")
 	degraded := phase("web", addonsv1.AddonDegraded, illness.ReasonCrashLoopBackOff, broken.Name)
 	ca := d.awaitCluster("prod", "a pod crashes", degraded)
 	d.Expect(statusOf(ca, "web").Revision).To(Equal(revision))
@@ -93,8 +93,8 @@ func (d *drifting) stays(length time.Duration, why string, check clusterCheck) {
 	}, length, 100*time.Millisecond).Should(Succeed(), why)
 }
 
-// breakPod has a pod of the Deployment say what the kubelet says of one that crashes.
-func (d *drifting) breakPod() *corev1.Pod {
+// breakPod has a pod of the Deployment say what the kubelet says of one whose container waits for the reason.
+func (d *drifting) breakPod(reason string) *corev1.Pod {
 	d.t.Helper()
 	var broken *corev1.Pod
 	poll(d.t, patience, "two pods are to run", func() error {
@@ -122,7 +122,7 @@ func (d *drifting) breakPod() *corev1.Pod {
 	for i := range broken.Status.ContainerStatuses {
 		c := &broken.Status.ContainerStatuses[i]
 		c.Ready, c.RestartCount = false, 4
-		c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}
+		c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off"}}
 	}
 	if err := d.s.Status().Update(d.t.Context(), broken); err != nil {
 		d.t.Fatal(errors.Join(errors.New("breaking a pod"), err))
