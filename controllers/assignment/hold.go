@@ -40,12 +40,15 @@ func (r *Reconciler) hold(ctx context.Context, p *plan) error {
 		case former.DeletionPolicy == addonsv1.DeletionPolicyOrphan && former.HeldRemoval == nil:
 			continue
 		}
+		isTold := names(p.wanted, former.Name) && stack.AssignedRevision(p.wanted, former.Name) == former.Revision
+		if isTold && former.HeldRemoval == nil {
+			continue // the cluster was told to remove them when that was allowed
+		}
 		held, err := r.held(ctx, p, former, unallowed[former.Name])
 		if err != nil {
 			return err
 		}
-		isTold := names(p.wanted, former.Name) && stack.AssignedRevision(p.wanted, former.Name) == former.Revision
-		if confirmed := former.HeldRemoval != nil && held == nil; confirmed || !isTold && (held == nil || len(held.Addons) < len(lost[former.Name])) {
+		if held == nil || !isTold && len(held.Addons) < len(lost[former.Name]) {
 			p.removed = append(p.removed, former.Name)
 			r.removals.Set(removal{stackKey(p.ca.Namespace, former.Name), p.ca.Name}, nil, removalWindow)
 		}
