@@ -5,6 +5,7 @@ package assignment
 import (
 	"context"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -29,7 +30,7 @@ import (
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
 	r.removals = cache.NewExpiring()
-	r.absences.stacks, r.absences.whole = map[client.ObjectKey]*absence{}, cache.NewExpiring()
+	r.absences.stacks, r.absences.seen, r.absences.whole = map[client.ObjectKey]*absence{}, map[client.ObjectKey]time.Time{}, cache.NewExpiring()
 	r.Members.Subscribe(r.queue.Add)
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).
