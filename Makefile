@@ -122,6 +122,7 @@ test-upgrades: controlplane ## Kill all that takes part in 50 upgrades of Kubern
 .PHONY: test-long
 test-long: controlplane ## Let the manager die at each write, empty and restore fleets, and install on a busy machine. Takes an hour.
 	CHANDLER_EVERY_WRITE=1 go test -count=1 -timeout 60m ./internal/deliver -run 'TestCrash$$'
+	CHANDLER_MODEL_SEEDS=20 go test -count=1 -timeout 30m ./internal/deliver -run TestModel
 	CHANDLER_E2E_EVERY_WRITE=1 go test -count=1 -parallel 4 -timeout 60m ./test/e2e -run 'TestCrash$$'
 	CHANDLER_E2E_CLUSTERS=20 CHANDLER_RESTORES=200 go test -count=1 -timeout 90m ./test/e2e -run 'TestLargeRemovalIsHeld|TestRestore$$' -v
 	CHANDLER_E2E_CLUSTERS_AT_REST=1000 go test -count=1 -timeout 30m ./test/e2e -run TestManyClustersAtRest -v

@@ -209,6 +209,13 @@ type ClusterAddonStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ObservedUID types.UID `json:"observedUID,omitempty"`
 
+	// clusterUID is the metadata.uid of the workload cluster's namespace kube-system, if the kubeconfig
+	// may read that. Nothing is done on another cluster while add-ons are installed on this one.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	ClusterUID types.UID `json:"clusterUID,omitempty"`
+
 	// lastReconcileNow is the last value of the annotation
 	// addons.cluster.x-k8s.io/reconcile-now that was acted on.
 	// +optional

@@ -132,6 +132,10 @@ const (
 	ClusterNotFoundReason            = "ClusterNotFound"
 )
 
+// AnotherClusterReason is a reason of the ClusterReachable condition: the kubeconfig leads to another cluster than
+// the one that the add-ons are installed on.
+const AnotherClusterReason = "AnotherCluster"
+
 // Reasons of the AddonsReady condition. The reason of a failed or progressing
 // add-on is in status.addons.
 const (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -35,6 +36,8 @@ const (
 type absences struct {
 	mu     sync.Mutex
 	stacks map[client.ObjectKey]*absence
+	// seen says when stacks were there last.
+	seen map[client.ObjectKey]time.Time
 	// whole tells of namespaces what isWhole said, for the many clusters of a stack that ask.
 	whole *cache.Expiring
 }
@@ -46,25 +49,32 @@ type absence struct {
 	amidst bool
 }
 
-// mayReturn reports whether a stack that the API server doesn't have may be back in a moment.
-func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey) (bool, error) {
+// mayReturn reports whether a stack that the API server doesn't have may be back in a moment. The stack was
+// assigned to the ClusterAddon, and may have gone while this process didn't run.
+func (r *Reconciler) mayReturn(ctx context.Context, key client.ObjectKey, ca *addonsv1.ClusterAddon) (bool, error) {
 	a := &r.absences
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	whole, known := a.whole.Get(key.Namespace)
-	if !known {
-		var err error
-		if whole, err = r.isWhole(ctx, key.Namespace); err != nil {
+	known, ok := a.whole.Get(key.Namespace)
+	if !ok {
+		now, err := r.isWhole(ctx, key.Namespace)
+		if err != nil {
 			return true, err
 		}
-		a.whole.Set(key.Namespace, whole, absenceRetry/2)
+		known = now
+		a.whole.Set(key.Namespace, now, absenceRetry/2)
+	}
+	whole := known.(wholeness)
+	seen, wasSeen := a.seen[key]
+	if !wasSeen {
+		seen = ca.CreationTimestamp.Time
 	}
 	stack := a.stacks[key]
 	if stack == nil {
 		stack = &absence{since: time.Now()}
 		a.stacks[key] = stack
 	}
-	stack.amidst = stack.amidst || !whole.(bool)
+	stack.amidst = stack.amidst || !whole.now || whole.since.After(seen)
 	return time.Since(stack.since) < deletionGrace, nil
 }
 
@@ -74,6 +84,7 @@ func (a *absences) present(namespace string, candidates []candidate) {
 	defer a.mu.Unlock()
 	for _, c := range candidates {
 		delete(a.stacks, stackKey(namespace, c.name))
+		a.seen[stackKey(namespace, c.name)] = time.Now()
 	}
 }
 
@@ -85,23 +96,35 @@ func (a *absences) isAmidst(key client.ObjectKey) bool {
 	return stack != nil && stack.amidst
 }
 
-// isWhole reports whether neither our CRDs nor the namespace are being deleted, or gone.
-func (r *Reconciler) isWhole(ctx context.Context, namespace string) (bool, error) {
+// wholeness says whether neither our CRDs nor a namespace are being deleted, or gone.
+type wholeness struct {
+	now bool
+	// since is when the CRD of AddonStacks was made, which none of them has outlived. Zero if that may not be read.
+	since time.Time
+}
+
+// isWhole returns the wholeness of our CRDs and a namespace.
+func (r *Reconciler) isWhole(ctx context.Context, namespace string) (wholeness, error) {
 	offered, err := r.Discovery.ServerResourcesForGroupVersion(addonsv1.GroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
-		return false, nil
+		return wholeness{}, nil
 	case err != nil:
-		return false, fmt.Errorf("asking which kinds of %s there are: %w", addonsv1.GroupVersion, err)
+		return wholeness{}, fmt.Errorf("asking which kinds of %s there are: %w", addonsv1.GroupVersion, err)
 	case !creatable(offered, "addonstacks"), !creatable(offered, "clusteraddons"):
-		return false, nil
+		return wholeness{}, nil
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
-		return false, fmt.Errorf("looking whether namespace %s is being deleted: %w", namespace, err)
+		return wholeness{}, fmt.Errorf("looking whether namespace %s is being deleted: %w", namespace, err)
 	}
-	return ns.DeletionTimestamp.IsZero(), nil
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: "addonstacks." + addonsv1.GroupVersion.Group}, crd); err != nil && !apierrors.IsForbidden(err) {
+		return wholeness{}, fmt.Errorf("looking since when there are AddonStacks: %w", err)
+	}
+	return wholeness{now: ns.DeletionTimestamp.IsZero(), since: crd.CreationTimestamp.Time}, nil
 }
 
 // creatable reports whether objects of a resource can be made: not while its CRD is being deleted.

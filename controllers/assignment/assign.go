@@ -82,9 +82,9 @@ func find(candidates []candidate, name string) *candidate {
 // absent returns the assigned stacks that aren't candidates and stay assigned: those that left the
 // scope of this instance by relabelling, and those whose deletion isn't certain yet. For the
 // latter it returns again as true.
-func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []addonsv1.StackRevision, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
-	r.absences.present(namespace, candidates)
-	for _, a := range assigned {
+func (r *Reconciler) absent(ctx context.Context, ca *addonsv1.ClusterAddon, candidates []candidate) (stay []addonsv1.StackRevision, again bool, err error) {
+	namespace := ca.Namespace
+	for _, a := range ca.Spec.Stacks {
 		if find(candidates, a.Name) != nil {
 			continue
 		}
@@ -98,7 +98,7 @@ func (r *Reconciler) absent(ctx context.Context, namespace string, assigned []ad
 		case client.IgnoreNotFound(err) != nil:
 			return nil, false, fmt.Errorf("looking for AddonStack %s: %w", a.Name, err)
 		}
-		mayReturn, err := r.mayReturn(ctx, stackKey(namespace, a.Name))
+		mayReturn, err := r.mayReturn(ctx, stackKey(namespace, a.Name), ca)
 		if err != nil {
 			return nil, false, fmt.Errorf("AddonStack %s is gone: %w", a.Name, err)
 		}

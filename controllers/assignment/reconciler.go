@@ -76,23 +76,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var assigned []addonsv1.StackRevision
-	if existing != nil {
-		assigned = existing.Spec.Stacks
-	}
-	stay, again, err := r.absent(ctx, cluster.Namespace, assigned, stacks)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	p := &plan{cluster: cluster, ca: existing, candidates: stacks, wanted: append(assign(cluster, stacks, assigned), stay...)}
-	if existing != nil {
+	r.absences.present(cluster.Namespace, stacks)
+	var result ctrl.Result
+	p := &plan{cluster: cluster, ca: existing, candidates: stacks}
+	if existing == nil {
+		p.wanted = assign(cluster, stacks, nil)
+	} else {
+		stay, again, err := r.absent(ctx, existing, stacks)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if again {
+			result.RequeueAfter = absenceRetry
+		}
+		p.wanted = append(assign(cluster, stacks, existing.Spec.Stacks), stay...)
 		if err := r.hold(ctx, p); err != nil {
 			return ctrl.Result{}, err
 		}
-	}
-	var result ctrl.Result
-	if again {
-		result.RequeueAfter = absenceRetry
 	}
 	return management.Retry(ctx, result, r.write(ctx, p))
 }

@@ -5,6 +5,7 @@ package assignment
 import (
 	"context"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -28,8 +29,8 @@ import (
 
 // SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr mcmanager.Manager, workers int) error {
-	r.removals, r.confirmations.known = cache.NewExpiring(), cache.NewExpiring()
-	r.absences.stacks, r.absences.whole = map[client.ObjectKey]*absence{}, cache.NewExpiring()
+	r.removals, r.confirmations.known, r.absences.whole = cache.NewExpiring(), cache.NewExpiring(), cache.NewExpiring()
+	r.absences.stacks, r.absences.seen = map[client.ObjectKey]*absence{}, map[client.ObjectKey]time.Time{}
 	r.Members.Subscribe(r.queue.Add)
 	return management.NewController(mgr, "assignment", "ClusterAddon", workers).
 		For(&clusterv1.Cluster{}, management.WatchManagementCluster(), management.SkipWorkloadClusters(), management.SpecChanged()).

@@ -76,7 +76,11 @@ func TestNothingIsInstalledBeforeTheStatusTellsOfIt(t *testing.T) {
 	ca, cluster := &addonsv1.ClusterAddon{}, &clusterv1.Cluster{}
 	ca.Namespace, ca.Name, ca.UID, cluster.Namespace, cluster.Name = "team", "prod", "own", "team", "prod"
 	ca.Spec.Stacks = []addonsv1.StackRevision{{Name: "platform", Revision: "platform-1"}}
-	conn := connection.To(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was asked", r.Method, r.URL.Path) })
+	conn := connection.To(t, func(w http.ResponseWriter, r *http.Request) {
+		if w.WriteHeader(http.StatusNotFound); r.URL.Path != "/api/v1/namespaces/kube-system" { // which cluster it is
+			t.Errorf("%s %s was asked", r.Method, r.URL.Path)
+		}
+	})
 	sources, err := source.New(source.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -143,6 +143,12 @@ func (r *Reconciler) deliver(ctx context.Context, q *request) (ctrl.Result, erro
 	defer func() { leave(all.unreachable) }()
 	ctx, cancel := q.workload.whileConnected(shares.WithTenant(ctx, key.Namespace, key.Name))
 	defer cancel()
+	if !q.isSame(ctx) {
+		if q.removes {
+			return deletionUnseen(q.ca, q.now), nil
+		}
+		return ctrl.Result{RequeueAfter: q.upgradeUnseen(q.ca, q.cluster)}, nil
+	}
 	known, err := q.read(ctx)
 	if err != nil {
 		return ctrl.Result{}, err

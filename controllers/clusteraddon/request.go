@@ -130,6 +130,8 @@ type memory struct {
 	health map[deliver.Release]*healthMemory
 	// gates are those of the cluster's upgrade, as they are counted.
 	gates sets.Set[gateLabels]
+	// identity is that of the cluster.
+	identity identity
 	// proofs are those of the records.
 	proofs proofs
 	// lastEvents is the status that events were last about, nil before the first.

@@ -14,6 +14,7 @@ import (
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/internal/member"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 )
 
 func TestDeselects(t *testing.T) {
@@ -159,5 +160,40 @@ func TestAddonsOfAnOutdatedAssignment(t *testing.T) {
 	want := []addonsv1.AddonStatus{was, {Name: "new", Namespace: "default", Stack: "a", Phase: addonsv1.AddonPending}}
 	if diff := cmp.Diff(want, all.statuses); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A stack that is deleted goes with its revision, in any order, before it is taken out of the assignment. Nobody is told
+// then that it can't be read, unless it stays so.
+func TestStackThatHasJustGoneIsNoQuestion(t *testing.T) {
+	now, cluster := time.Unix(1000, 0), member.OfCluster(&clusterv1.Cluster{})
+	spec := &addonsv1.AddonStackSpec{}
+	of := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
+	record := proven(deliver.Summary{Stack: "platform", Installed: true})
+	record.Name, record.Namespace, record.Status, record.Revision = "web", "apps", deliver.StatusDeployed, 1
+	for name, tc := range map[string]struct {
+		stack assignedStack
+		told  bool // once it stays so
+	}{
+		"its revision is left": {assignedStack{StackRevision: of, spec: spec}, true},
+		"its revision is gone": {assignedStack{StackRevision: of, written: &addonsv1.AddonStack{}}, true},
+		"both are gone":        {assignedStack{StackRevision: of}, true},
+		"its removal is held": {assignedStack{
+			StackRevision: addonsv1.StackRevision{Name: "platform", Revision: "platform-1", HeldRemoval: &addonsv1.HeldRemoval{}}, spec: spec,
+		}, false},
+	} {
+		since := map[string]time.Time(nil)
+		for _, after := range []time.Duration{0, time.Second, 2 * assignmentGrace} {
+			was := statusOf(record, addonsv1.AddonReady)
+			q := request{ca: &addonsv1.ClusterAddon{}, installed: map[deliver.Release]deliver.Summary{record.Release: record}, proofs: proofsOf(record)}
+			q.Reconciler, q.ca.Status.Addons = &Reconciler{}, []addonsv1.AddonStatus{was}
+			q.stacks = resolveStacks([]assignedStack{tc.stack}, cluster, since, now.Add(after))
+			since = q.outdatedSince
+			leaving, kept := q.unwanted()
+			told := after > assignmentGrace && tc.told
+			if len(leaving) > 0 || len(kept) != 1 || (kept[0].Reason == reasons.StackUndecided) != told {
+				t.Errorf("%s, after %s: leaving %v, kept %+v", name, after, leaving, kept)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/connection"
 )
 
@@ -38,5 +39,34 @@ func TestSuccessorsThatCannotBeKnown(t *testing.T) {
 	got, retryAfter := q.successorsOf(t.Context(), deliver.Summary{Stack: "a"}, []successor{{addon: &same}, {addon: &added}})
 	if diff := cmp.Diff([]string{"same of AddonStack a"}, got); diff != "" || retryAfter != 0 {
 		t.Errorf("another stack's is waited for without end: %s, %s", diff, retryAfter)
+	}
+}
+
+// A wanted add-on may take over what a leaving one has until it is installed. One that fails isn't waited for once it
+// has applied its objects, or has tried each of them and the leaving one may be in the way.
+func TestMayTakeOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase          addonsv1.AddonPhase
+		reason         string
+		tried, applied bool
+		want           bool
+	}{
+		"it is being installed":               {phase: addonsv1.AddonInstalling, want: true},
+		"it waits":                            {phase: addonsv1.AddonPending, want: true},
+		"it is Ready":                         {phase: addonsv1.AddonReady, applied: true},
+		"it is Degraded":                      {phase: addonsv1.AddonDegraded, applied: true},
+		"it is Ready, and a request failed":   {phase: addonsv1.AddonReady, reason: reasons.Retrying, want: true},
+		"another one has the release":         {phase: addonsv1.AddonFailed, reason: reasons.ReleaseTaken},
+		"it fails before its objects":         {phase: addonsv1.AddonFailed, reason: deliver.ReasonHookFailed, want: true},
+		"it has all, and fails":               {phase: addonsv1.AddonFailed, reason: deliver.ReasonHookFailed, tried: true, applied: true},
+		"its CRD is refused":                  {phase: addonsv1.AddonFailed, reason: deliver.ReasonObjectRejected, want: true},
+		"an object is refused, and all tried": {phase: addonsv1.AddonFailed, reason: deliver.ReasonObjectRejected, tried: true},
+		"a field can't change, and all tried": {phase: addonsv1.AddonFailed, reason: deliver.ReasonImmutableField, tried: true},
+		"another reason, and all were tried":  {phase: addonsv1.AddonFailed, reason: deliver.ReasonForbidden, tried: true, want: true},
+	} {
+		one := addonResult{status: addonsv1.AddonStatus{Phase: tc.phase, Reason: tc.reason}, tried: tc.tried, applied: tc.applied}
+		if got := mayTakeOver(one); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -13,13 +13,17 @@ import (
 
 func TestTerms(t *testing.T) {
 	now := wantedAddon("now", "web")
+	now.DataPolicy, now.serviceAccount = addonsv1.DataPolicyDelete, "deployer"
 	now.DependsOn, now.deletionPolicy = []string{"base"}, addonsv1.DeletionPolicyOrphan
 	spec := specDigest(&now)
 	record := func(spec, place string) deliver.Summary {
 		return deliver.Summary{Stack: "former", DeletionPolicy: addonsv1.DeletionPolicyDelete, Spec: spec, ArtifactVersion: place}
 	}
 	terms := func(spec, place string) deliver.Terms {
-		return deliver.Terms{Stack: "now", DeletionPolicy: addonsv1.DeletionPolicyOrphan, DependsOn: []string{"base"}, Spec: spec, ArtifactVersion: place}
+		return deliver.Terms{
+			Stack: "now", DeletionPolicy: addonsv1.DeletionPolicyOrphan, DataPolicy: addonsv1.DataPolicyDelete, ServiceAccount: "deployer",
+			DependsOn: []string{"base"}, Spec: spec, ArtifactVersion: place,
+		}
 	}
 	for name, tc := range map[string]struct {
 		record  deliver.Summary

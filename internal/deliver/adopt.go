@@ -40,7 +40,7 @@ func (r *run) differs(ctx context.Context, o *unstructured.Unstructured, live *m
 		fields = append(fields, field)
 	}
 	return reject(record.KeyOf(o), ReasonObjectExists, fmt.Sprintf(
-		"it exists already, and the add-on would change %s. Change the add-on's values, or set its adoptionPolicy to Adopt",
+		"it exists already, and the add-on would change %s. Change the add-on's values, or set "+adoptionPolicyField+" to Adopt",
 		firstOf(fields)))
 }
 

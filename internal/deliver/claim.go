@@ -110,17 +110,22 @@ func (c claimant) ownerOf(m *metav1.ObjectMeta) Release {
 	return owner
 }
 
+// adoptionPolicyField is what messages call it.
+const adoptionPolicyField = "adoptionPolicy of the add-on, or of spec.source if the add-on is of a bundle,"
+
 // exists tells whose an object is that is refused, and the way out.
 func (c claimant) exists(m *metav1.ObjectMeta) string {
 	by := ""
-	if managers := managersOf(m); managers != "" {
+	if kept := m.Annotations[KeptByAnnotation]; kept != "" {
+		by = ", left there by add-on " + kept
+	} else if managers := managersOf(m); managers != "" {
 		by = ", managed by " + managers
 	}
 	if h := helmOwner(m); h != (Release{}) {
 		by += fmt.Sprintf(", of Helm release %s", h)
 	}
 	return fmt.Sprintf(
-		"it exists already%s. Set the add-on's adoptionPolicy to Adopt or AdoptIfEqual, or change one of the two names", by)
+		"it exists already%s. Set %s to Adopt or AdoptIfEqual, or change one of the two names", by, adoptionPolicyField)
 }
 
 func (c claimant) isNamespace() bool { return c.key.Group == "" && c.key.Kind == namespaceKind.Kind }

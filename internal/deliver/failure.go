@@ -87,14 +87,25 @@ func meaningOf(err error, key record.ObjectKey, ownKind bool) (kind kindOfFailur
 		return rejected, ReasonForbidden, words
 	case apierrors.IsConflict(err):
 		return rejected, ReasonFieldConflict, conflicts(status) +
-			". Set the add-on's adoptionPolicy to Adopt to take them over, or leave the fields out of its values"
+			". Set " + adoptionPolicyField + " to Adopt to take them over, or leave the fields out of its values"
 	case apierrors.IsNotFound(err) && status.Details.Kind == "namespaces":
 		return rejected, ReasonNamespaceMissing, fmt.Sprintf("namespace %s doesn't exist", key.Namespace)
 	case immutable(status):
-		return rejected, ReasonImmutableField, words +
-			". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
+		return rejected, ReasonImmutableField, words + keepOrRecreate
 	default:
 		return rejected, ReasonObjectRejected, words
+	}
+}
+
+// keepOrRecreate is the way out of a change of a field that can't be changed.
+const keepOrRecreate = ". Keep the value as it was. If nothing is lost with the object, set the add-on's immutableFieldPolicy to Recreate"
+
+// madeOtherwise turns the failure to repair an object. The add-on has changed no field of it: somebody made the
+// object again with another value of a field that can't be changed.
+func (f *failure) madeOtherwise() {
+	if f != nil && f.reason == ReasonImmutableField {
+		f.message = strings.TrimSuffix(f.message, keepOrRecreate) +
+			". Somebody made the object again with another value. Delete it if nothing is lost with it: then it is made as the add-on has it"
 	}
 }
 

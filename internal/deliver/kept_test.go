@@ -28,7 +28,9 @@ func TestReleaseClaimsAgainWhatItKept(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "kept").GetAnnotations()).To(HaveKeyWithValue(deliver.KeptByAnnotation, ns+"/demo"))
 
 	other := e.wantNamed("other", ns, chart{version: "1", manifest: keptConfigMap("other")})
-	e.Expect(e.settle(other).Reason).To(Equal(deliver.ReasonObjectExists))
+	o := e.settle(other)
+	e.Expect(o.Reason).To(Equal(deliver.ReasonObjectExists))
+	e.Expect(o.Message).To(And(ContainSubstring(want.Release.String()), Not(ContainSubstring("helm"))), "nobody used Helm")
 	e.Expect(e.remove(other.Release).Gone).To(BeTrue())
 
 	e.install(e.want(ns, chart{version: "2", manifest: keptConfigMap("two") + configMap("x", "a")}))

@@ -10,9 +10,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -158,4 +162,37 @@ type staleDiscovery struct {
 
 func (s staleDiscovery) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
 	return s.were, nil
+}
+
+// TestNamespaceThatAPolicyRefuses tells just that, also later on: nothing was installed that could be lost.
+func TestNamespaceThatAPolicyRefuses(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace() + "-refused"
+	e.apply("kubectl", strings.ReplaceAll(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [namespaces], operations: [CREATE]}]}
+  validations: [{expression: "object.metadata.name != 'NAME'", message: every namespace needs a team}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME, validationActions: [Deny]}
+`, "NAME", ns))
+	e.Eventually(func() error {
+		return e.target.Client.Create(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, client.DryRunAll)
+	}).WithTimeout(time.Minute).ShouldNot(Succeed())
+	want := e.want(ns, chart{version: "1", manifest: configMap("x", "a")})
+	for range 3 {
+		o, err := e.d.Ensure(e.ctx, e.target, want)
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "%+v", o)
+		e.Expect(o.Reason).To(BeElementOf(deliver.ReasonForbidden, deliver.ReasonObjectRejected))
+		e.Expect(o.Message).To(And(ContainSubstring("Namespace "+ns), ContainSubstring("every namespace needs a team")))
+		e.Expect(o.Wrote).To(BeFalse(), "nothing was installed")
+		e.clock.step(10 * time.Minute)
+	}
 }

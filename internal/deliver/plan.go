@@ -98,7 +98,7 @@ func refusal(records []Summary, want *Desired, now time.Time) decision {
 		return decision{} // what `helm uninstall --keep-history` left
 	case !newest.Owned && want.Adoption != addonsv1.AdoptionPolicyAdopt && want.Adoption != addonsv1.AdoptionPolicyAdoptIfEqual:
 		return decision{stepRefuse, ReasonReleaseExists, fmt.Sprintf(
-			"Helm installed a release %s (revision %d, %s). Uninstall it, or set the add-on's adoptionPolicy to Adopt or AdoptIfEqual",
+			"Helm installed a release %s (revision %d, %s). Uninstall it, or set "+adoptionPolicyField+" to Adopt or AdoptIfEqual",
 			newest.Release, newest.Revision, newest.Status)}
 	case isLocked(newest, want, now):
 		return decision{stepRefuse, ReasonReleaseLocked, fmt.Sprintf(

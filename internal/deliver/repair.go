@@ -125,6 +125,7 @@ func (r *run) repair(ctx context.Context, want *Repair) (Outcome, []Difference, 
 		failed = append(failed, inParallel(len(wave), func(i int) *failure {
 			d := &differences[i]
 			f := r.failureOf(wave[i].entry.Key(), r.repairOne(ctx, wave[i], want, d))
+			f.madeOtherwise()
 			if f != nil && f.kind == rejected && want.Report {
 				d.Refused, f = f.message, nil
 			}

@@ -152,6 +152,42 @@ func TestRepairOfWhatSomebodyMadeAnew(t *testing.T) {
 	e.Expect(e.get("v1", "ConfigMap", ns, "x")).To(BeNil())
 }
 
+// TestRepairOfWhatCanNotBeChanged tells how to have an object back that somebody made again, also where upgrades may
+// recreate it: a repair deletes nothing.
+func TestRepairOfWhatCanNotBeChanged(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ns := e.namespace()
+	want := e.want(ns, chart{version: "1", manifest: deployment("app")})
+	want.Recreate = true
+	e.install(want)
+	e.delete(e.get("apps/v1", "Deployment", ns, "app"))
+	e.apply("kubectl", fmt.Sprintf("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app, namespace: %s, labels: {%s: demo, %s: %s}}\n"+
+		"spec: {selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: other}}, spec: {containers: [{name: c, image: i}]}}}\n",
+		ns, addonsv1.AddonLabel, addonsv1.AddonNamespaceLabel, ns))
+	uid := e.get("apps/v1", "Deployment", ns, "app").GetUID()
+	for _, report := range []bool{false, true} {
+		o, found, err := e.d.Repair(e.ctx, e.target, deliver.Repair{Release: want.Release, Report: report})
+		e.Expect(err).NotTo(HaveOccurred())
+		text := o.Message
+		if report {
+			e.Expect(found).To(HaveLen(1))
+			text = found[0].Refused
+		} else {
+			e.Expect(o.Phase).To(Equal(addonsv1.AddonFailed), "it isn't as it is to be")
+			e.Expect(o.Reason).To(Equal(deliver.ReasonImmutableField))
+		}
+		e.Expect(text).To(ContainSubstring("Deployment "+ns+"/app"), "report %t", report)
+		e.Expect(text).NotTo(ContainSubstring("immutableFieldPolicy"), "report %t: it is set", report)
+	}
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetUID()).To(Equal(uid))
+
+	e.delete(e.get("apps/v1", "Deployment", ns, "app"))
+	e.clock.step(10 * time.Minute)
+	e.expectRepaired(e.find(deliver.Repair{Release: want.Release}))
+	e.Expect(e.get("apps/v1", "Deployment", ns, "app").GetLabels()).To(HaveKeyWithValue(addonsv1.AddonLabel, "demo"))
+}
+
 // TestRepairOfTheLabels that say whose an object is. They are set right unless the add-on that
 // they name has set fields of the object.
 func TestRepairOfTheLabels(t *testing.T) {

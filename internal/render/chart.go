@@ -51,7 +51,7 @@ func renderChart(req *ChartRequest, lookups *lookups, lim limits, enter func(sta
 		return nil, &Error{Reason: ReasonChartInvalid, Err: err}
 	}
 	enter(stageManifests)
-	base := manifestReader{limits: lim, namespace: req.Release.Namespace}
+	base := manifestReader{limits: lim, namespace: req.Release.Namespace, lenient: true}
 	crds, err := base.readCRDs(ch.CRDObjects())
 	if err != nil {
 		return nil, err

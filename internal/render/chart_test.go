@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cluster-chandler/chandler/internal/artifact"
+	"github.com/cluster-chandler/chandler/internal/deliver/record"
 )
 
 // render renders without a worker, for what does not need one.
@@ -149,7 +151,6 @@ func TestChartRefused(t *testing.T) {
 		"required":                     {template1(`{{ required "set that" .Values.x }}`), ReasonTemplateFailed, []string{"set that"}},
 		"no YAML":                      {template1("a: b: c"), ReasonManifestInvalid, []string{"demo/templates/a.yaml"}},
 		"a scalar":                     {template1("hello"), ReasonManifestInvalid, []string{"demo/templates/a.yaml", "no Kubernetes object"}},
-		"a key twice":                  {template1(configMap + "data: {a: x, b: y, a: z}"), ReasonManifestInvalid, []string{"demo/templates/a.yaml", `"a"`}},
 		"no kind":                      {template1("apiVersion: v1\nmetadata: {name: a}"), ReasonManifestInvalid, []string{"kind"}},
 		"no apiVersion":                {template1("kind: A\nmetadata: {name: a}"), ReasonManifestInvalid, []string{"apiVersion"}},
 		"no metadata":                  {template1("apiVersion: v1\nkind: A"), ReasonManifestInvalid, []string{"metadata"}},
@@ -387,5 +388,30 @@ func TestLastNewline(t *testing.T) {
 	}
 	if data := got.Objects[0].Object["data"]; !reflect.DeepEqual(data, map[string]any{"rules": "{}\n"}) {
 		t.Errorf("%q", data)
+	}
+}
+
+// A chart may write a key twice, as published ones do: nobody but its authors can correct it. The last one counts, for
+// Helm and for who reads the record.
+func TestKeyTwiceInAChart(t *testing.T) {
+	got, err := render(t, requestFor(chartOf(map[string]string{
+		"templates/a.yaml":    configMap + "data: {a: x, b: w, a: z}",
+		"templates/hook.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\ndata: {a: x, a: z}",
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := record.ParseManifest(got.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"a": "z", "b": "w"}
+	for from, object := range map[string]*unstructured.Unstructured{"rendering": got.Objects[0], "record": recorded[0]} {
+		if diff := cmp.Diff(want, object.Object["data"]); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", from, diff)
+		}
+	}
+	if len(got.Hooks) != 1 {
+		t.Errorf("hooks: %v", got.Hooks)
 	}
 }

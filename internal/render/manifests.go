@@ -14,6 +14,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
 	"github.com/cluster-chandler/chandler/internal/yamllimit"
@@ -41,6 +42,7 @@ type manifestReader struct {
 	limits    limits
 	namespace string // of objects that name none
 	artifact  string // names it if it is one file
+	lenient   bool   // takes the last of the values of a key that appears twice, as Helm does
 
 	bytes   int64
 	values  int
@@ -137,7 +139,7 @@ func manifestText(docs []document) string {
 	return b.String()
 }
 
-// decode reads one document; a key that appears twice is an error, and so is more than one document.
+// decode reads one document. More than one document is an error, and so is a key that appears twice, but in a chart.
 func (m *manifestReader) decode(file, text string) (document, error) {
 	doc, name := document{path: file, text: text}, m.called(file)
 	if m.bytes += int64(len(text)); m.bytes > m.limits.OutputBytes {
@@ -149,7 +151,11 @@ func (m *manifestReader) decode(file, text string) (document, error) {
 	if err := checkSingle([]byte(text)); err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}
-	data, err := toJSON([]byte(text + "\n")) // as it is recorded, and as Helm applies it
+	convert := toJSON
+	if m.lenient {
+		convert = yaml.YAMLToJSON
+	}
+	data, err := convert([]byte(text + "\n")) // as it is recorded, and as Helm applies it
 	if err != nil {
 		return doc, failf(ReasonManifestInvalid, "%s: %w", name, err)
 	}

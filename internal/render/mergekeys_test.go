@@ -63,7 +63,8 @@ func TestKeysThatAreTwiceAreRefusedBesideMergeKeys(t *testing.T) {
 		if _, err := r.Values(t.Context(), ValuesRequest{Text: []byte(text)}); err == nil {
 			t.Errorf("%q is read", text)
 		}
-		_, err := render(t, requestFor(template1(configMap+text)))
-		wantReason(t, err, ReasonManifestInvalid, "demo/templates/a.yaml")
+		reader := &manifestReader{limits: Options{}.withDefaults().limits()}
+		_, err := reader.decode("a.yaml", configMap+text)
+		wantReason(t, err, ReasonManifestInvalid, "a.yaml")
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/deliver"
+	"github.com/cluster-chandler/chandler/internal/reasons"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -299,4 +301,31 @@ func TestLeavingWaitsForNobodyElse(t *testing.T) {
 	tn.awaitCluster("prod", "the port is free", installedAs("later", 1, "1.0.0"))
 	g.Eventually(func() map[string]corev1.ConfigMap { return tn.configMapsOn(s) }, time.Minute).ShouldNot(HaveKey("of-c"), "its stack is gone")
 	g.Expect(tn.configMapsOn(s)).To(HaveKey("of-a"))
+}
+
+// TestSuccessorWithARefusedCRD renames an add-on, and the new one brings a CRD that the API server refuses. Nobody has
+// tried the objects that it is to take over, so they stay with the former one.
+func TestSuccessorWithARefusedCRD(t *testing.T) {
+	t.Parallel()
+	tn, g := newTenant(t), NewWithT(t)
+	s := workloadServer(t, 1)
+	one := tn.writeChart("one", "1.0.0", having("shared"))
+	bad := having("shared")
+	bad["crds/bad.yaml"] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: wrong.example.com}\n" +
+		"spec: {group: example.com, scope: Namespaced, names: {plural: things, kind: Thing}, versions: []}\n"
+	tn.makeCluster("prod", s, nil)
+	tn.startManager()
+	tn.makeStack("platform", nil, tn.addon("one", one))
+	tn.awaitReady("platform", "it is installed")
+	before, deletions := tn.configMapsOn(s)["shared"].UID, tn.watchDeletions(s)
+	tn.changeStack("platform", func(spec *addonsv1.AddonStackSpec) { spec.Addons[0] = tn.addon("two", tn.writeChart("two", "1.0.0", bad)) })
+	tn.awaitCluster("prod", "its CRD is refused", phase("two", addonsv1.AddonFailed, deliver.ReasonObjectRejected, ""),
+		phase("one", addonsv1.AddonRemoving, reasons.WaitingForSuccessor, ""))
+	tn.settle()
+	g.Expect(deletions()).NotTo(ContainElement("shared"))
+
+	tn.changeAddon("platform", "two", func(a *addonsv1.Addon) { a.Chart.Path = tn.writeChart("two", "1.0.1", having("shared")) })
+	tn.awaitReady("platform", "the chart is corrected")
+	g.Expect(tn.configMapsOn(s)["shared"].UID).To(Equal(before))
+	tn.expectRemoved(t, s, "one")
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -97,6 +98,24 @@ func (tn *tenant) allowToRun() {
 	tn.create(role)
 	binding := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}, Subjects: tn.subjects()}
 	binding.Namespace, binding.Name = tn.namespace, role.Name
+	tn.create(binding)
+}
+
+// allowWidely gives the tenant's managers the rights that an instance has outside of namespaces.
+func (tn *tenant) allowWidely() {
+	tn.t.Helper()
+	data, err := os.ReadFile(filepath.Join(world.root, "config/rbac/own/metrics_role.yaml"))
+	if err != nil {
+		tn.t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(bytes.SplitN(data, []byte("\n---\n"), 2)[0], role); err != nil {
+		tn.t.Fatal(err)
+	}
+	role.Name += "-" + tn.namespace
+	tn.create(role)
+	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}, Subjects: tn.subjects()}
+	binding.Name = role.Name
 	tn.create(binding)
 }
 

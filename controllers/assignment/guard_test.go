@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assignment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/fleet"
+	"github.com/cluster-chandler/chandler/internal/member"
+)
+
+// hub is a management cluster in which stack "platform" runs on clusters, with one add-on on each.
+type hub struct {
+	*testing.T
+	client.Client
+	r        *Reconciler
+	stack    *addonsv1.AddonStack
+	revision *appsv1.ControllerRevision
+	clusters []string
+}
+
+// offers is what the API server says about our kinds.
+type offers struct {
+	discovery.ServerResourcesInterface
+	verbs []string
+}
+
+func (o *offers) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "addonstacks", Verbs: o.verbs}, {Name: "clusteraddons", Verbs: o.verbs}}}, nil
+}
+
+const team = "team"
+
+func newHub(t *testing.T, clusters int, policy addonsv1.DeletionPolicy) *hub {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, addonsv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &hub{T: t}
+	h.stack = &addonsv1.AddonStack{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "platform", UID: "platform", Generation: 1}}
+	h.stack.Spec = addonsv1.AddonStackSpec{
+		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}, Addons: []addonsv1.Addon{{Name: "web", Namespace: "apps"}}, DeletionPolicy: policy,
+	}
+	h.revision = h.revisionOf("platform-1", 1)
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, h.stack, h.revision,
+		newCRD(48 * time.Hour),
+	}
+	for i := range clusters {
+		name := fmt.Sprintf("prod-%d", i)
+		h.clusters = append(h.clusters, name)
+		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, UID: "cluster", Labels: map[string]string{"env": "prod"}}}
+		ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, Generation: 1, CreationTimestamp: ago(24 * time.Hour)}}
+		assigned := addonsv1.StackRevision{Name: "platform", Revision: "platform-1"}
+		if policy == addonsv1.DeletionPolicyOrphan {
+			assigned.DeletionPolicy = policy
+		}
+		shape(ca, member.OfCluster(cluster), []addonsv1.StackRevision{assigned})
+		ca.Status.ObservedGeneration = 1
+		ca.Status.Addons = []addonsv1.AddonStatus{{Stack: "platform", Namespace: "apps", Name: "web", Phase: addonsv1.AddonReady, Revision: 1, Objects: &addonsv1.ObjectCounts{Total: 1}}}
+		objects = append(objects, cluster, ca)
+	}
+	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	h.restart()
+	return h
+}
+
+func ago(d time.Duration) metav1.Time {
+	return metav1.NewTime(time.Now().Add(-d).Truncate(time.Second))
+}
+
+// newCRD returns the CRD of AddonStacks, made some time ago.
+func newCRD(age time.Duration) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "addonstacks.addons.cluster.x-k8s.io", CreationTimestamp: ago(age)}}
+}
+
+// restart is another process.
+func (h *hub) restart() {
+	h.r = &Reconciler{
+		Client: h.Client, APIReader: h.Client, Recorder: events.NewFakeRecorder(100), Discovery: &offers{verbs: []string{"create"}},
+		Members: &member.Inventory{Client: h.Client, Fleet: fleet.NewProvider(fleet.Options{})}, removals: cache.NewExpiring(), confirmations: confirmations{known: cache.NewExpiring()},
+		absences: absences{stacks: map[client.ObjectKey]*absence{}, seen: map[client.ObjectKey]time.Time{}, whole: cache.NewExpiring()},
+	}
+}
+
+// revisionOf returns a revision of the stack as it is now.
+func (h *hub) revisionOf(name string, number int64) *appsv1.ControllerRevision {
+	h.Helper()
+	raw, err := json.Marshal(h.stack.Spec)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: team, Name: name, Labels: map[string]string{addonsv1.StackNameLabel: "platform"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: addonsv1.GroupVersion.String(), Kind: "AddonStack", Name: "platform", UID: h.stack.UID, Controller: ptr.To(true)}},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: number,
+	}
+}
+
+// deleted deletes the stack. Long says that it has been gone for longer than a replacement takes.
+func (h *hub) deleted(long bool) {
+	h.Helper()
+	h.must(h.Delete(h.Context(), h.stack))
+	if long {
+		h.r.absences.stacks[stackKey(team, "platform")] = &absence{since: time.Now().Add(-time.Minute)}
+	}
+}
+
+func (h *hub) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *hub) reconcile(name string) {
+	h.Helper()
+	req := mcreconcile.Request{}
+	req.NamespacedName = client.ObjectKey{Namespace: team, Name: name}
+	_, err := h.r.Reconcile(h.Context(), req)
+	h.must(err)
+}
+
+// change changes an object as somebody else does.
+func change[T client.Object](h *hub, object T, name string, mutate func(T)) {
+	h.Helper()
+	h.must(h.Get(h.Context(), client.ObjectKey{Namespace: team, Name: name}, object))
+	mutate(object)
+	h.must(h.Update(h.Context(), object))
+}
+
+func (h *hub) clusterAddon(name string) *addonsv1.ClusterAddon {
+	h.Helper()
+	ca := &addonsv1.ClusterAddon{}
+	h.must(h.Get(h.Context(), client.ObjectKey{Namespace: team, Name: name}, ca))
+	return ca
+}
+
+// expect reconciles a cluster, and expects that the stack is "assigned", "held" or "gone".
+func (h *hub) expect(name, want string) {
+	h.Helper()
+	h.reconcile(name)
+	got := "gone"
+	if ca := h.clusterAddon(name); names(ca.Spec.Stacks, "platform") {
+		got = "assigned"
+		if ca.Spec.Stacks[0].HeldRemoval != nil {
+			got = "held"
+		}
+	}
+	if got != want {
+		h.Errorf("of %s the stack is %s, want %s", name, got, want)
+	}
+}
+
+func relabel(h *hub, name string) {
+	h.Helper()
+	change(h, &clusterv1.Cluster{}, name, func(c *clusterv1.Cluster) { c.Labels["env"] = "none" })
+}
+
+// A stack that is gone goes from its cluster once it can't have been replaced, and one that went amidst other things is held.
+func TestStackOfOneClusterIsDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		long bool
+		do   func(h *hub)
+		want string
+	}{
+		"a moment ago": {false, nil, "assigned"},
+		"for a while":  {true, nil, "gone"},
+		"with an earlier CRD": {true, func(h *hub) {
+			h.must(h.Delete(h.Context(), newCRD(time.Hour)))
+			h.must(h.Create(h.Context(), newCRD(time.Hour)))
+		}, "held"},
+		"with its CRD, which is back by now": {false, func(h *hub) {
+			h.r.Discovery = &offers{verbs: []string{"get"}}
+			h.expect("prod-0", "assigned")
+			h.r.Discovery, h.r.absences.whole = &offers{verbs: []string{"create"}}, cache.NewExpiring()
+			h.r.absences.stacks[stackKey(team, "platform")].since = time.Now().Add(-time.Minute)
+		}, "held"},
+		"another instance has it": {true, func(h *hub) {
+			back := h.stack.DeepCopy()
+			back.ResourceVersion = ""
+			h.must(h.Create(h.Context(), back))
+			h.r.Client = withoutStacks{h.Client}
+		}, "assigned"},
+		"its cluster is paused": {true, func(h *hub) {
+			change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })
+		}, "assigned"},
+		"its cluster is being deleted": {true, func(h *hub) {
+			change(h, &clusterv1.Cluster{}, "prod-0", func(c *clusterv1.Cluster) { c.Finalizers = []string{"example.com/stay"} })
+			h.must(h.Delete(h.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "prod-0"}}))
+		}, "assigned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, 1, "")
+			h.deleted(tc.long)
+			if tc.do != nil {
+				tc.do(h)
+			}
+			h.expect("prod-0", tc.want)
+		})
+	}
+}
+
+// withoutStacks is the cache of an instance that doesn't see the stacks.
+type withoutStacks struct{ client.Client }
+
+func (c withoutStacks) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, isStacks := list.(*addonsv1.AddonStackList); isStacks {
+		return nil
+	}
+	return c.Client.List(ctx, list, options...)
+}
+
+// What would go from a fleet is held until somebody confirms it, whatever changes meanwhile.
+func TestRemovalOfAFleetIsHeld(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.deleted(true)
+	for _, name := range h.clusters {
+		h.expect(name, "held")
+	}
+	for _, name := range h.clusters[1:] { // so one alone is left
+		h.must(h.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}))
+	}
+	h.expect("prod-0", "held")
+	confirmation := h.clusterAddon("prod-0").Spec.Stacks[0].HeldRemoval.Confirmation
+	change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) {
+		ca.Annotations = map[string]string{addonsv1.ConfirmRemovalAnnotation: confirmation}
+	})
+	h.expect("prod-0", "gone")
+	if _, has := h.clusterAddon("prod-0").Annotations[addonsv1.ConfirmRemovalAnnotation]; has {
+		t.Error("the confirmation is left for the next change")
+	}
+}
+
+// Removals one after the other count together, also those of a process before.
+func TestRemovalsOneAfterTheOtherCount(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		h := newHub(t, 3, "")
+		relabel(h, "prod-0")
+		h.expect("prod-0", "gone")
+		if restarts {
+			h.restart()
+		} else { // the cache is behind
+			change(h, &addonsv1.ClusterAddon{}, "prod-0", func(ca *addonsv1.ClusterAddon) { ca.Annotations = nil })
+		}
+		relabel(h, "prod-1")
+		h.expect("prod-1", "held")
+	}
+}
+
+// A paused cluster loses nothing now, so it doesn't count as one that does.
+func TestPausedClustersDoNotCount(t *testing.T) {
+	h := newHub(t, 2, "")
+	for _, name := range h.clusters {
+		relabel(h, name)
+	}
+	change(h, &clusterv1.Cluster{}, "prod-1", func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })
+	h.expect("prod-0", "gone")
+}
+
+// The limit is that of the stack as it is in force, not as it was assigned.
+func TestLimitOfTheNewestRevision(t *testing.T) {
+	h := newHub(t, 3, "")
+	h.stack.Spec.ClusterSelector.MatchLabels["env"], h.stack.Spec.RemovalLimit = "none", ptr.To(intstr.FromInt32(3))
+	h.must(h.Update(t.Context(), h.stack))
+	h.must(h.Create(t.Context(), h.revisionOf("platform-2", 2)))
+	for _, name := range h.clusters {
+		h.expect(name, "gone")
+	}
+}
+
+// Nothing is held of a stack that leaves its add-ons behind.
+func TestOrphansAreNotHeld(t *testing.T) {
+	h := newHub(t, 3, addonsv1.DeletionPolicyOrphan)
+	h.deleted(true)
+	for _, name := range h.clusters {
+		h.expect(name, "gone")
+	}
+	if at := slices.IndexFunc(h.clusters, func(name string) bool { return len(lastRemovals(h.clusterAddon(name))) > 0 }); at >= 0 {
+		t.Errorf("%s counts as a removal", h.clusters[at])
+	}
+}
+
+// That the CRD was made again once is nothing to a stack that was there since.
+func TestStackOfALaterCRDIsDeleted(t *testing.T) {
+	h := newHub(t, 1, "")
+	h.must(h.Delete(t.Context(), newCRD(0)))
+	h.must(h.Create(t.Context(), newCRD(time.Hour)))
+	h.expect("prod-0", "assigned")
+	h.deleted(true)
+	h.expect("prod-0", "gone")
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusteraddon
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/test/connection"
+)
+
+// Add-ons that are installed on one cluster aren't looked for on another. Each connection is asked once.
+func TestClusterIsTheSame(t *testing.T) {
+	installed := func(ca *addonsv1.ClusterAddon) {
+		ca.Status.ClusterUID, ca.Status.Addons = "former", []addonsv1.AddonStatus{{Name: "web", Revision: 1}}
+	}
+	for name, tc := range map[string]struct {
+		answer int // the HTTP status
+		change func(*addonsv1.ClusterAddon)
+		same   bool
+		noted  string
+	}{
+		"it is another one":             {http.StatusOK, installed, false, "former"},
+		"it is the same":                {http.StatusOK, func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "this" }, true, "this"},
+		"it is the first":               {http.StatusOK, func(*addonsv1.ClusterAddon) {}, true, "this"},
+		"it was the first's version":    {http.StatusOK, func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ClusterUID = "" }, true, "this"},
+		"nothing is installed":          {http.StatusOK, func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.Addons[0].Revision = 0 }, true, "this"},
+		"the status is from a backup":   {http.StatusOK, func(ca *addonsv1.ClusterAddon) { installed(ca); ca.Status.ObservedUID = "other" }, true, "this"},
+		"the kubeconfig mayn't ask":     {http.StatusForbidden, installed, true, "former"},
+		"the cluster doesn't answer it": {http.StatusInternalServerError, installed, true, "former"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			conn := connection.To(t, func(w http.ResponseWriter, _ *http.Request) {
+				asked++
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tc.answer)
+				_, _ = fmt.Fprint(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"kube-system","uid":"this"}}`)
+			})
+			ca := &addonsv1.ClusterAddon{ObjectMeta: metav1.ObjectMeta{UID: "own"}}
+			ca.Status.ObservedUID = "own"
+			tc.change(ca)
+			q := &request{ca: ca, workload: &workload{name: "team/prod", conn: conn}, memory: newMemory()}
+			for range 2 {
+				if same := q.isSame(t.Context()); same != tc.same || string(ca.Status.ClusterUID) != tc.noted {
+					t.Errorf("same %t, noted %s", same, ca.Status.ClusterUID)
+				}
+			}
+			if told := conditions.GetReason(ca, addonsv1.ClusterReachableCondition) == addonsv1.AnotherClusterReason; told == tc.same {
+				t.Errorf("told: %t", told)
+			}
+			if tc.answer == http.StatusOK && asked != 1 {
+				t.Errorf("asked %d times", asked)
+			}
+		})
+	}
+}
