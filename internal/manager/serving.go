@@ -117,7 +117,7 @@ func setupWebhooks(ctx context.Context, mgr manager.Manager, hookServer webhook.
 func setupHooks(mgr manager.Manager, server webhook.Server, failurePolicy string) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS = -1 // each waiting Cluster asks every few seconds, and mustn't wait for the others
-	reader, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	direct, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func setupHooks(mgr manager.Manager, server webhook.Server, failurePolicy string
 		return err
 	}
 	answers := &hooks.Server{
-		Reader: reader, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
+		Client: direct, Instances: mgr.GetClient(), RESTClient: discovery.RESTClient(),
 		FailurePolicy: hooksv1.FailurePolicy(failurePolicy), Clock: clock.RealClock{},
 	}
 	answers.Register(server)
-	return mgr.Add(server)
+	return errors.Join(mgr.Add(server), mgr.Add(manager.RunnableFunc(answers.Own)))
 }
