@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	addonsv1 "github.com/cluster-chandler/chandler/api/v1beta1"
+	"github.com/cluster-chandler/chandler/internal/instance/skew"
 	"github.com/cluster-chandler/chandler/test/long"
 )
 
@@ -56,6 +57,10 @@ func TestStandbyOfNewerRelease(t *testing.T) {
 	old := h.start(withLease)
 	old.awaitWorking(patience, "it has what it needs")
 	h.install(without("classNames"), file("addonstacks"))
+	h.Eventually(func() ([]string, error) {
+		gap, err := skew.Check(t.Context(), old.rest, addonsv1.GroupVersion, &addonsv1.AddonStack{})
+		return gap.Fields, err
+	}).WithTimeout(patience).ShouldNot(BeEmpty(), "the API server serves the older CRD")
 
 	rolled := h.start(withLease)
 	h.Eventually(func() error { return rolled.Ready(nil) }).WithTimeout(patience).Should(MatchError(ContainSubstring(addonsv1.APIFieldsMissingReason)))
