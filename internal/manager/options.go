@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/flags"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/cluster-chandler/chandler/internal/instance/registration"
 	"github.com/cluster-chandler/chandler/internal/source/store"
@@ -176,6 +178,9 @@ func newFlagSet(o *Options) *pflag.FlagSet {
 	fs.StringVar(&o.hookFailurePolicy, "hook-failure-policy", hooks.FailurePolicies[0], "What Cluster API does before it upgrades a control plane, or deletes a Cluster, while nobody answers its runtime hooks: Fail waits, Ignore goes on. After something was upgraded it always goes on.")
 
 	flags.AddManagerOptions(fs, &o.manager)
+	management := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(management) // --kubeconfig
+	fs.AddGoFlagSet(management)
 	o.logs = logs.NewOptions()
 	logsv1.AddFlags(o.logs, fs)
 	return fs

@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		says string // "" if the options are good
 	}{
 		"no flags":                      {},
+		"a kubeconfig":                  {args: []string{"--kubeconfig=/x"}},
 		"several namespaces":            {args: []string{"--namespace=team-a,team-b"}},
 		"webhooks alone":                {args: []string{"--run=webhooks"}},
 		"controllers alone":             {args: []string{"--run=controllers", "--namespace=a", "--health-addr=:9443"}},

@@ -5,6 +5,7 @@ package instances
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{shared: "config/shared-selfsigned"})
 	s := workload(t, 1)
-	w.startInstance(overlay{name: "older", namespaces: []string{"team-a"}})
+	i := w.startInstance(overlay{name: "older", namespaces: []string{"team-a"}})
 	w.installSettings(s, "team-a", "prod")
 	w.create(stackNamed("team-a", "plain", nil, settings("plain", w.addonNamespace("team-a"), "one")))
 	w.awaitInstalled(s, "team-a", "plain", "one/none")
@@ -100,6 +101,12 @@ func TestUnknownFields(t *testing.T) {
 	})
 	w.patchStack("platform", `[{"op": "remove", "path": "/spec/addons/0/tomorrow"}]`)
 	w.awaitInstalled(s, "team-a", "settings", "two/none")
+
+	log, err := os.ReadFile(i.last().LogFile)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, event := range []string{"Installed add-on settings", "Kept spec as revision 1, platform"} {
+		NewWithT(t).Expect(strings.Count(string(log), event)).To(Equal(1), "each event is logged once: %s", event)
+	}
 }
 
 // addTomorrow adds a field to spec, and one to each add-on, as a newer release does, and waits until they are kept.

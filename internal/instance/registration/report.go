@@ -62,8 +62,8 @@ func (f *roundResult) reasons() string {
 	return strings.Join(all, " ")
 }
 
-// report tells people what a round found out, once for each change: in the log, and as
-// an event if there is an object. The check for readyz has it always.
+// report tells people what a round found out, once for each change: as an event, which is logged, or in the log alone if there
+// is no object. The check for readyz has it always.
 func (r *Registration) report(ctx context.Context) {
 	r.problem.Store(r.result.problem())
 	now := r.result.reasons()
@@ -76,12 +76,12 @@ func (r *Registration) report(ctx context.Context) {
 	case r.result.obstacle != nil:
 		log.Info("The instance can't register yet", "reason", r.result.obstacle.reason, "message", r.result.obstacle.message)
 	case first != nil:
-		log.Info("The instance waits", "condition", first.Type, "reason", first.Reason, "message", first.Message)
 		r.event(corev1.EventTypeWarning, first.Reason, first.Message)
 		r.warned = true
 	default:
-		log.Info("The instance holds its scope")
-		if r.warned { // else nobody waits for this news
+		if !r.warned { // nobody waits for this news
+			log.Info("The instance holds its scope")
+		} else {
 			r.event(corev1.EventTypeNormal, addonsv1.ScopeHeldReason, "The instance holds its scope: "+r.o.Scope.Describe())
 			r.warned = false
 		}
