@@ -56,7 +56,7 @@ func TestUnknownFields(t *testing.T) {
 
 	t.Run("a new stack is refused", func(t *testing.T) {
 		w := w.in(t)
-		strange := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"tomorrow": "no", "addons": []any{
+		strange := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"tomorrow": "no", "clusterSelector": map[string]any{}, "addons": []any{
 			map[string]any{"name": "strange", "namespace": w.addonNamespace("team-a"), "chart": map[string]any{"path": chartFile}},
 		}}}}
 		strange.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
@@ -72,6 +72,7 @@ func TestUnknownFields(t *testing.T) {
 	})
 	t.Run("a revision of a newer instance is left alone", func(t *testing.T) {
 		w := w.in(t)
+		w.patchStack("plain", `[{"op": "add", "path": "/spec/addons/0/values/text", "value": "three"}, {"op": "add", "path": "/spec/addons/0/tomorrow", "value": "no"}]`)
 		w.reviseAsNewer("plain")
 		wait.Until(t, patience, "the stack is refused", refuses("plain", "spec.addons[0].tomorrow"))
 		wait.Until(t, patience, "the add-on is left as it is", func() error {
@@ -148,7 +149,8 @@ func (w *world) patchStack(name, patch string) {
 	}
 }
 
-// reviseAsNewer makes a revision with a new field of a stack of team-a, and assigns it to its Cluster prod.
+// reviseAsNewer makes a revision of a stack of team-a, as an instance does that knows all fields, and assigns it to
+// Cluster prod.
 func (w *world) reviseAsNewer(name string) {
 	w.t.Helper()
 	g := NewWithT(w.t)
@@ -160,13 +162,13 @@ func (w *world) reviseAsNewer(name string) {
 			newest = r
 		}
 	}
-	var spec map[string]any
-	g.Expect(json.Unmarshal(newest.Data.Raw, &spec)).To(Succeed())
-	addon := spec["addons"].([]any)[0].(map[string]any)
-	addon["tomorrow"], addon["values"] = "no", map[string]any{"text": "three"}
+	written := &unstructured.Unstructured{}
+	written.SetGroupVersionKind(addonsv1.GroupVersion.WithKind("AddonStack"))
+	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: "team-a", Name: name}, written)).To(Succeed())
 	newer := &appsv1.ControllerRevision{Revision: newest.Revision + 1}
 	newer.Namespace, newer.Name, newer.Labels, newer.OwnerReferences, newer.Annotations = "team-a", name+"-newer", newest.Labels, newest.OwnerReferences, newest.Annotations
-	newer.Data.Raw, _ = json.Marshal(spec)
+	newer.Annotations[addonsv1.StackGenerationAnnotation] = fmt.Sprint(written.GetGeneration())
+	newer.Data.Raw, _ = json.Marshal(written.Object["spec"])
 	g.Expect(w.Create(w.t.Context(), newer)).To(Succeed())
 	ca := &addonsv1.ClusterAddon{}
 	g.Expect(w.Get(w.t.Context(), client.ObjectKey{Namespace: "team-a", Name: "prod"}, ca)).To(Succeed())

@@ -34,6 +34,8 @@ var webhookRights = []string{
 	"authorization.k8s.io/subjectaccessreviews: create",
 	"apiextensions.k8s.io/customresourcedefinitions(addonstacks.addons.cluster.x-k8s.io): get list watch patch",
 	"apiextensions.k8s.io/customresourcedefinitions/status(addonstacks.addons.cluster.x-k8s.io): patch",
+	"runtime.cluster.x-k8s.io/extensionconfigs(chandler): get patch",
+	"rbac.authorization.k8s.io/clusterroles(chandler-webhooks): get",
 }
 
 // ownRights are what an instance may do in the namespace that it runs in.
