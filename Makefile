@@ -148,7 +148,7 @@ bench-micro: controlplane ## Run the benchmarks of single functions, for benchst
 	go test -run='^$$' -bench=. -benchmem $(PKG)
 
 .PHONY: demo
-demo: ## Start four clusters, and install, upgrade and remove add-ons. DEMO_EXIT=1 ends it by itself.
+demo: ## Start four clusters, and install, upgrade, crash and remove add-ons. DEMO_EXIT=1 ends it by itself.
 	go run ./hack/demo
 
 ##@ Release
