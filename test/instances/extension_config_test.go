@@ -41,8 +41,8 @@ func TestExtensionConfigGoesWithChandler(t *testing.T) {
 	dir := t.TempDir()
 	g.Expect(kustomization.WriteFiles(shared.root, dir, map[string]string{"hooks/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-resources: [../config/shared-selfsigned]
-components: [../config/hooks-selfsigned]
+resources: [../config/shared]
+components: [../config/hooks]
 `})).To(Succeed())
 	objects := build(t, dir+"/hooks")
 	w.apply(objects)
@@ -93,7 +93,7 @@ components: [../config/hooks-selfsigned]
 		g.Expect(err).To(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))
 	}
 
-	for _, o := range build(t, shared.root+"/config/shared-selfsigned") {
+	for _, o := range build(t, shared.root+"/config/shared") {
 		g.Expect(client.IgnoreNotFound(w.Delete(t.Context(), o))).To(Succeed())
 	}
 	g.Eventually(func() error { _, err := owners(); return err }, patience).Should(Satisfy(apierrors.IsNotFound))
